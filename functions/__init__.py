@@ -6,6 +6,6 @@ import os
 IN_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 if IN_LAMBDA:
-    # Imported modules are never garbage, and scanning them would take a tenth of the cold start.
-    # `wiring.instrument_handler` turns the collector on again.
+    # The garbage collector is off while modules are imported: scanning them would take a tenth of the cold start, and
+    # imported modules are never garbage. `wiring.instrument_handler` turns the collector on again.
     gc.disable()

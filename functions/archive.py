@@ -1,8 +1,11 @@
-"""Archive expired orders and activity in S3. An order's items are deleted from the table only after S3 has the object.
+"""Archive Lambda: store expired orders and activity entries as objects in S3.
 
-An order becomes one object with all its items, `orders/{order_id}/{version}.json`. Activity becomes gzipped NDJSON, one
-prefix for each day, with the hash of the content as the object's name. Both hold typed DynamoDB JSON (binary values as
-base64), so that all ten attribute types can be restored exactly.
+An order becomes one object with all its items, `orders/{order_id}/{version}.json`. The Lambda deletes the items from
+the table only after S3 has the object. Activity entries become gzipped NDJSON under one prefix for each day. The name
+of such an object is the hash of its content.
+
+Both kinds of object hold typed DynamoDB JSON with binary values as base64. So a restore can rebuild all ten attribute
+types exactly.
 """
 
 import base64
@@ -29,7 +32,10 @@ ARCHIVE_FORMAT_VERSION = 1
 
 
 class Mismatch(Permanent):
-    """The object in S3 lacks items that are in the table now. Deleting those items would lose them."""
+    """The archive object of an order lacks items that the table has now.
+
+    The Lambda then deletes nothing from the table.
+    """
 
 
 @wiring.instrument_handler("archive")
@@ -46,7 +52,10 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
-    """Return a function that parks messages. A Mismatch goes to its own prefix, because a person must resolve it."""
+    """Return a function that parks a message, which means it stores the message in the failure store.
+
+    Messages that failed with Mismatch go to their own prefix, because a person must resolve them.
+    """
     unreadable, mismatched = (wiring.dead_letter_writer(bucket, reader) for reader in ("archive", "mismatch"))
 
     def park(message: Message, reason: str) -> None:
@@ -56,20 +65,20 @@ def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
 
 
 def _group_by_day(messages: Sequence[Message]) -> dict[str, list[Message]]:
-    """Group the messages: activity of one day together, every other message alone."""
+    """Group the messages of a batch: expired activity by its day, every other message in a group of its own."""
     groups: dict[str, list[Message]] = defaultdict(list)
     for message in messages:
         try:
             event = parse_event(message)
         except Permanent:
-            groups[message["messageId"]].append(message)  # `MessageBatch.apply` parks it later
+            groups[message["messageId"]].append(message)  # `MessageBatch.apply` parks the unreadable message later
             continue
         groups[event.data.at[:10] if event.name == "ActivityExpired" else message["messageId"]].append(message)
     return groups
 
 
 def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> None:
-    """Archive one expired order, or several activity entries of one day."""
+    """Archive the data of one group of events: one expired order, or several activity entries of one day."""
     if events[0].name == "OrderExpired":
         expired = events[0]
         key = archive_order(shop, bucket, expired.data.order_id)
@@ -80,10 +89,11 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
 
 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
-    """Archive an order: close it, write the object, delete the items and leave a stub. Safe to repeat.
+    """Archive an order and return the key of its object. Safe to repeat.
 
-    Returns the object's key, or None if the order needs no archiving or another delivery archived it. Raises Mismatch,
-    and deletes nothing, if the existing object lacks items of the table.
+    Sets the order's state to ARCHIVING, writes the object to S3, and replaces the order's items by a stub. Returns None
+    if the order needs no archiving, or if another delivery of the same event archived it. Raises Mismatch and deletes
+    nothing if an existing object lacks items that the table has.
     """
     order_snapshot = start_archiving(shop, order_id)
     if order_snapshot is None:
@@ -99,7 +109,7 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
             raise Mismatch(f"{key} lacks {lacking} items as they are in the table")
     try:
         replace_order_with_stub(shop, order_snapshot.order, parse_archive(body), key, hashlib.sha256(body).hexdigest())
-    except WriteConflict:  # another delivery was faster
+    except WriteConflict:  # another delivery of the same event archived the order first
         return None
     return key
 
@@ -112,20 +122,23 @@ def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
 
 
 def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
-    """Count the images that an object lacks. It may hold more images, because items may have been deleted since."""
+    """Return how many of these item images are missing in an archive object.
+
+    Additional images in the object are fine: their items may have been deleted after the object was written.
+    """
     held = {objects.to_canonical_json(image) for image in json.loads(body)["items"]}
     return sum(objects.to_canonical_json(image) not in held for image in images)
 
 
 def parse_archive(body: bytes) -> list[Image]:
-    """Return the images in an order's object, as they were in the table."""
+    """Return the item images in an order's archive object, in the form that they had in the table."""
     return [
         {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
     ]
 
 
 def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
-    """Archive expired activity entries: one line each, sorted by id."""
+    """Write expired activity entries of one day to one S3 object: one JSON line for each entry, sorted by id."""
     images = {event.id: event.image for event in events}
     lines = b"".join(objects.to_canonical_json(images[id]) + b"\n" for id in sorted(images))
     digest = hashlib.sha256(lines).hexdigest()

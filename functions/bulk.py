@@ -1,7 +1,7 @@
-"""Import worker: write the lines of an import one after the other, within the stage's rate limit.
+"""Import worker Lambda: write the lines of a product import one after the other, within the stage's rate limit.
 
-The event source mapping limits how many workers run at the same time. Each worker gets an equal share of the allowed
-lines per second.
+The event source mapping limits how many workers run at the same time. Each worker may write an equal share of the lines
+per second that the stage allows.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,10 @@ from functions.shop.shop import Shop
 
 @dataclass
 class WriteRateLimiter:
-    """Rate limiter: each call waits until the next write is allowed. `per_second`: writes per second at most."""
+    """Rate limiter for writes: each call waits until the next write is allowed.
+
+    `per_second`: the maximum number of writes per second.
+    """
 
     clock: Callable[[], datetime]
     sleep: Callable[[float], None]
@@ -50,7 +53,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def import_lines(shop: Shop, event: ReceivedEvent, rate_limiter: WriteRateLimiter) -> None:
-    """Write the lines of one part of an import that are not written yet."""
+    """Write the remaining lines of one import part, and log how many were written, unchanged and rejected."""
     ids = {"import_id": event.data.import_id, "part": event.data.part}
     part = write_part(shop, event.data.import_id, event.data.part, is_retry=event.attempt > 1, wait=rate_limiter)
     counts = {"written": part.written, "unchanged": part.unchanged, "rejected": len(part.rejected)} if part else {}

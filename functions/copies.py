@@ -1,7 +1,8 @@
-"""Stream reader that updates every copy and total when its source item changes.
+"""Copies Lambda: a stream reader that updates all copies and totals of an item when the item changes.
 
-Applying a record again changes nothing. The source's version guards snapshots, the change's id guards log entries, and
-the stored contribution of each item guards totals.
+It is safe to apply a record again. A snapshot copy is written only if the source item has a newer version. A log entry
+is written only if no entry with the id of the change exists. A total changes only by the difference to the stored
+contribution of the item.
 """
 
 from typing import Any
@@ -52,24 +53,27 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
-    """Update the copies and totals of a record's item. Returns the applied change, for the log."""
+    """Update the copies and totals of the item that a stream record describes.
+
+    Returns a list with the applied change for the log, or [] if the record is no change of interest.
+    """
     changed = changes.parse_change(record)
     if changed is None:
         return []
-    # Compute both before the first write: an unreadable record must not leave half of its writes done.
+    # Compute both plans before the first write. An unreadable record then fails before anything is written.
     copies_todo, totals_todo = derived.plan_copy_changes(changed), counters.contribution_change_of(changed)
     write_copies(shop.table, changed, copies_todo)
     if totals_todo:
         retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
     if (
         changed.row is ORDER and changed.event_name == "INSERT"
-    ):  # a rename finds orders by their summary, and misses an order that has none yet
+    ):  # a rename finds orders by their summaries, so it misses a new order without a summary
         names.refresh_name(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 
 def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
-    """Write, append and delete the copies of a changed item."""
+    """Write the planned changes to the copies of a changed item: put snapshots, append log entries, delete copies."""
     for row, item in todo.put:
         write_unless_newer(table, put_if_newer(row, item))
     for row, item in todo.delete:
@@ -82,9 +86,9 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
-    """Return the writes that delete the copies an archived order must not keep.
+    """Return the writes that delete the copies of an archived order that must not stay in the table.
 
-    Copies of a later version of the order stay, and so do copies of an order that is being restored.
+    The writes keep copies of a later version of the order, and copies that a restore has marked.
     """
     types = {row.type: row for row in derived.COPIES_REMOVED_BY[ARCHIVED_ORDER]}
     return [
@@ -95,7 +99,7 @@ def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:
-    """Write a copy. Do nothing if the table has the same or a newer version."""
+    """Execute a conditional write of a copy. Does nothing if the condition fails: the table is up to date then."""
     try:
         table.write(write)
     except WriteConflict:
@@ -103,16 +107,19 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
 
 
 def update_totals(shop: Shop, todo: counters.ContributionChange) -> None:
-    """Update the totals for an item: one BatchGetItem, then one transaction that also stores the item's contribution.
+    """Update the totals that an item contributes to, and store the item's new contribution, in one transaction.
 
-    Raises WriteConflict if another item changed the same totals meanwhile.
+    Raises WriteConflict if another writer changed the same totals since they were read.
     """
     if writes := total_writes(shop, todo):
         shop.table.write(*writes)
 
 
 def total_writes(shop: Shop, todo: counters.ContributionChange) -> list[Write[Any]]:
-    """Return the writes that update the totals for an item; [] if they are up to date."""
+    """Read the totals that an item contributes to, and return the writes that update them.
+
+    [] if they are up to date.
+    """
     keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
     found = shop.table.batch_get(keys, consistent=True)
     mark = next((item for item in found if isinstance(item, Counted)), None)

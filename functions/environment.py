@@ -1,7 +1,7 @@
-"""The environment variables of each Lambda, typed. The stack writes them; a Lambda reads them once.
+"""The environment variables of each Lambda, as typed classes. The stack sets the variables; a Lambda reads them once.
 
-Each class is one Lambda's environment. A field becomes a variable with the same name in capitals. For a secret the
-variable holds the secret's name, never its value.
+Each class is the environment of one Lambda. Each field is a variable with the same name in capitals. If a Lambda needs
+a secret, the variable holds the name of the secret, never its value.
 """
 
 import os
@@ -27,10 +27,10 @@ class CommonEnvironment:
 
 @entity
 class OriginSecretEnvironment:
-    """The part of the API's environment that every route needs, the documentation included.
+    """The variables that every route of the API needs, also the routes of the documentation.
 
-    `front_secret`: JSON {"current": ..., "previous": ...}, the secret that CloudFront sends with each request if it
-    stands in front of the API. The API rejects requests without it. "": there is no CloudFront in front.
+    `front_secret`: the name of the origin secret, which is JSON {"current": ..., "previous": ...}. CloudFront sends the
+    secret with each request, and the API rejects requests without it. "" means that the API does not check it.
     """
 
     front_secret: str = ""
@@ -41,12 +41,13 @@ class ApiEnvironment(OriginSecretEnvironment):
     """The environment of the API's Lambda.
 
     `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
-    `pepper_secret`: makes order ids and e-mail hashes. Never rotate it: old idempotency keys would then place new
-    orders.
-    `webhook_secret`: JSON {"current": ..., "previous": ...}, the secrets with which the payment provider signs.
-    `shipping`: the shipping cost of an order by currency in minor units, "EUR:490,USD:590".
-    `tax_rate`: in hundredths of a percent.
-    `shop_name`: is printed on invoices.
+    `pepper_secret`: the name of the secret from which order ids and e-mail hashes are derived. Never rotate this
+    secret. After a rotation, a retry with an earlier idempotency key would place a new order.
+    `webhook_secret`: the name of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
+    "previous": ...}.
+    `shipping`: the shipping cost of an order for each currency in minor units, "EUR:490,USD:590".
+    `tax_rate`: the tax rate in hundredths of a percent.
+    `shop_name`: the shop's name, which is printed on invoices.
     """
 
     table_name: str
@@ -80,7 +81,10 @@ class FulfilmentEnvironment:
 
 @entity
 class OrderNotificationsEnvironment:
-    """`sender`: the From address of mails, an identity verified in SES."""
+    """The environment of the Lambda that mails order notifications.
+
+    `sender`: the From address of mails. SES must have verified it or its domain.
+    """
 
     table_name: str
     failures_bucket: str
@@ -90,11 +94,14 @@ class OrderNotificationsEnvironment:
 
 @entity
 class ProductAlertsEnvironment:
-    """`sender`: as in OrderNotificationsEnvironment.
-    `product_url`: the page of a product, "https://shop.example/products/{product_id}".
-    `mails_per_second`: the limit of one running Lambda. `page_size`: followers per message.
-    `queue_url`: the queue for the next page of followers. It is the queue that invokes this Lambda, so the stack sets
-    the variable after it has created the queue.
+    """The environment of the Lambda that mails product alerts.
+
+    `sender`: the From address of mails, as in OrderNotificationsEnvironment.
+    `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
+    `mails_per_second`: how many mails one running Lambda sends per second at most.
+    `page_size`: how many followers one SQS message covers.
+    `queue_url`: the queue to which the Lambda sends a message for the next page of followers. The same queue invokes
+    the Lambda, so the stack sets this variable after it has created the queue.
     """
 
     table_name: str
@@ -109,7 +116,10 @@ class ProductAlertsEnvironment:
 
 @entity
 class RefundsEnvironment:
-    """`provider_url`: the payment provider's API. `provider_secret`: holds the API key."""
+    """The environment of the Lambda that processes refunds.
+
+    `provider_url`: the URL of the payment provider's API. `provider_secret`: the name of the secret with the API key.
+    """
 
     table_name: str
     failures_bucket: str
@@ -119,7 +129,10 @@ class RefundsEnvironment:
 
 @entity
 class ImportWorkerEnvironment:
-    """`lines_per_second`: how many lines all import workers together write at most."""
+    """The environment of the import worker.
+
+    `lines_per_second`: how many lines all running import workers together write per second at most.
+    """
 
     table_name: str
     failures_bucket: str
@@ -148,8 +161,10 @@ class ArchiveEnvironment:
 
 @entity
 class OrderExpiryEnvironment:
-    """`payment_window_minutes`: how long stock stays reserved for an unpaid order.
-    `assumed_delivered_days`: after how many days a shipped order without confirmation counts as delivered.
+    """The environment of the Lambda that expires unpaid orders.
+
+    `payment_window_minutes`: how many minutes stock stays reserved for an unpaid order.
+    `assumed_delivered_days`: after how many days a shipped order counts as delivered if no delivery is reported.
     """
 
     table_name: str
@@ -161,7 +176,10 @@ class OrderExpiryEnvironment:
 
 @entity
 class BacklogMetricsEnvironment:
-    """`payment_window_minutes`, `assumed_delivered_days`: as in OrderExpiryEnvironment."""
+    """The environment of the Lambda that measures backlogs.
+
+    `payment_window_minutes`, `assumed_delivered_days`: the same values as in OrderExpiryEnvironment.
+    """
 
     table_name: str
     failures_bucket: str
@@ -170,12 +188,15 @@ class BacklogMetricsEnvironment:
 
 
 def to_variables(environment: Any) -> dict[str, str]:
-    """Return an environment as environment variables."""
+    """Return the fields of an environment class as environment variables: {"TABLE_NAME": ...}."""
     return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}
 
 
 def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
-    """Parse the environment of a Lambda. Raises KeyError with the name of a missing variable that has no default."""
+    """Return an environment class with the values of the variables.
+
+    Raises KeyError if a variable is missing and its field has no default.
+    """
     wanted = [f for f in fields(cast(Any, cls)) if f.default is MISSING or f.name.upper() in variables]
     return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in wanted})
 

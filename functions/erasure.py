@@ -1,11 +1,11 @@
 """Hourly job that erases the personal data of customers who asked for erasure.
 
-It deletes their reviews and follows. It removes the address and name from their orders once these are closed, in the
-table and in the archive. In the failure store it removes name, e-mail, address and text from their records. An order
-that is still on its way keeps its address until it is delivered.
+The job deletes the customer's reviews and follows. It removes the address and the name from the customer's closed
+orders, in the table and in the archive. It removes name, e-mail, address and text from the customer's records in the
+failure store. An open order keeps its address until it is closed.
 
-Each step is safe to repeat, and each run repeats all of them until nothing is left and no late copy can arrive. No
-erasure finishes while the failure store holds an unreadable document, because it may belong to any customer.
+Each step is safe to repeat. Each run repeats all steps until no personal data is left and no late copy can arrive. No
+erasure finishes while the failure store holds an unreadable document: the document may belong to any customer.
 """
 
 import hashlib
@@ -30,15 +30,18 @@ from functions.shop.erasure import (
 from functions.shop.shop import Shop
 
 CHANGED_TEXT = "-"
-"""Replaces a personal text in the new image if it differed from the old one."""
+"""Replaces a personal text in the new image of a redacted stream record if the text differed from the old image.
+
+    The old text becomes "". So the two images still differ.
+    """
 
 
 @wiring.instrument_handler("erasure")
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Returns how many erasures were waiting and how many were finished. Raises RunIncomplete at the end if a step failed,
-    so that the invocation counts as failed.
+    Runs all unfinished erasures. Returns how many erasures were unfinished and how many are finished now. Raises
+    RunIncomplete at the end if a step failed, so that the invocation counts as failed.
     """
     environment = load_environment(ErasureEnvironment)
     shop = wiring.create_shop(environment.table_name)
@@ -63,14 +66,18 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
-"""The outcome of removing a customer's data from one place.
+"""The outcome of an attempt to remove a customer's data from one place.
 
-`none`: there was none. `taken`: it was removed. `kept`: it is still needed, or is on its way to the archive.
+`none`: the place held no personal data. `taken`: the data was removed. `kept`: the data stays for now, because an open
+order needs it or the order is being archived.
 """
 
 
 def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
-    """Delete a customer's reviews and follows and remove the addresses from their orders. Returns all outcomes."""
+    """Delete a customer's reviews and follows, and remove the address from each of their orders.
+
+    Returns the set of all outcomes.
+    """
     traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
     return {
         traces,
@@ -82,7 +89,7 @@ def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustome
 
 
 def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
-    """Remove the address from an order, in the table or in the archive."""
+    """Remove the address and name from one order, in the table or in the archive. Returns the outcome."""
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, ArchivedOrder):
         taken = _rewrite_archive_without_address(shop, bucket, order)
@@ -96,8 +103,8 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
 def _delete_earlier_archives(bucket: str, order: Order) -> bool:
     """Delete the archive objects of a restored order, whose items are all in the table again.
 
-    Returns whether there were any. Newer objects stay: if the order is archived again meanwhile, that object has a
-    later version than the order that was read.
+    Returns whether an object was deleted. Objects of a later version than the order stay: another run may have archived
+    the order again after it was read here.
     """
 
     def is_newer(key: str) -> bool:
@@ -107,9 +114,9 @@ def _delete_earlier_archives(bucket: str, order: Order) -> bool:
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
-    """Rewrite an archived order without its address, point the stub to the new object and delete the old one.
+    """Write a new archive object without address and name, point the order's stub to it, and delete all other objects.
 
-    Returns whether the object held an address or name.
+    Writes no new object if the current one holds no address or name. Returns whether it held one.
     """
     key = stub.object_key
     whole = json.loads(objects.get(bucket, key))
@@ -125,16 +132,17 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
 
 # the failure store ----------------------------------------------------------------------------------------------------
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
-    """Redact every record of these customers in the failure store: parked records and failed batches.
+    """Remove the personal data of these customers from all documents of the failure store.
 
-    A redrive reads the item again from the table, so data that still exists is not lost.
+    The documents are parked records and failed stream batches. They stay usable: a redrive reads the current item from
+    the table.
     """
     documents = (key for key in objects.list_keys(bucket) if not key.startswith(objects.REDRIVEN_PREFIX))
     run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
 
 
 def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
-    """Redact one document. Returns whether it held personal data."""
+    """Remove the customers' personal data from one document of the failure store. Returns whether it held any."""
     document = json.loads(objects.get(bucket, key))
     given_up = json.loads(document["payload"]) if "payload" in document else None
     records = given_up["Records"] if given_up else [document["record"]]
@@ -149,8 +157,8 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
     """Remove personal data from a stream record if it belongs to one of these customers.
 
-    An attribute that changed still differs between the old and new image, so the record still describes the same
-    change. Returns how many values were redacted.
+    If an attribute differed between the old and the new image, it still differs after the redaction. So the record
+    still describes the same change. Returns how many values were redacted.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
     changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}
@@ -170,7 +178,7 @@ def _image(record: Any, name: str) -> dict[str, Any]:
 
 
 def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
-    """Replace every text in an attribute's value, and keep its shape so that the record can still be redriven."""
+    """Return an attribute value with every text replaced. The shape stays, so that the record can still be redriven."""
     match value:
         case {"S": _}:
             return {"S": replacement}
@@ -180,7 +188,10 @@ def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
 
 
 def _customer_id_of(image: dict[str, Any]) -> str | None:
-    """Return the customer of an image, or None if it has no readable id. A parked image may be malformed."""
+    """Return the id of the customer to whom an item image belongs. None if the image has no readable customer id.
+
+    An image in the failure store may be malformed.
+    """
     for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
         text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None
         if isinstance(text, str) and text.startswith(prefix):

@@ -1,7 +1,7 @@
-"""Fulfil a paid order: issue its invoice and request its shipment from the warehouse.
+"""Fulfilment Lambda: issue the invoice of a paid order and request its shipment from the warehouse.
 
-Each of the two effects has its own transaction and is safe to repeat. After a crash between them the retry completes
-the second.
+The invoice and the shipment are written in separate transactions. Both are safe to repeat. After a crash between them,
+the retry writes the shipment.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def fulfil_order(shop: Shop, event: ReceivedEvent) -> None:
-    """Issue the invoice of a paid order and request its shipment."""
+    """Issue the invoice of a paid order, request its shipment, and log the ids of both."""
     order_id = event.data.order_id
     invoice_id = issue_invoice(shop, order_id)
     shipment = request_shipment(shop, order_id)

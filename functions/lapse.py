@@ -1,6 +1,7 @@
-"""Job that runs every minute: expire unpaid orders and mark shipped orders as delivered after a time limit.
+"""Job that runs every minute: expire unpaid orders, and mark shipped orders as delivered after a time limit.
 
-"Now" is the scheduled time in EventBridge's event, so a late run does the work of its own time.
+The job measures the time limits from the scheduled time in EventBridge's event, not from the system clock. So a late
+run has the same result as a run in time.
 """
 
 from datetime import datetime, timedelta
@@ -18,9 +19,8 @@ from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Returns how many orders of each kind.
-
-    Raises RunIncomplete at the end if an order failed, so that the invocation counts as failed.
+    Expires unpaid orders and marks overdue shipped orders as delivered. Returns the count of each. Raises RunIncomplete
+    at the end if an order failed, so that the invocation counts as failed.
     """
     environment = load_environment(OrderExpiryEnvironment)
     shop = wiring.create_shop(

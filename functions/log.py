@@ -1,9 +1,9 @@
-"""The structured log: one line of JSON per entry, in the same format in all functions.
+"""The structured log of all Lambdas: each log entry is one line of JSON.
 
-{"timestamp", "level", "message": a short constant, "function", "invocation": Lambda's request id, "trace": the X-Ray
-trace id, and the entry's own fields}. The fields that link a request to its effects have the same names everywhere:
-`request_id` (of the API), `order_id`, `event_id` (of a change and of its event) and `effect` (the key of the result).
-The log holds no personal data: only ids, states and amounts.
+Every line has `timestamp`, `level`, `message` (a short constant), `function`, `invocation` (Lambda's request id),
+`trace` (the X-Ray trace id) and the entry's own fields. Four fields link a request to its effects: `request_id` (the id
+of the API request), `order_id`, `event_id` (the id of a change and of its event) and `effect` (the key of the result).
+The log holds no personal data, only ids, states and amounts.
 """
 
 import json
@@ -16,11 +16,11 @@ from typing import Any
 
 LOGGER_NAME = "orderstream"
 CORRELATION_FIELDS = ("request_id", "order_id", "event_id", "effect")
-"""The fields that link a request to all its effects."""
+"""The log fields that link an API request to all its effects."""
 LOG_RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-"""The attributes that every LogRecord has, so they are not fields of the entry."""
+"""The attributes that every LogRecord has. The formatter does not write them as fields of the log entry."""
 invocation: ContextVar[dict[str, str]] = ContextVar("call", default={})  # noqa: B039  the default is never modified
-"""The running invocation: {"function", "invocation"}."""
+"""The log fields of the running invocation: {"function": its name, "invocation": Lambda's request id}."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -38,15 +38,15 @@ class JsonFormatter(logging.Formatter):
 
 def _create_logger(name: str, formatter: logging.Formatter) -> logging.Logger:
     made = logging.getLogger(name)
-    if not made.handlers:  # otherwise it was configured before, and its handler may be in use
+    if not made.handlers:  # configure a logger only once: an existing handler may be in use
         handler = logging.StreamHandler(sys.stdout)  # Lambda sends the lines of stdout to CloudWatch Logs unchanged
         handler.setFormatter(formatter)
         made.addHandler(handler)
     made.setLevel(logging.INFO)
-    made.propagate = False  # Lambda's own handler would write each line a second time
+    made.propagate = False  # otherwise Lambda's own handler would write each line a second time
     return made
 
 
 log = _create_logger(LOGGER_NAME, JsonFormatter())
 metrics_logger = _create_logger(f"{LOGGER_NAME}.counts", logging.Formatter("%(message)s"))
-"""Writes the metric lines (embedded metric format) without changing them."""
+"""The logger for metrics. It writes lines in embedded metric format without changing them."""

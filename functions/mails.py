@@ -11,7 +11,7 @@ from functions import wiring
 from functions.dynamodb.streams import Permanent
 
 PERMANENT_ERROR_CODES = {"BadRequestException", "MessageRejected"}
-"""Errors for which a retry would fail again (SES API v2 reference, SendEmail)."""
+"""SES error codes for which a retry would fail again (SES API v2 reference, SendEmail)."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,10 @@ class Mail:
 
 @cache
 def load_templates(folder: Path) -> Environment:
-    """Return the templates of a folder. HTML is escaped, and a missing variable raises an error."""
+    """Return a Jinja environment for the templates of a folder.
+
+    It escapes values in HTML templates. A variable without a value raises an error.
+    """
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=select_autoescape(["html"]),
@@ -34,7 +37,10 @@ def load_templates(folder: Path) -> Environment:
 
 
 def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
-    """Send a mail and return the provider's message id. Raises Permanent if a retry would fail again."""
+    """Send a mail through SES and return the SES message id. `effect_id`: becomes a tag of the mail.
+
+    Raises Permanent if a retry would fail again.
+    """
     content = {
         "Simple": {
             "Subject": {"Data": mail.subject},

@@ -1,4 +1,4 @@
-"""Update the customer's name in their open orders after they changed it."""
+"""Lambda that copies a customer's new name to the customer's open orders after a name change."""
 
 from typing import Any
 
@@ -22,6 +22,6 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def propagate_customer_name(shop: Shop, event: ReceivedEvent) -> None:
-    """Copy a customer's new name to their open orders."""
+    """Copy a customer's new name to the customer's open orders, and log how many orders changed."""
     orders = propagate_name(shop, event.id, event.data.customer_id)
     wiring.log_effect("renamed", shop, event, effect=event.id if orders else None, orders=orders)

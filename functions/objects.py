@@ -1,4 +1,4 @@
-"""Read, write and delete objects in S3: conditional writes, and deletes of all versions."""
+"""Read, write, list and delete S3 objects, with conditional writes and the deletion of all versions of an object."""
 
 import base64
 import hashlib
@@ -11,11 +11,16 @@ from botocore.exceptions import ClientError
 from functions import wiring
 
 REDRIVEN_PREFIX = "redriven/"
-"""The prefix of the failure store's markers for redriven records. The markers hold no personal data."""
+"""The prefix of markers in the failure store. A marker says that a record was redriven. It holds no personal data."""
 
 
 def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    """Write an object unless its key exists (conditional write). Returns the stored bytes: the first write wins."""
+    """Write an object if its key does not exist (conditional write).
+
+    Returns the bytes that are stored under the key now.
+
+    If the key exists, these are the bytes of the earlier write.
+    """
     checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
     try:
         wiring.client("s3").put_object(
@@ -29,12 +34,12 @@ def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> byte
 
 
 def put(bucket: str, key: str, body: bytes, content_type: str) -> None:
-    """Write an object, replacing an existing one."""
+    """Write an object. An existing object with the same key is replaced."""
     wiring.client("s3").put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type)
 
 
 def get(bucket: str, key: str) -> bytes:
-    """Return the object's bytes."""
+    """Return the bytes of an object."""
     return bytes(wiring.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
 
 
@@ -45,7 +50,10 @@ def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
 
 
 def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], bool]) -> bool:
-    """Delete all versions of every object under a prefix, except the keys to keep. Returns whether there were any."""
+    """Delete all versions of every object under a prefix, except objects for whose key `should_keep` returns True.
+
+    Returns whether a version was deleted.
+    """
     client, removed = wiring.client("s3"), False
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
         for found in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):

@@ -1,7 +1,8 @@
 """HTTP client of the payment provider, with Stripe's API: https://docs.stripe.com/api/refunds
 
-Each POST carries an idempotency key. For at least a day the provider repeats its first answer to the same key, even an
-error 500 (https://docs.stripe.com/api/idempotent_requests). So this client does not retry: the queue does.
+Each POST has an idempotency key. For at least a day, the provider answers the same key with its first answer, even if
+that was an error 500 (https://docs.stripe.com/api/idempotent_requests). So this client does not retry. The SQS queue
+retries the whole message later.
 """
 
 import json
@@ -15,17 +16,18 @@ from functions.shop.settling import ProviderRefundState, RefundRejected
 
 TIMEOUT = urllib3.Timeout(connect=3, read=8)
 RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
-"""Client errors that a retry may solve.
+"""HTTP statuses 4xx for which a retry may succeed.
 
-The API key is being rotated or not set yet, the same request is running, or the rate limit is reached.
+Their causes are temporary: the API key is being rotated or not set yet, the same request is still running, or the rate
+limit is reached.
 """
 REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
 
 
 class PaymentProviderUnavailable(Exception):
-    """The provider did not answer, or its answer has no usable result. A retry may succeed.
+    """The payment provider did not answer, or its answer has no usable result. A retry may succeed.
 
-    `status`: the HTTP status, 0 if there was no answer.
+    `status`: the HTTP status, or 0 if there was no answer.
     """
 
     def __init__(self, status: int) -> None:
@@ -34,7 +36,10 @@ class PaymentProviderUnavailable(Exception):
 
 
 class HttpPaymentProvider:
-    """`url`: the provider's API without a trailing slash. `key`: the secret key of the shop's account."""
+    """HTTP client for refunds at the payment provider.
+
+    `url`: the URL of the provider's API without a trailing slash. `key`: the secret API key of the shop's account.
+    """
 
     def __init__(self, url: str, key: str) -> None:
         self._url = url
@@ -42,9 +47,10 @@ class HttpPaymentProvider:
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT)
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund `amount` (minor units) of a payment, once per idempotency key.
+        """Refund `amount` (minor units) of a payment and return the state of the refund. `key`: the idempotency key.
 
-        Raises RefundRejected if a retry would fail again, and PaymentProviderUnavailable if it may succeed.
+        The same key never refunds twice. Raises RefundRejected if a retry would fail again, and
+        PaymentProviderUnavailable if a retry may succeed.
         """
         form = {"payment_intent": payment_id, "amount": str(amount)}
         form |= {f"metadata[{name}]": value for name, value in metadata.items()}
@@ -52,7 +58,10 @@ class HttpPaymentProvider:
         return _parse_refund(self._request("POST", "/v1/refunds", urlencode(form), headers))
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment. One page of 100 is far more than a payment has. Raises as `refund` does."""
+        """Return all refunds of a payment, read as one page of 100. A payment has far fewer refunds.
+
+        Raises the same errors as `refund`.
+        """
         asked = urlencode({"payment_intent": payment_id, "limit": 100})
         return [_parse_refund(refund) for refund in self._request("GET", f"/v1/refunds?{asked}")["data"]]
 
@@ -77,14 +86,17 @@ class HttpPaymentProvider:
 
 
 def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
-    """Parse a refund of the provider. An unknown status counts as pending, because an update will follow."""
+    """Parse a refund in an answer of the provider.
+
+    An unknown status counts as pending, because the provider will send an update of the refund.
+    """
     status: Any = REFUND_STATUSES.get(refund["status"], "pending")
     reason = refund.get("failure_reason") or refund["status"] if status == "failed" else None
     return ProviderRefundState(refund["id"], status, reason, refund.get("metadata"))
 
 
 def _error_code(body: bytes, status: int) -> str:
-    """Return the error code. The error's message is left out, because it may name people.
+    """Return the code of an error answer without its message, because the message may name people.
 
     https://docs.stripe.com/api/errors
     """

@@ -1,6 +1,7 @@
 """Process a batch of SQS messages that hold events: each message is handled, parked or retried.
 
-A queue does not keep the order, so each message is handled independently.
+To park a message means to store it in the failure store. A standard queue does not keep the order of messages, so each
+message is processed independently.
 """
 
 import json
@@ -15,9 +16,9 @@ Message = Mapping[str, Any]
 
 
 class MessageBatch:
-    """A batch of messages and the ids of those to retry.
+    """A batch of SQS messages, which collects the ids of the messages that SQS must deliver again.
 
-    `park` stores a message and the reason in the failure store.
+    `park`: stores a message and the reason in the failure store. `log_failure`: logs the error of a message.
     """
 
     def __init__(
@@ -31,13 +32,16 @@ class MessageBatch:
         self._retry_ids: list[str] = []
 
     def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> "MessageBatch":
-        """Handle each event. A failed event does not stop the others."""
+        """Call `handle` with the event of each message. If one event fails, the others are still processed."""
         for message in self.messages:
             self.apply([message], lambda events: handle(events[0]))
         return self
 
     def apply(self, messages: list[Message], handle: Callable[[list[ReceivedEvent]], None]) -> None:
-        """Handle several events together. If it fails, park their messages (Permanent) or retry them (other errors)."""
+        """Call `handle` with the events of several messages together.
+
+        If `handle` raises Permanent, park all these messages. If it raises another error, retry all of them.
+        """
         try:
             handle([parse_event(message) for message in messages])
         except Permanent as error:
@@ -63,7 +67,7 @@ class MessageBatch:
 
 
 def parse_event(message: Message) -> ReceivedEvent:
-    """Parse the event of a message. Raises Permanent if it is not a known event."""
+    """Parse the event in an SQS message. Raises Permanent if the message does not hold a known event."""
     try:
         detail = json.loads(message["body"])["detail"]
     except (LookupError, TypeError, ValueError) as error:

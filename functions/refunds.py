@@ -1,4 +1,4 @@
-"""Process a refund: through the payment provider, or as a booking to a credit account."""
+"""Refunds Lambda: process a refund through the payment provider, or as an entry on a credit account."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def settle_refund(shop: Shop, provider: PaymentProvider, event: ReceivedEvent) -> None:
-    """Process one refund and log its result."""
+    """Process the refund that an event requests, and log its result."""
     order_id, refund_id = event.data.order_id, event.data.refund_id
     refund = process_refund(shop, provider, order_id, refund_id)
     if refund is None:

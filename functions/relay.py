@@ -1,7 +1,8 @@
-"""Event publisher: read the stream, turn each record into a typed change, and publish it as an event on the bus.
+"""Event publisher Lambda: read the stream, turn each record into a typed change, and publish it as an event on the bus.
 
-The order per item is kept. A PutEvents call never has two records of one item, and an item waits if its event was
-rejected. Each entry's result is checked, because PutEvents returns 200 even if it rejected some entries.
+The events of one item are published in order. A PutEvents call never contains two records of one item. If the bus
+rejects an event, the later records of the same item wait. The publisher checks the result of each entry, because
+PutEvents returns 200 even if it rejected some entries.
 """
 
 import json
@@ -15,11 +16,11 @@ from functions.model import changes, events, metrics
 
 MAX_ENTRIES_PER_CALL = 10
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
-"""Errors of one entry for which a retry would fail again (EventBridge API reference, PutEventsResultEntry)."""
+"""Error codes of a PutEvents entry for which a retry would fail again (EventBridge API, PutEventsResultEntry)."""
 
 
 class EntryFailed(Exception):
-    """The bus rejected an entry; a retry may succeed."""
+    """The event bus rejected an entry of a PutEvents call. A retry may succeed."""
 
 
 @wiring.instrument_handler("relay")
@@ -47,7 +48,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
             flush()
-        if not batch.retry_if_blocked(record):  # the flush may have failed for this item
+        if not batch.retry_if_blocked(record):  # the flush may have failed for an earlier record of this item
             batch.apply(record, prepare)
     flush()
     wiring.log.info("published", extra={"records": len(event["Records"]), "events": published})
@@ -61,9 +62,9 @@ def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, A
 
 
 def _publish_entries(batch: StreamBatch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Publish entries with one PutEvents call. Returns the published events, for the log.
+    """Publish entries with one PutEvents call. Returns a summary of each published event for the log.
 
-    Parks or retries the record of each rejected entry.
+    If the bus rejects an entry, its record is parked (permanent error) or retried (other errors).
     """
     if not entries:
         return []

@@ -1,4 +1,7 @@
-"""Scheduled jobs: process each item independently. If one fails, the others continue and the next run retries it."""
+"""Scheduled jobs: process each item independently. If an item fails, the run continues with the others.
+
+The next run retries the failed item.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,22 +13,23 @@ T = TypeVar("T")
 
 
 class RunIncomplete(Exception):
-    """Some items of a run failed. The others are done, and the next run retries the failed ones."""
+    """Some items of a scheduled run failed. All other items are done, and the next run retries the failed items."""
 
 
 @dataclass
 class ScheduledRun:
-    """One run of a scheduled job. `name`: of its function. `failed_count`: failures so far."""
+    """One run of a scheduled job.
+
+    `name`: the name of its function. `failed_count`: how many items have failed so far.
+    """
 
     name: str
     failed_count: int = 0
 
     def apply_each(self, items: Iterable[T], handle: Callable[[T], bool], id_of: Callable[[T], str] = str) -> int:
-        """Handle each item and return for how many `handle` returned True.
+        """Call `handle` with each item, and return how often `handle` returned True.
 
-        A list that breaks off counts as one failure.
-
-        `id_of`: returns the id of an item for the log.
+        If reading the list of items fails, this counts as one failure. `id_of`: returns the id of an item for the log.
         """
         done = 0
         try:

@@ -1,4 +1,6 @@
-"""Collect the metrics of one invocation and format them as log lines (embedded metric format). No API call is made.
+"""Collect the metrics of one invocation and format them as log lines in embedded metric format.
+
+CloudWatch reads the metrics from the log, so no API call is needed.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -11,18 +13,21 @@ from typing import Any
 from functions.model.metrics import MetricDefinition
 
 MAX_VALUES_PER_METRIC = 100
-"""The limit of values for one metric in one line."""
+"""How many values of one metric a line in embedded metric format can hold."""
 
 
 class MetricsBuffer:
-    """The metrics of one invocation of a function."""
+    """Collects the metrics of one invocation of a Lambda function."""
 
     def __init__(self, function: str) -> None:
         self._function = function
         self._values: dict[tuple[str | None, MetricDefinition], list[float]] = defaultdict(list)
 
     def add_metric(self, metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-        """Add to a metric. `currency`: the dimension of amounts. A zero is dropped unless the metric needs it."""
+        """Add a value to a metric. `currency`: the currency of an amount of money, as a dimension.
+
+        A zero is ignored, unless the metric is a gauge or keeps each value.
+        """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return
         values = self._values[currency, metric]
@@ -32,9 +37,9 @@ class MetricsBuffer:
             values[0] += value
 
     def emf_lines(self, namespace: str, at_ms: int) -> Iterator[str]:
-        """Yield the log lines: one for each currency and one without.
+        """Yield the log lines with all metrics: one line for each currency, and one for the metrics without currency.
 
-        A metric with more values than a line may hold continues in the next line.
+        If a metric has more values than a line can hold, the rest goes to additional lines.
         """
         left: dict[str | None, dict[MetricDefinition, list[float]]] = defaultdict(dict)
         for (currency, metric), values in self._values.items():

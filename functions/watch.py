@@ -1,8 +1,10 @@
-"""Job that runs every five minutes: measure the backlogs that need a person. Alarms start and end with these metrics.
+"""Job that runs every five minutes: measure the backlogs that need a person, and write them as metrics for alarms.
 
-It counts parked records and failed stream batches until they are redriven, payments that match no order until they are
-refunded, paid orders that stall, and orders that are overdue. It finds them even if nothing fails, for example because
-no event arrives. It lists the keys of the failure store and queries the table's index of orders and payments.
+The job counts parked records and failed stream batches that are not redriven yet. It counts payments that match no
+order and are not refunded yet. It counts paid orders without a shipment request, and orders that should have expired.
+
+It reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports an
+error, for example if events do not arrive.
 """
 
 from datetime import timedelta
@@ -16,17 +18,21 @@ from functions.shop.payments import list_unmatched_payments
 from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
 
 STALLED_AFTER = timedelta(minutes=10)
-"""A paid order normally goes to the warehouse within seconds."""
+"""After this time a paid order without a shipment request counts as stalled. Normally the request takes seconds."""
 
 OVERDUE_AFTER = timedelta(minutes=5)
-"""An order normally expires within a minute. A scheduled run that is late is dropped after five minutes."""
+"""After this extra time an order that should have expired counts as overdue.
+
+Normally an order expires within a minute after its time limit. EventBridge drops a scheduled run that is five minutes
+late.
+"""
 
 METRICS_BY_PREFIX = {
     "parked/mismatch/": metrics.ARCHIVE_MISMATCHES,
     "parked/": metrics.PARKED_WAITING,
     "aws/lambda/": metrics.GIVEN_UP_WAITING,
 }
-"""The metric that counts the objects under a prefix of the failure store. The first match counts."""
+"""For each prefix of the failure store: the metric that counts its objects. The first prefix that matches is used."""
 
 
 @wiring.instrument_handler("watch")
@@ -54,7 +60,7 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 def list_waiting_keys(bucket: str) -> list[str]:
-    """Return the keys in the failure store that were not redriven yet."""
+    """Return the keys of all objects in the failure store that were not redriven yet."""
     redriven = {key.removeprefix(objects.REDRIVEN_PREFIX) for key in objects.list_keys(bucket, objects.REDRIVEN_PREFIX)}
     return [
         key for key in objects.list_keys(bucket) if not key.startswith(objects.REDRIVEN_PREFIX) and key not in redriven

@@ -1,6 +1,7 @@
-"""Shared setup of the Lambdas: AWS clients, the shop, logs and metrics, secrets, and the writer of dead letters.
+"""Shared setup of all Lambdas: AWS clients, the Shop object, logs, metrics, secrets and the failure store.
 
-Everything is created at first use and kept while the Lambda is warm. Tests and the simulation replace these functions.
+Clients and secrets are created at first use and cached while the Lambda is warm. Tests and the simulation replace these
+functions.
 """
 
 import functools
@@ -44,13 +45,13 @@ CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=3,
     retries={"mode": "standard", "max_attempts": 3},
-    user_agent="orderstream",  # otherwise botocore builds the header at each call: a fifth of its time
+    user_agent="orderstream",  # otherwise botocore builds this header for each call, which takes a fifth of its time
 )
 
 
 @cache
 def client(service: str) -> Any:
-    """Return the client of an AWS service. The first call creates it."""
+    """Return the boto3 client of an AWS service. The first call creates the client, later calls use the cache."""
     made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # no literal here
     if service == "dynamodb":
         capacity_units.instrument(made)
@@ -58,14 +59,15 @@ def client(service: str) -> Any:
 
 
 def client_config(service: str) -> Config:
-    """Return the timeouts and retries for the client of a service."""
-    # The SES client must not retry: if only the answer was lost, the customer would get the mail twice.
-    # The queue retries after the claim on the mail has expired.
+    """Return the configuration for the client of an AWS service: timeouts and retries."""
+    # The SES client must not retry: if SES sent the mail but its answer was lost, the customer would get the mail
+    # twice.
+    # The SQS queue retries later, when this attempt's claim on the mail has expired.
     return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
 
 
 def create_shop(table_name: str, **settings: Any) -> Shop:
-    """Create the shop on its table, with the system clock and random ids."""
+    """Return a Shop object for the table, with the system clock and random ids."""
     table = Table(client("dynamodb"), table_name, ROWS_BY_TYPE, on_decode_error=log_unreadable)
     return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)
 
@@ -75,7 +77,7 @@ _metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
 
 
 def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-    """Add to a metric of this invocation. Does nothing outside a Lambda handler, for example in an operator's tool."""
+    """Add a value to a metric of this invocation. Does nothing outside a Lambda handler, for example in an ops tool."""
     if metrics_buffer := _metrics_buffer.get(None):
         metrics_buffer.add_metric(metric, value, currency=currency)
 
@@ -83,7 +85,10 @@ def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | No
 def instrument_handler(
     function_name: str,
 ) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
-    """Decorate a handler: log lines get the function's name, and metrics are written even if the handler raises."""
+    """Return a decorator for Lambda handlers that adds the function's name to log lines and writes the metrics.
+
+    The metrics are written even if the handler raises an error.
+    """
 
     def decorate(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
         @functools.wraps(handler)
@@ -115,14 +120,17 @@ def instrument_handler(
 
 
 def _resume_garbage_collection() -> None:
-    """Turn the garbage collector on at the first invocation, and exclude all objects that exist already."""
+    """Turn the garbage collector on at the first invocation, and exclude all existing objects from collection."""
     if IN_LAMBDA and not gc.isenabled():
         gc.freeze()
         gc.enable()
 
 
 def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
-    """Return the age in milliseconds of the oldest change in a batch of stream records; None if there is none."""
+    """Return the age in milliseconds of the oldest change in a batch of stream records.
+
+    None if the event has no stream records.
+    """
     changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
     times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
     made = [time for time in times if isinstance(time, int | float)]
@@ -130,24 +138,25 @@ def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
 
 
 def log_unreadable(image: Image, error: Unreadable) -> None:
-    """Log an item of a list that cannot be decoded: its key only, never its content."""
+    """Log that an item in a query result cannot be decoded. Logs the key of the item, never its content."""
     key = {name: image.get(name, {}).get("S") for name in KEY_ATTRIBUTES["main"]}
     log.error("unreadable", extra={"item": key, "error": type(error).__name__})
 
 
 def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
-    """Log the outcome of an event. `effect`: the key of the result, or None for duplicates and no-ops.
+    """Log the outcome of an event and count it in the metrics.
 
-    The line also has the lag after the change, the delivery attempt, and the consumed capacity units.
+    `effect`: the key of the result, or None for duplicates and no-ops. The log line also has the lag after the change,
+    the delivery attempt and the consumed capacity units.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
-    # The lag is negative if a local run has moved the clock ahead and the event's time is its expiry.
+    # A negative lag counts as 0. It occurs if a local run advances the clock and the time of the event is an expiry.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
     add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
     about = {"event_id": event.id, "order_id": getattr(event.data, "order_id", None), "effect": effect, **more}
     how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": capacity_units.consumed_since_last_call()}
-    # A failed refund needs a person.
+    # Log a failed refund as a warning, because a person must handle it.
     (log.warning if about.get("status") == "FAILED" else log.info)(message, extra=about | how)
 
 
@@ -155,13 +164,14 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
 def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new cache key
     """Return the value of a secret, cached while the Lambda is warm.
 
-    `period`: a number that changes over time, to read a rotated secret again in each period.
+    `period`: a number that changes over time, such as the current hour. Each new period reads the secret again, so a
+    rotated value takes effect.
     """
     return str(client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 
 def get_valid_secrets(name: str, period: int) -> list[str]:
-    """Return all valid values of a secret that is rotated without a gap: {"current": ..., "previous": ...}.
+    """Return all valid values of a rotatable secret, which is JSON {"current": ..., "previous": ...}.
 
     Raises ValueError if the secret is not JSON.
     """
@@ -170,11 +180,11 @@ def get_valid_secrets(name: str, period: int) -> list[str]:
 
 
 SECRET_CACHE_SECONDS = 300
-"""How long a warm Lambda may use an old value after a rotation."""
+"""How many seconds a warm Lambda may use the old value of a secret after a rotation."""
 
 
 def get_payment_provider(url: str, secret_name: str) -> "PaymentProvider":
-    """Return the client of the payment provider, with the secret's current API key."""
+    """Return the client of the payment provider, with the current API key from the secret."""
     return _cached_payment_provider(url, get_secret(secret_name, int(time.time() // SECRET_CACHE_SECONDS)).strip())
 
 
@@ -186,10 +196,10 @@ def _cached_payment_provider(url: str, key: str) -> "PaymentProvider":
 
 
 def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
-    """Return a function that parks a record with the reason, as `parked/{reader}/{hash}.json` in the failure store.
+    """Return a function that parks a record: it stores the record and the reason in the failure store.
 
-    The hash is of the record, so a redelivered record is stored once. The existing object is never replaced: an erasure
-    may have redacted it.
+    The object's key is `parked/{reader}/{hash of the record}.json`, so a redelivered record is stored once. An existing
+    object is never replaced, because an erasure may have removed personal data from it.
     """
 
     def park(record: Mapping[str, Any], reason: str) -> None:
@@ -210,7 +220,7 @@ def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any],
 
 
 def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
-    """Return a function that logs a failure: the error's type and the record's ids, never its content."""
+    """Return a function that logs why a record failed: the error's type and the record's ids, never its content."""
 
     def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
         log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | _record_identifiers(record))
@@ -220,9 +230,9 @@ def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None
 
 
 def _record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ids and keys that identify a stream record or SQS message.
+    """Return the ids and keys that identify a stream record or an SQS message in the log.
 
-    Nothing else of its content is safe to log.
+    No other content of the record is safe to log.
     """
     if keys := (record.get("dynamodb") or {}).get("Keys"):
         return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}

@@ -1,1 +1,4 @@
-"""The local shop: the synthesized stack and the real handlers on a laptop, without Docker or an AWS account."""
+"""The local shop: runs the synthesized stack and the real Lambda handlers on a laptop.
+
+It needs neither Docker nor an AWS account.
+"""

@@ -32,7 +32,7 @@ REPORTED_ERRORS = (
     demo.EffectMissing,
     UnexpectedResponse,
 )
-"""Errors whose message is printed as it is, without a traceback."""
+"""Errors for which the command prints only the message, without a traceback. The exit code is 1."""
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def main() -> None:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:
         sys.exit(f"The shop does not answer ({type(error).__name__}): is it starting or stopping? Try again.")
-    except BrokenPipeError:  # nothing reads the output any more
+    except BrokenPipeError:  # the reader of the output has closed the pipe, for example `head`
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
@@ -141,7 +141,7 @@ def parse_positive_int(text: str) -> int:
 
 
 def parse_user_name(text: str) -> str:
-    """Check a user name. Raises argparse.ArgumentTypeError."""
+    """Return the text if it is a valid user name. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch(users.NAME_PATTERN, text):
         raise argparse.ArgumentTypeError(f"{text!r} is no user: use a short name in lower case, such as carol")
     return text
@@ -159,7 +159,7 @@ def print_mails(shop: RunningShop) -> None:
 
 
 def require_running_shop(state: Path) -> RunningShop:
-    """Return the running shop, or exit with a message if there is none."""
+    """Return the running shop. Exit with an error message if the shop is not running or not ready."""
     found = find(state)
     if found is None:
         sys.exit("The shop is not running here (or not ready yet). Start it with: make up")

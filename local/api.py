@@ -1,4 +1,4 @@
-"""A client of the shop's API, for the demo, the load test, the warehouse and the page."""
+"""An HTTP client of the shop's API. The demo, the load test, the local warehouse and the page use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import urllib3
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """A response of the API. `body` is the decoded JSON."""
+    """A response of the API. `body` is the decoded JSON, or None if the response has no body."""
 
     status: int
     body: Any
@@ -20,12 +20,15 @@ class ApiResponse:
 
 
 class UnexpectedResponse(RuntimeError):
-    """The API answered with an unexpected status."""
+    """The API answered with a status of 300 or higher."""
 
 
 @dataclass(frozen=True)
 class ApiClient:
-    """A client of the API at `url` for one user. `token` returns an access token; None: requests are anonymous."""
+    """A client of the API at `url` for one user.
+
+    `token` is a function that returns an access token. If it is None, the client sends anonymous requests.
+    """
 
     url: str
     token: Callable[[], str] | None = None
@@ -34,7 +37,7 @@ class ApiClient:
     )
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
-        """Send a request and return the response, whatever its status. `key` is sent as Idempotency-Key."""
+        """Send a request and return the response, also if it is an error. `key` is sent as Idempotency-Key."""
         headers = {"Authorization": f"Bearer {self.token()}"} if self.token else {}
         if key:
             headers["Idempotency-Key"] = key
@@ -46,11 +49,14 @@ class ApiClient:
         return ApiResponse(answer.status, json.loads(answer.data) if answer.data else None, answer.headers)
 
     def get(self, path: str) -> Any:
-        """Send a GET and return the body. Raises UnexpectedResponse if it fails."""
+        """Send a GET request and return the decoded body. Raises UnexpectedResponse if the request fails."""
         return self._call_expecting_success("GET", path)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """Send a POST and return the body. Raises UnexpectedResponse if it fails."""
+        """Send a POST request and return the decoded body. Raises UnexpectedResponse if the request fails.
+
+        `key` is sent as Idempotency-Key.
+        """
         return self._call_expecting_success("POST", path, body, key=key)
 
     def _call_expecting_success(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> Any:

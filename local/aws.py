@@ -1,15 +1,17 @@
-"""The local AWS: one ministack process, which emulates the AWS services that the stack uses.
+"""Starts and stops the local AWS: one ministack process, which emulates the AWS services that the stack uses.
 
-These are CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito.
-DynamoDB is not part of it: the functions use the local engine (local/engine.py), whose address they read from the
-environment that they inherit from this process. local/deploy.py deploys the stack to it. Its internal port requires a
-key, which is part of the endpoint's URL. Its public port serves only the shop's API (local/aws_server.py).
+ministack emulates CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito. It does not emulate
+DynamoDB: the functions use the local DynamoDB engine (local/engine.py). They read the engine's address from the
+environment that they inherit from the ministack process. local/deploy.py deploys the stack to the local AWS.
 
-ministack saves its state only when SIGTERM stops it. So each clean stop, and `save_snapshot` after a deploy, makes a
-snapshot with the checksums of its files. Every start restores the last snapshot, together with the files that must
-match it (the checkpoints of the stream readers). After a clean stop this changes nothing. After a kill -9, everything
-since the snapshot is delivered again. This is harmless, because all deliveries are at least once. S3 objects are not
-part of the snapshot: they are on disk as soon as they are put.
+The local AWS has two ports (local/aws_server.py). The internal port requires a key, which is part of the endpoint's
+URL. The public port serves only the shop's API.
+
+ministack saves its state only when SIGTERM stops it. Each clean stop, and `save_snapshot` after a deploy, therefore
+copies the saved state to a snapshot with checksums. Every start restores the last snapshot. It also restores the files
+that must match the snapshot: the checkpoints of the stream pollers. After a clean stop, restoring changes nothing.
+After a kill -9, the stream records since the snapshot are delivered again. This is harmless, because all consumers
+expect at-least-once delivery. S3 objects are not part of the snapshot, because ministack writes them to disk at once.
 """
 
 from __future__ import annotations
@@ -36,12 +38,17 @@ from local.kept_state import DamagedState, check_manifest, write_manifest
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
-"""Not `-m`: a forked process would import the main module again."""
+"""The Python code of the server process. With `python -m`, each forked process would import the main module again."""
 QUEUE_URL_PORT = "4566"
-"""The port in queue URLs. It is constant, because the saved state contains these URLs. The ports in use may differ."""
+"""The port in the URLs of SQS queues. The saved state contains these URLs, so the port in them is constant.
 
-# Folders and files in a directory: ministack's state, the S3 objects, the unpacked functions, all sent mails, the
-# marker of a run that was not saved, the functions' log of this run, and the snapshots with the files that must match.
+The ports that the local AWS listens on may differ.
+"""
+
+# Names of folders and files in the directory of the local AWS: ministack's state, the S3 objects, the unpacked
+# functions, all sent mails, and a marker file that exists while the state of the current run is not saved. Then the log
+# of all functions in this run. Then the snapshot, the previous snapshot, and the folder in a snapshot with the files
+# that are restored together with it.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 FUNCTION_LOG = "functions.log"
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
@@ -52,16 +59,18 @@ MAIL_FIELDS = {"MessageId", "Source", "To", "Subject", "BodyText", "BodyHtml", "
 
 
 class FunctionFailed(RuntimeError):
-    """A function that was invoked raised an error or timed out."""
+    """The invoked Lambda function raised an error or timed out."""
 
 
 @dataclass(frozen=True)
 class LocalAwsAddress:
-    """The address of a local AWS. Only its user can read the address file, because it contains the key.
+    """The address of a local AWS, as stored in its address file.
 
-    `port`: internal, for callers with the `key`. `public_port`: serves the shop's API. `functions_use`: the endpoint of
-    DynamoDB and its streams for the functions. `goes_back_with_it`: the `rollback_files` of `start`.
-    `allowed_origins`: the web pages that may call the API from another origin.
+    The file contains the key, so only the user who started the local AWS can read the file.
+
+    `port`: the internal port, for callers with the `key`. `public_port`: the port of the shop's API. `functions_use`:
+    the endpoint of DynamoDB and DynamoDB Streams for the functions. `goes_back_with_it`: the `rollback_files` of
+    `start`. `allowed_origins`: the origins of web pages that may call the API.
     """
 
     port: int
@@ -73,7 +82,7 @@ class LocalAwsAddress:
 
     @classmethod
     def read(cls, directory: Path) -> LocalAwsAddress:
-        """Read the address file. Raises process.ProcessFailed if it is damaged."""
+        """Read the address file in this directory. Raises process.ProcessFailed if the file is missing or damaged."""
         return process.read_address(directory / ADDRESS_FILE, cls)
 
     def write(self, directory: Path) -> None:
@@ -82,7 +91,10 @@ class LocalAwsAddress:
 
 @dataclass(frozen=True)
 class LocalAws:
-    """A running local AWS. `was_killed`: the previous run was killed, so this one started from the last snapshot."""
+    """A running local AWS.
+
+    `was_killed`: whether the previous run was killed. If so, this run started from the last snapshot.
+    """
 
     directory: Path
     address: LocalAwsAddress
@@ -100,16 +112,16 @@ class LocalAws:
 
     @property
     def function_log(self) -> Path:
-        """The file with the log lines of all functions."""
+        """The file with the log lines of all Lambda functions."""
         return self.directory / FUNCTION_LOG
 
     @property
     def client_options(self) -> dict[str, Any]:
-        """Arguments for boto3.client, for every service except DynamoDB (see local/engine.py)."""
+        """Keyword arguments for boto3.client. Use them for every service except DynamoDB (see local/engine.py)."""
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
 
     def invoke(self, function_name: str, event: Mapping[str, Any]) -> Any:
-        """Invoke a function and return its result. Raises FunctionFailed if the function fails. Never retries."""
+        """Invoke a Lambda function once and return its result. Raises FunctionFailed if the function fails."""
         config = Config(read_timeout=900, retries={"total_max_attempts": 1})
         client = boto3.client("lambda", config=config, **self.client_options)
         answer = client.invoke(FunctionName=function_name, Payload=json.dumps(event))
@@ -121,27 +133,28 @@ class LocalAws:
     def list_mails(self) -> list[Mail]:
         """Return all mails that this shop has ever sent, oldest first.
 
-        Each has MessageId, Source, To, Subject, BodyText, BodyHtml and Timestamp (epoch seconds).
+        Each mail has MessageId, Source, To, Subject, BodyText, BodyHtml and Timestamp (epoch seconds).
         """
         found = map(_read_mail, sorted((self.directory / MAILS).glob("*.json")))
         return [mail for mail in found if mail]
 
     def find_mail(self, message_id: str) -> Mail | None:
-        """Return the mail with that id, or None if there is none."""
+        """Return the mail with this message id, or None if there is no such mail or its file is damaged."""
         for file in (self.directory / MAILS).glob(f"*-{glob.escape(message_id)}.json"):
             return _read_mail(file)
         return None
 
     def save_snapshot(self) -> LocalAws:
-        """Stop, make a snapshot, and start again (under a second). A start after a kill -9 restores this snapshot.
+        """Stop the local AWS, make a snapshot, and start the local AWS again. This takes less than a second.
 
-        The address stays the same. Call this after every deploy, while no requests or events are in progress.
+        After a kill -9, the next start restores this snapshot. The address stays the same. Call this after every
+        deploy, while no requests or events are in progress.
         """
         self.stop()
         return restart(self)
 
     def stop(self) -> None:
-        """Stop the process and make a snapshot of its state."""
+        """Stop the local AWS. If it stops cleanly, make a snapshot of its state."""
         _stop(self.directory, self.address.goes_back_with_it)
         if self.started:
             self.started.wait()
@@ -157,10 +170,13 @@ def start(
 ) -> LocalAws:
     """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
 
-    `dynamodb_endpoint` is the endpoint of DynamoDB and its streams for the functions. A process that an earlier run
-    left behind is stopped first. Each snapshot includes the `rollback_files`, and each start restores them from it;
-    files that the snapshot does not have are removed. Without `public_port`, a free port is used. The internal port
-    and the key are new at each start. Raises process.ProcessFailed or DamagedState.
+    `dynamodb_endpoint` is the endpoint of DynamoDB and DynamoDB Streams for the functions. If a process of an earlier
+    run is still running, it is stopped first. Each snapshot includes the `rollback_files`. Each start restores these
+    files from the snapshot and deletes those that the snapshot does not have. Without `public_port`, a free port is
+    used. The internal port and the key are new at each start.
+
+    Raises process.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
+    cannot be used.
     """
     files = [str(file) for file in rollback_files]
     ports = process.free_port(), public_port or process.free_port()
@@ -170,7 +186,7 @@ def start(
 
 
 def restart(aws: LocalAws) -> LocalAws:
-    """Start a local AWS that has stopped, with the same ports and key. Raises as `start`."""
+    """Start a stopped local AWS again, with the same ports and the same key. Raises the same errors as `start`."""
     return _start(aws.directory, aws.address)
 
 
@@ -198,7 +214,7 @@ def _start(directory: Path, address: LocalAwsAddress) -> LocalAws:
 
 
 def find(directory: Path) -> LocalAws | None:
-    """Return the local AWS that another process started in this directory, or None if it does not run."""
+    """Return the local AWS that another process started in this directory, or None if it is not running."""
     if process.running_process_id(directory) is None:
         return None
     return LocalAws(directory, LocalAwsAddress.read(directory))
@@ -218,7 +234,7 @@ def shell_environment(aws: LocalAws, engine: Engine) -> str:
 
 
 def _read_mail(file: Path) -> Mail | None:
-    """Read a mail file. Return None if it is damaged: nothing depends on it."""
+    """Read a mail file. Return None if the file is damaged, because nothing depends on stored mails."""
     try:
         found: Any = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
@@ -227,7 +243,10 @@ def _read_mail(file: Path) -> Mail | None:
 
 
 def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
-    """Return the environment of the process. Functions inherit it, so it contains none of the user's variables."""
+    """Return the environment variables of the ministack process.
+
+    The Lambda functions inherit them, so they do not include any variables of the user.
+    """
     home = str(directory / TEMPORARY)
     return {
         "PATH": "/usr/bin:/bin",
@@ -239,7 +258,7 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": REGION,
         "LAMBDA_WARM_TTL_SECONDS": "60",
-        "MALLOC_ARENA_MAX": "1",  # glibc would use a heap per thread, which costs each process several MB
+        "MALLOC_ARENA_MAX": "1",  # with more, glibc uses several MB per process for extra heaps
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "PERSIST_STATE": "1",
@@ -255,7 +274,10 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
 
 
 def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Stop the process. After a clean stop, make a snapshot, which is complete before it gets its final name."""
+    """Stop the local AWS. If it stops cleanly, make a snapshot of its state.
+
+    The snapshot is complete before it gets its final name, so a kill never leaves a partial snapshot.
+    """
     if process.running_process_id(directory) is None or not process.stop(directory):
         return
     saved, before, new = directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT, directory / f"{SNAPSHOT}-new"
@@ -275,7 +297,10 @@ def _stop(directory: Path, rollback_files: Sequence[str]) -> None:
 
 
 def find_snapshot(directory: Path) -> Path | None:
-    """Return the snapshot that the next start restores, or None. Raises DamagedState if its files changed."""
+    """Return the folder of the snapshot that the next start restores, or None if there is no snapshot.
+
+    Raises DamagedState if the snapshot's files changed or the folder of S3 objects is missing.
+    """
     for copy in (directory / SNAPSHOT, directory / PREVIOUS_SNAPSHOT):
         if copy.exists():
             check_manifest(copy)
@@ -286,7 +311,7 @@ def find_snapshot(directory: Path) -> Path | None:
 
 
 def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Restore the last snapshot. Without one, start empty: the first deploy never finished."""
+    """Restore the last snapshot. If there is none, delete all state, because the first deploy never finished."""
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:

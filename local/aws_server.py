@@ -1,15 +1,15 @@
-"""The server process of the local AWS: ministack protected by a key, and the shop's API. Started by local/aws.py.
+"""The server process of the local AWS. It serves ministack, protected by a key, and the shop's API.
 
-ministack answers every caller and runs code for them. A web page that could reach it could run programs as the
-developer. This process therefore has two ports on 127.0.0.1:
+local/aws.py starts this process. ministack itself answers every caller and runs code for the caller. So a web page that
+could reach ministack could run programs as the developer. This process therefore has two ports on 127.0.0.1:
 
-- The internal port is ministack itself, below a path that cannot be guessed: the key of this start. SDKs and the AWS
-  CLI take the key as part of the endpoint's URL, also for calls that they do not sign. Every other request, including
-  OPTIONS and WebSocket, is rejected before it is handled.
+- The internal port serves ministack below a secret path: the key, which is new at each start. SDKs and the AWS CLI
+  accept the key as part of the endpoint's URL, also for calls that they do not sign. Every request without the key,
+  including OPTIONS and WebSocket, is rejected before ministack handles it.
 - The public port serves the API of the shop at its root, and `POST /local/tokens`, which signs a user in. It gives no
   access to the rest of ministack.
 
-Both ports run in ministack's own event loop, so the check needs no second process and no second connection.
+Both ports run in ministack's event loop, so checking the key needs no second process and no second connection.
 """
 
 from __future__ import annotations
@@ -49,23 +49,25 @@ Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN_PATH = "/local/tokens"
 MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
-"""API requests that are handled in parallel. More would share the same processors, and each would need its own process.
-The others wait, in order."""
+"""Maximum number of API requests that are handled in parallel. Further requests wait in order.
+
+More parallel requests would not be faster: they would share the same processors, and each would need its own process.
+"""
 MAX_CONCURRENT_BATCHES = 2
-"""Batches of a queue that are handled in parallel. AWS handles up to a thousand."""
+"""Maximum number of batches of an SQS queue that are handled in parallel. AWS handles up to a thousand."""
 MAX_TOKEN_REQUEST_BYTES = 1 << 12
 """Maximum size of the body of a request for a token."""
 MAX_API_REQUEST_BYTES = 10 << 20
 """Maximum size of the body of an API request: the limit of API Gateway (developer guide, "HTTP API quotas")."""
 REQUEST_READ_TIMEOUT_SECONDS = 30
-"""Timeout for reading an API request: as long as API Gateway waits for a response."""
+"""Timeout for reading an API request. It equals the integration timeout of API Gateway."""
 LISTEN_BACKLOG = 1024
-"""Connections that may wait to be accepted, so that a burst of clients is not reset."""
+"""Number of connections that may wait to be accepted. It is large so that a burst of clients is not reset."""
 PROBLEM_CONTENT_TYPE = (b"content-type", b"application/problem+json")
 
 
 class LocalAwsServer:
-    """The ASGI application of both ports."""
+    """The ASGI application that handles the requests of the internal and the public port."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws, self._address = aws, aws.address
@@ -88,7 +90,7 @@ class LocalAwsServer:
 
     async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "GET")
-        # A web page that may call the API must not be able to sign in as staff.
+        # Pages of other origins may call the API, but not the sign-in route: they could sign in as staff.
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
         why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
@@ -99,7 +101,10 @@ class LocalAwsServer:
             await self._serve_api(scope, receive, send)
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the whole request before taking a slot: a client that sends slowly must not block others."""
+        """Forward a request to the shop's API in ministack.
+
+        This reads the whole body before it takes one of the parallel slots, so a slow client does not block others.
+        """
         try:
             body = await asyncio.wait_for(_read_body(receive, MAX_API_REQUEST_BYTES), REQUEST_READ_TIMEOUT_SECONDS)
         except TimeoutError:
@@ -113,7 +118,7 @@ class LocalAwsServer:
             await ministack(_rewrite_for_api(scope), _replay_body(body, receive), _replace_gateway_errors(send))
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer {"user": "alice"} with that user's access token. Create the user if there is none."""
+        """Answer the body {"user": "alice"} with an access token of this user. Create the user if necessary."""
         user = _parse_user(await _read_body(receive, MAX_TOKEN_REQUEST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
@@ -134,19 +139,22 @@ class LocalAwsServer:
 
 
 def _rewrite_for_api(scope: Scope) -> Scope:
-    """Rewrite a request for ministack: add the path of the API, and remove the headers of AWS SDKs."""
+    """Rewrite a public request for ministack: prefix the path of the API, and remove the x-amz headers of AWS SDKs."""
     headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
     return {**_with_path(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
 
 
 def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
-    """Return the same request with another path."""
+    """Return the request with its path changed by `move`."""
     raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
     return {**scope, "path": move(scope["path"]) or "/", "raw_path": (move(raw_path) or "/").encode("latin-1")}
 
 
 def _replace_gateway_errors(send: Send) -> Send:
-    """Replace errors of the gateway itself, for example a function timeout, by a problem document."""
+    """Return a `send` that replaces errors of the gateway itself by problem documents (RFC 9457).
+
+    The gateway itself answers, for example, after a function timeout.
+    """
     replaced = False
 
     async def checked(message: Message) -> None:
@@ -164,7 +172,7 @@ def _replace_gateway_errors(send: Send) -> Send:
 
 
 async def _reject(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, detail: str) -> None:
-    """Reject a request without reading its body. A WebSocket is closed before it opens."""
+    """Reject a request with a problem document, without reading the body. Close a WebSocket before it opens."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008})
@@ -184,7 +192,10 @@ def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Return the headers by lower-case name. Repeated headers are joined, so they match no single value."""
+    """Return the headers by lower-case name. Values of a repeated header are joined with commas.
+
+    So a repeated header never equals a single allowed value.
+    """
     found: dict[str, str] = {}
     for raw_name, value in scope["headers"]:
         name = raw_name.decode("latin-1").lower()
@@ -193,7 +204,10 @@ def _headers(scope: Message) -> dict[str, str]:
 
 
 def _is_json(headers: Mapping[str, str]) -> bool:
-    """Return whether the content type is JSON, which a form of another page cannot send without a CORS preflight."""
+    """Return whether the content type is JSON.
+
+    A page of another origin cannot send this content type without a CORS preflight request.
+    """
     return headers.get("content-type", "").partition(";")[0].strip() == "application/json"
 
 
@@ -207,7 +221,7 @@ def _parse_user(body: bytes) -> str | None:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that first returns the body that was read, and then the further messages."""
+    """Return an ASGI `receive` that first returns this body, and then the further messages of `receive`."""
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -217,7 +231,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def _read_body(receive: Receive, max_bytes: int) -> bytes:
-    """Read the body. Stop when it is longer than `max_bytes`."""
+    """Read and return the body. Stop reading as soon as it is longer than `max_bytes`."""
     body = b""
     while len(body) <= max_bytes:
         message = await receive()
@@ -228,7 +242,10 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 
 
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
-    """Add the key to the one request that ministack sends to itself: its authorizer fetches the pool's public keys."""
+    """Make ministack's JWT authorizer send the key when it fetches the public keys of the user pool.
+
+    This is the only request that ministack sends to itself.
+    """
     fetch = apigateway._urlopen_async
 
     async def fetch_with_key(url: str, *rest: Any) -> Any:
@@ -243,7 +260,7 @@ def _limit_batches() -> None:
 
 
 def main(directory: Path) -> None:
-    """Serve until SIGTERM. ministack then saves its state."""
+    """Serve both ports until SIGTERM. ministack then saves its state."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     address = LocalAwsAddress.read(directory)

@@ -1,7 +1,8 @@
 """Measures how far each consumer is behind, and reports a consumer that cannot keep up.
 
-A consumer is a reader of the table's stream or a queue of a reaction. The API accepts a burst of orders faster than a
-laptop can process their effects. This is not an error, but a user who looks at an order must see that it is unfinished.
+A consumer is a poller of the table's stream or an SQS queue of a reaction (a function that handles published events).
+The API accepts a burst of orders faster than a laptop can process the effects of these orders. This is not an error,
+but a user who looks at an order must see that some effects are still missing.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 FILE = "backlog.json"
 CHECK_INTERVAL_SECONDS = 2.0
 LAG_THRESHOLD_SECONDS = 5.0
-"""A consumer is reported as behind from this lag on."""
+"""A consumer that lags by this time or more is reported as behind."""
 REPORT_INTERVAL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class ConsumerLag:
-    """A reader or a queue, with the number of records or messages that wait for it.
+    """The lag of a stream reader or a queue. `waiting` is the number of its unfinished records or messages.
 
-    `seconds`: for a reader, the age of its oldest record; for a queue, how long it has not been empty.
+    `seconds`: for a reader, the age of the oldest record; for a queue, for how long the queue has not been empty.
     """
 
     name: str
@@ -50,9 +51,9 @@ class ConsumerLag:
 
 
 class BacklogMonitor(threading.Thread):
-    """Measures the lag every two seconds and writes it to a file for other processes.
+    """Measures the lag of all consumers every two seconds and writes it to a file for other processes.
 
-    `consumer_lags` has the last measurement.
+    `consumer_lags` is the last measurement.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class BacklogMonitor(threading.Thread):
                 continue
 
     def measure(self) -> None:
-        """Measure all consumers once, and report those that are behind or have caught up."""
+        """Measure all consumers once. Add an activity log entry for each that is behind or has caught up."""
         now = self._clock()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
         process.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
@@ -114,7 +115,7 @@ class BacklogMonitor(threading.Thread):
 
 
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
-    """Read the last measurement of another process. Empty if the shop is starting or stopping."""
+    """Read the last measurement that the shop's process wrote. Empty if the shop is starting or stopping."""
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]
     except (OSError, ValueError):
@@ -122,6 +123,9 @@ def read_consumer_lags(file: Path) -> list[ConsumerLag]:
 
 
 def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, int]]:
-    """Return a function that counts the waiting messages of each reaction's queue, without messages in flight."""
+    """Return a function that counts the waiting messages of each reaction's queue.
+
+    Messages in flight are not counted.
+    """
     ours = [queue for queue in queues.by_name.values() if queue.function]
     return lambda: {queue.name: queues.count_waiting(queue) for queue in ours}

@@ -1,9 +1,11 @@
 """Rejects requests that a web page of another origin could have caused.
 
-Every page in the developer's browser can reach every server on the laptop. But a browser always says where a request
-comes from: it sends the host name of the URL (`Host`), the page's origin (`Origin`, on every request that can change
-something), and how the two relate (`Sec-Fetch-Site`). Sources: https://fetch.spec.whatwg.org/#origin-header and
-https://www.w3.org/TR/fetch-metadata/. A program such as curl does not send the last two and is allowed.
+Every page in the developer's browser can reach every server on the laptop. But a browser always sends where a request
+comes from. `Host` is the host name in the URL. `Origin` is the page's origin; a browser sends it with every request
+that can change something. `Sec-Fetch-Site` says whether the page and the URL have the same origin. Programs such as
+curl send neither `Origin` nor `Sec-Fetch-Site`, and their requests are allowed.
+
+Sources: https://fetch.spec.whatwg.org/#origin-header and https://www.w3.org/TR/fetch-metadata/
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 ALLOWED_FETCH_SITES = ("same-origin", "none")
-"""Values of Sec-Fetch-Site for requests of our own pages and for typed addresses."""
+"""The allowed values of Sec-Fetch-Site: requests of the server's own pages, and addresses that the user typed."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -23,11 +25,12 @@ def rejection_reason(
     *,
     allow_navigation: bool = True,
 ) -> str | None:
-    """Return why the request must be rejected, or None if it is allowed.
+    """Return the reason to reject a request, or None if the request is allowed.
 
-    `headers`: by lower-case name. `port`: the port of 127.0.0.1 that the server listens on. `allowed_origins`: web
-    pages that may call the server, such as http://localhost:5173 (`*`: all); CORS checks these afterwards.
-    `allow_navigation`: a user may follow a link from another page to this server, because a GET changes nothing.
+    `headers`: the headers by lower-case name. `port`: the port of 127.0.0.1 that the server listens on.
+    `allowed_origins`: origins of web pages that may call the server, such as http://localhost:5173 (`*`: all). The
+    API's CORS configuration applies to them in addition. `allow_navigation`: whether a user may follow a link from
+    another page to this server. This is safe if a GET request changes nothing.
     """
     hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:
@@ -44,7 +47,7 @@ def rejection_reason(
 
 
 def _is_navigation(method: str, headers: Mapping[str, str]) -> bool:
-    """Return whether a user followed a link: a GET for a new document in a tab, not embedded."""
+    """Return whether the request is a GET that opens a page in a tab, for example because a user followed a link."""
     return (
         method == "GET" and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     )

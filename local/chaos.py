@@ -1,4 +1,4 @@
-"""Switches that each break the local shop in one way, so that a user can watch how it recovers."""
+"""Chaos switches: each breaks the local shop in one way, so that a user can watch how the shop recovers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SwitchResult = dict[str, Any]
 
 
 class Chaos:
-    """The switches, by name. Each returns a sentence, `said`, and further results."""
+    """The chaos switches, by name. Each switch returns a dict with a sentence (`said`) and further results."""
 
     def __init__(
         self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: ActivityLog
@@ -46,17 +46,17 @@ class Chaos:
             "advance": self._advance,
             "kill": self._kill,
         }
-        for queue in queues.by_name.values():  # an earlier run may have ended while a worker was disabled
+        for queue in queues.by_name.values():  # an earlier run may have left a worker disabled
             self._set_worker_enabled(queue, enabled=True)
 
     def stop(self) -> None:
-        """Stop all failures that were switched on."""
+        """Stop causing failures, and enable the disabled workers again."""
         self._stopping.set()
         for thread in list(self._failing_threads.values()):
             thread.join()
 
     def run_switch(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Run the switch that the body names. Raises InvalidField."""
+        """Run the switch that the request body names and return its result. Raises InvalidField."""
         switch = self._switches.get(str(body.get("switch")))
         if switch is None:
             raise InvalidField("switch", f"is one of {', '.join(self._switches)}")
@@ -81,7 +81,7 @@ class Chaos:
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
         with self._fail_lock:
-            self._set_worker_enabled(queue, enabled=False)  # before the response says that deliveries fail from now on
+            self._set_worker_enabled(queue, enabled=False)  # disabled before the response announces failures
             self.fail_next[queue.name] = times
             if queue.name not in self._failing_threads:
                 thread = threading.Thread(
@@ -91,28 +91,28 @@ class Chaos:
                 thread.start()
 
     def _fail_deliveries(self, queue: StackQueue) -> None:
-        """Receive the messages instead of the worker, as many as requested, and then enable the worker."""
+        """Fail the requested number of deliveries of a queue, and then enable the queue's worker again."""
         is_over = False
         while not is_over:
             self._fail_messages(queue)
             try:
                 self._set_worker_enabled(queue, enabled=True)
-            except (ClientError, BotoCoreError):  # the local AWS is down: it restarts with the worker on, or we retry
+            except (ClientError, BotoCoreError):  # the local AWS is down: retry in a second
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            with self._fail_lock:  # a request from now on starts a new thread
+            with self._fail_lock:  # locked: a new request either extends this run or starts a new thread
                 is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
                 if is_over:
                     del self._failing_threads[queue.name]
 
     def _fail_messages(self, queue: StackQueue) -> None:
-        """Receive messages and do not delete them. For the queue these are failed deliveries."""
+        """Receive messages without deleting them. SQS counts each as a failed delivery and delivers it again."""
         off_since: int | None = None
         while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
-                if off_since != restarts:  # the local AWS restarts with the worker on
+                if off_since != restarts:  # a restarted local AWS has enabled the worker
                     self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
                 message = self._queues.receive(queue, REDELIVERY_SECONDS)
@@ -136,7 +136,7 @@ class Chaos:
         )
 
     def _set_worker_enabled(self, queue: StackQueue, *, enabled: bool) -> None:
-        """Enable or disable the event source mapping from a queue to its function."""
+        """Enable or disable the event source mapping that invokes a function for the messages of a queue."""
         if queue.function is None:
             return
         for mapping in self._lambda.list_event_source_mappings(FunctionName=queue.function)["EventSourceMappings"]:
@@ -144,7 +144,10 @@ class Chaos:
                 self._lambda.update_event_source_mapping(UUID=mapping["UUID"], Enabled=enabled)
 
     def _write_poison_order(self, _: Mapping[str, Any]) -> SwitchResult:
-        """Write an order with an unknown schema version, as a newer version of the code might."""
+        """Write an order with an unknown schema version, which no function can read.
+
+        A newer version of the code could write such an item.
+        """
         order_id = f"poison-{uuid.uuid4().hex[:12]}"
         item = {
             **ORDER.key(order_id=order_id),

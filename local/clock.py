@@ -1,13 +1,14 @@
-"""Expiry on a laptop: deletes expired items in real time, and can advance as if time had passed.
+"""Deletes expired items of the local DynamoDB, and can advance the time of expiry.
 
-Only expiry and the event of the expiry schedule use the advanced time. The functions read the real clock, exactly as
-deployed. The advanced time is not stored: `advance 400d` always means 400 days from now, and an order that is placed
-afterwards keeps its full lifetime.
+Only two things use the advanced time: the deletion of expired items, and the event of the schedule that expires unpaid
+orders. The functions read the real clock, as on AWS. The advanced time is not stored: `advance 400d` always means 400
+days from now. An order that is placed after an advance keeps its full lifetime.
 
-An advance deletes each due item with a DeleteItem through the engine, on the condition that its expiry time did not
-change. AWS marks such removals with the user identity of its TTL process; the engine does so only for its own sweep.
-So each key is stored first, and a trigger in the engine's database adds the mark to the stream record of exactly that
-removal, in the engine's own transaction. No reader of the stream ever sees the record without it.
+An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
+the stream record of an expired item has the user identity of DynamoDB's TTL process. The local engine adds this user
+identity only when its own TTL process deletes an item. Therefore `expire_until` first stores the keys of the due items
+in the engine's database. A trigger in this database then adds the user identity to the stream records of these
+deletions. The trigger runs in the same transaction, so no stream reader sees such a record without the user identity.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ MARK_EXPIRED_REMOVALS_SQL = f"""
 
 
 def parse_duration(text: str) -> timedelta:
-    """Parse a duration such as "400d", "90m", "2w" (s, m, h, d, w), up to a hundred years. Raises ValueError."""
+    """Parse a duration such as "400d", "90m" or "2w" of at most a hundred years. Raises ValueError.
+
+    The units are s, m, h, d and w (weeks).
+    """
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if not found:
         raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
@@ -56,10 +60,10 @@ def parse_duration(text: str) -> timedelta:
 
 
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
-    """Expire all that would expire if `by` had passed from now. Return how many items expired.
+    """Expire all orders and items that would expire within the duration `by`. Return how many items expired.
 
-    First calls `expire_orders` with that time, in place of the schedule that runs every minute: it closes orders
-    whose time is over, and their items may then be due too. Safe to repeat.
+    First calls `expire_orders` with the end of that duration. It stands for the Lambda function that a schedule invokes
+    every minute to close unpaid orders. Closed orders may have items that are then due. Safe to repeat.
     """
     until = datetime.now(UTC) + by
     expire_orders(until)
@@ -67,7 +71,7 @@ def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Calla
 
 
 def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -> dict[str, Any]:
-    """Build the event that EventBridge sends to a function for a schedule. Its `time` has whole seconds.
+    """Build the event with which EventBridge invokes a function on a schedule. `time` has whole seconds.
 
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
     """
@@ -85,10 +89,10 @@ def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -
 
 
 def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
-    """Delete the items that are due by `until`, now or in the future, marked as expired. Return how many.
+    """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
-    The table's keys are the strings PK and SK. Safe to repeat, and safe with concurrent writers: if the expiry time of
-    an item changed, the item stays.
+    `until` may be in the future. The table must have the string keys PK and SK. Safe to repeat. Safe with concurrent
+    writers: an item whose expiry time changed meanwhile is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
@@ -117,7 +121,7 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
                     )
                     expired += 1
                 except client.exceptions.ConditionalCheckFailedException:
-                    pass  # it was deleted, or its expiry time changed, after the page was read
+                    pass  # the item was deleted or its expiry time changed after the scan read it
             with database:
                 database.executemany(
                     "DELETE FROM orderstream_expiring WHERE (table_name, partition, sort, ttl) = (?, ?, ?, ?)", due
@@ -126,9 +130,9 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
 
 
 def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
-    """Delete expired items repeatedly until `stop` is set. (AWS may take days to delete them.)
+    """Delete expired items every second until `stop` is set. AWS may take days to delete them.
 
-    Run this in its own thread. While the engine is down, it retries.
+    Run this function in its own thread. While the engine is down, it retries.
     """
     while not stop.wait(every_seconds):
         try:

@@ -1,4 +1,4 @@
-"""Demonstrates what the shop does, against the running shop. Fails if an effect does not arrive."""
+"""A demo: runs typical orders against the running shop and prints each step. Fails if an effect does not arrive."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ ADDRESS = {"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city
 
 
 class EffectMissing(RuntimeError):
-    """An expected effect did not arrive in time, or is wrong."""
+    """An expected effect of an order, for example a mail or an invoice, did not arrive in time or is wrong."""
 
 
 def run_demo(shop: RunningShop) -> None:
-    """Run all scenarios, each with new products and orders. Safe to repeat."""
+    """Run and print all demo scenarios. Each creates new products and orders, so this is safe to repeat.
+
+    Raises EffectMissing.
+    """
     began = time.monotonic()
     people = DemoClients(shop)
     demo_full_order(people)
@@ -39,7 +42,7 @@ def run_demo(shop: RunningShop) -> None:
 
 
 class DemoClients:
-    """The API clients of the scenarios, and access to the results: the provider, S3 and mails."""
+    """The API clients for the demo: act as Alice or as staff, pay orders, and read the effects of orders."""
 
     def __init__(self, shop: RunningShop) -> None:
         self.shop = shop
@@ -53,7 +56,7 @@ class DemoClients:
         return str(api.get("/customers/me")["customer_id"])
 
     def create_stocked_product(self, quantity: int, price: int = 1250) -> str:
-        """Create a product with this stock, and return its id."""
+        """Create a product with `quantity` pieces in stock, and return the product id. `price` is in cents."""
         product_id = f"mug-{uuid.uuid4().hex[:8]}"
         product = {"product_id": product_id, "name": "Blue mug", "price": price, "currency": "EUR"}
         self.staff.post("/products", product)
@@ -61,14 +64,14 @@ class DemoClients:
         return product_id
 
     def place_order(self, *products: str, quantity: int, api: ApiClient | None = None) -> dict[str, Any]:
-        """Place an order as Alice (or `api`) for `quantity` of each product."""
+        """Place an order for `quantity` pieces of each product, and return the order. `api` replaces Alice."""
         lines = [{"product_id": id, "quantity": quantity} for id in products]
         body = {"lines": lines, "address": ADDRESS}
         order: dict[str, Any] = (api or self.alice).post("/orders", body, key=uuid.uuid4().hex)
         return order
 
     def pay_order(self, order: dict[str, Any]) -> None:
-        """Pay the due amount of an order through the payment provider."""
+        """Pay the due amount of an order at the payment provider. Raises EffectMissing if the provider rejects it."""
         form = {
             "amount": str(order["due"]),
             "currency": order["currency"].lower(),
@@ -81,7 +84,7 @@ class DemoClients:
             raise EffectMissing(f"the provider answered {answer.status}: {answer.data!r}")
 
     def mailed_events(self, order_id: str) -> list[str]:
-        """Return the events of this order for which the customer got a mail."""
+        """Return the types of the order's events for which a mail was sent, such as OrderPaid, in sorted order."""
         found = self.alice.get(f"/orders/{order_id}/notifications?limit=100")["items"]
         return sorted(one["event"] for one in found if one["status"] == "SENT")
 
@@ -176,7 +179,7 @@ def demo_order_expiry(people: DemoClients) -> None:
 
 
 def advance(shop: RunningShop, by: timedelta) -> int:
-    """Expire all that would expire in that time. Return how many items expired."""
+    """Expire all orders and items that would expire within the duration `by`. Return how many items expired."""
     lapse = shop.stack.function_name("functions.lapse.handler")
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
 
@@ -187,7 +190,10 @@ def advance(shop: RunningShop, by: timedelta) -> int:
 
 
 def wait_until(what: str, check: Callable[[], T]) -> T:
-    """Call `check` until it returns a true value, and return that. Raises EffectMissing after the timeout."""
+    """Call `check` until it returns a true value, and return this value. Raises EffectMissing after the timeout.
+
+    `what` names the awaited effect in the error message.
+    """
     give_up = time.monotonic() + EFFECT_TIMEOUT_SECONDS
     while not (seen := check()):
         if time.monotonic() > give_up:
@@ -213,7 +219,7 @@ def _has_status(people: DemoClients, path: str, status: str) -> bool:
 
 
 def _refunded_amount(people: DemoClients, path: str) -> int:
-    """Return how much of the payments of the order has been refunded."""
+    """Return the refunded amount of all payments of an order. `path` is the path of the order."""
     return sum(one["refunded"] for one in people.alice.get(f"{path}/payments")["items"])
 
 
@@ -226,7 +232,7 @@ def _is_listed(people: DemoClients, order_id: str) -> bool:
 
 
 def _is_archived(people: DemoClients, order_id: str) -> bool:
-    """Return whether the order is archived and its object is in the archive bucket."""
+    """Return whether the order is archived and its archive object exists in S3."""
     if not people.alice.get(f"/orders/{order_id}").get("archived"):
         return False
     bucket = people.shop.stack.outputs["ArchiveBucket"]

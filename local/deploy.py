@@ -1,7 +1,7 @@
-"""Deploys a synthesized stack to the local AWS: its template, with a few adaptations, and the functions' source.
+"""Deploys a synthesized CDK stack to the local AWS: the adapted template and the source code of the functions.
 
-The bundle for AWS contains packages built for AWS's processors, so it is not used here. The functions run from the
-source folder, with the packages of this process's virtual environment.
+The asset bundle for AWS is not used here, because it contains packages that were built for AWS's processors. The
+functions run from the source folder, with the packages of this process's virtual environment.
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ API_ID = "orderstream"
 
 
 class DeployFailed(RuntimeError):
-    """The stack could not be created or updated. The message has the reason for each resource that failed."""
+    """The stack could not be created or updated. The message contains the reasons that CloudFormation reports."""
 
 
 @dataclass(frozen=True)
 class TemplateAdaptation:
-    """A part of the template that ministack does not support. `change` returns a replacement, or None to omit it."""
+    """An adaptation of resources of one type that ministack does not support as they are.
+
+    `change` returns the adapted resource, or None to omit the resource from the template.
+    """
 
     resource_type: str
     reason: str
@@ -94,7 +97,7 @@ ADAPTATIONS = (
 class DeployedStack:
     """A deployed stack. `resources` maps logical ids to physical names.
 
-    `changed`, `created`: whether this deploy changed or created the stack.
+    `changed`: whether this deploy created or changed the stack. `created`: whether this deploy created the stack.
     """
 
     template: Mapping[str, Any]
@@ -104,17 +107,17 @@ class DeployedStack:
     created: bool = False
 
     def resource_names(self, resource_type: str) -> list[str]:
-        """Return the names of all resources of a type (for a queue: its URL), in the order of the template."""
+        """Return the physical names of all resources of a type, in template order. The name of a queue is its URL."""
         found = (id for id, resource in self.template["Resources"].items() if resource["Type"] == resource_type)
         return [self.resources[id] for id in found if id in self.resources]
 
     def resource_name(self, resource_type: str) -> str:
-        """Return the name of the only resource of a type."""
+        """Return the physical name of the only resource of a type."""
         [name] = self.resource_names(resource_type)
         return name
 
     def find_resource_name(self, resource_type: str, part: str) -> str:
-        """Return the name of the only resource of a type whose logical id contains `part`."""
+        """Return the physical name of the only resource of a type whose logical id contains `part`."""
         found = self.template["Resources"].items()
         [id] = [id for id, resource in found if resource["Type"] == resource_type and part in id]
         return self.resources[id]
@@ -126,7 +129,7 @@ class DeployedStack:
         return properties
 
     def function_name(self, handler: str) -> str:
-        """Return the name of the function with that handler, such as functions.lapse.handler."""
+        """Return the name of the Lambda function with this handler, such as functions.lapse.handler."""
         [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
         return self.resources[id]
 
@@ -134,10 +137,11 @@ class DeployedStack:
 def deploy(
     aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, variables: Mapping[str, str] | None = None
 ) -> DeployedStack:
-    """Create or update the stack and wait for it (about 1 s). Does nothing if template and source are unchanged.
+    """Create or update the stack, wait until it is complete (about 1 s), and return it.
 
-    `source` is the folder of the functions' package (functions/). `variables` replaces the values of environment
-    variables in the functions that have them. Safe to repeat. Raises DeployFailed.
+    The stack is not updated if the template and the source are unchanged. `source` is the folder of the functions'
+    package (functions/). `variables` replaces the values of environment variables in the functions that define them.
+    Safe to repeat. Raises DeployFailed.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
@@ -172,13 +176,13 @@ def deploy(
 
 
 def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
-    """Describe a stack that was deployed earlier. Its template lacks the parts that were omitted."""
+    """Return a stack that was deployed earlier. `template` is the adapted one, without the omitted resources."""
     client = boto3.client("cloudformation", **aws.client_options)
     return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))
 
 
 def allowed_origins(template: Mapping[str, Any]) -> list[str]:
-    """Return the origins of web pages that may call the API, from the template's CORS configuration."""
+    """Return the origins of web pages that may call the API. They are in the template's CORS configuration."""
     [api] = [found for found in template["Resources"].values() if found["Type"] == "AWS::ApiGatewayV2::Api"]
     return list(api["Properties"].get("CorsConfiguration", {}).get("AllowOrigins", ()))
 
@@ -210,7 +214,7 @@ def _adapt_template(template: Mapping[str, Any], code_key: str, variable_overrid
 
 
 def _upload(aws: LocalAws, source: Path) -> str:
-    """Upload the source folder as a zip file to the assets bucket. Its key is the hash of its content."""
+    """Upload the source folder as a zip file to the assets bucket. Return the object key, a hash of the content."""
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(source.rglob("*")):
@@ -263,7 +267,10 @@ def _describe_stack(client: CloudFormationClient, name: str, template: Mapping[s
 
 
 def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
-    """Create the event archives of the template, which CloudFormation could not create. Safe to repeat."""
+    """Create the EventBridge archives of the template through the API. Safe to repeat.
+
+    ministack's CloudFormation does not support them.
+    """
     client = boto3.client("events", **aws.client_options)
     for id, resource in stack.template["Resources"].items():
         if resource["Type"] != "AWS::Events::Archive":
@@ -281,7 +288,10 @@ def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
 
 
 def _verify_sender_addresses(aws: LocalAws, stack: DeployedStack) -> None:
-    """Verify the sender addresses, so that functions can send mails. On AWS their owner does this. Safe to repeat."""
+    """Verify the functions' sender addresses in SES, so that the functions can send mails. Safe to repeat.
+
+    On AWS, the owner of an address verifies it.
+    """
     client = boto3.client("sesv2", **aws.client_options)
     for resource in stack.template["Resources"].values():
         sender = resource.get("Properties", {}).get("Environment", {}).get("Variables", {}).get("SENDER")

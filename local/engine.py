@@ -1,11 +1,15 @@
 """The local DynamoDB with streams, for the local shop and the tests: one dynoxide process on one SQLite file.
 
-Differences from AWS that matter to this project: nothing expires by itself (`Engine.delete_expired_items`), shard ids
-are shorter than botocore allows, and a table that is created again under an old name keeps the old stream records.
-The engine is durable: after a kill -9 a new process on the same file continues, with the next sequence numbers.
+The engine differs from DynamoDB on AWS in these points:
 
-It requires no key and answers every web page. The engine of the running shop therefore listens on a port that browsers
-never connect to (`BLOCKED_PORTS`). Its tools, which expire items, require a key.
+- Items do not expire by themselves: call `Engine.delete_expired_items`.
+- Shard ids are shorter than botocore allows.
+- If a table is deleted and created again under the same name, the stream keeps the old records.
+
+The engine is durable: after a kill -9, a new process continues with the same file and the next sequence numbers.
+
+The DynamoDB port requires no key and answers every web page. In the running shop it is therefore one of the ports that
+browsers never connect to (`BLOCKED_PORTS`). The port of the engine's tools, which expire items, requires a key.
 """
 
 from __future__ import annotations
@@ -41,7 +45,9 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
-CLIENT_CONFIG = Config(user_agent="local")  # building the default user agent costs more than a request
+CLIENT_CONFIG = Config(
+    user_agent="local"
+)  # a constant user agent, because building the default takes longer than a request
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
 """Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
@@ -54,25 +60,25 @@ MIN_SHARED_MEMORY_BYTES = 1 << 30
 TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
 INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
 
-# Without this index each write gets slower with every stream record: the engine searches for the newest one.
+# The engine searches for the newest stream record at each write. This index keeps writes fast when the stream grows.
 STREAM_INDEX = """
     CREATE INDEX IF NOT EXISTS orderstream_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))
 """
 
 
-# This index finds expired items without reading all others.
+# An index on the expiry time, so that a query finds expired items without reading all items.
 EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
 CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
 SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
 
 
 class EngineNotInstalled(RuntimeError):
-    """The engine's binary is not installed for this machine."""
+    """The engine's binary for this machine is not installed. `make setup` installs it."""
 
 
 def find_engine_binary() -> Path:
-    """Return the engine's binary for this machine, as `make setup` installs it. Raises EngineNotInstalled."""
+    """Return the path of the engine's binary, which `make setup` installs. Raises EngineNotInstalled."""
     machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
     system = {"linux": "linux", "darwin": "darwin", "win32": "win32"}.get(sys.platform, sys.platform)
     folder = PROJECT / "node_modules" / "@dynoxide"
@@ -83,9 +89,10 @@ def find_engine_binary() -> Path:
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine: its directory and its two ports on 127.0.0.1 (DynamoDB and its tools).
+    """A running engine: a directory with its file, and two ports on 127.0.0.1.
 
-    `tools_key`: the bearer token for the tools.
+    `port` serves DynamoDB and DynamoDB Streams. `tools_port` serves the engine's tools and requires `tools_key` as
+    bearer token.
     """
 
     directory: Path
@@ -111,19 +118,25 @@ class Engine:
         return self.dynamodb()
 
     def dynamodb(self, config: Config | None = None) -> DynamoDBClient:
-        """Create a new client. Thread-safe, as every boto3 client is."""
+        """Return a new boto3 client of this DynamoDB. The client is thread-safe."""
         config = CLIENT_CONFIG.merge(config) if config else CLIENT_CONFIG
         return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
 
     def streams(self) -> DynamoDBStreamsClient:
-        """Create a streams client that does not validate parameters: botocore rejects the engine's short shard ids."""
+        """Return a new boto3 client of DynamoDB Streams.
+
+        The client does not validate parameters, because botocore would reject the engine's short shard ids.
+        """
         lenient = CLIENT_CONFIG.merge(Config(parameter_validation=False))
         return boto3.client(
             "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
         )
 
     def get_stream_records(self, shard_iterator: str) -> dict[str, Any]:
-        """Call GetRecords and return its plain JSON: botocore takes ten times as long to parse it. Raises OSError."""
+        """Call GetRecords and return the decoded JSON. Raises OSError if the call fails.
+
+        This does not use boto3, because botocore takes ten times as long to parse the response.
+        """
         target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
         signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
         headers = {**target, "Authorization": signed, "Content-Type": "application/x-amz-json-1.0"}
@@ -135,10 +148,10 @@ class Engine:
         return found
 
     def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
-        """Create the table unless it exists. Safe to repeat.
+        """Create the table with a stream, if it does not exist, and enable TTL. Safe to repeat.
 
         `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table) or is a CreateTable request. Both
-        use the same names for keys, attributes and indexes; the engine needs nothing else. Raises RuntimeError if the
+        use the same names for keys, attributes and indexes. Other properties are ignored. Raises RuntimeError if the
         table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
@@ -164,7 +177,8 @@ class Engine:
     def has_expired_items(self) -> bool:
         """Return whether `delete_expired_items` would delete anything.
 
-        This reads an index, which the first call creates. `delete_expired_items` reads every item of every table.
+        This method is cheap: it reads an index, which the first call creates. `delete_expired_items` reads every item
+        of every table.
         """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
@@ -176,10 +190,10 @@ class Engine:
         return False
 
     def delete_expired_items(self) -> int:
-        """Delete expired items, as DynamoDB's TTL process does. The stream records have its user identity.
+        """Delete the expired items of all tables and return their number.
 
-        Returns the number of deleted items of all tables. Also deletes items that expired more than five years ago,
-        which DynamoDB keeps.
+        The stream records have the user identity of DynamoDB's TTL process, as on AWS. Unlike AWS, this also deletes
+        items that expired more than five years ago. Raises RuntimeError if the engine reports an error.
         """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -193,20 +207,22 @@ class Engine:
         return deleted
 
     def stop(self) -> None:
-        """Stop the process. No data is lost, however it ends."""
+        """Stop the engine's process. No data is lost, even if the process is killed."""
         process.stop(self.directory)
         if self.started:
             self.started.wait()
 
 
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
-    """Start the engine on the file in `directory` and wait until it answers (well under a second).
+    """Start the engine with the file in `directory`, and wait until it answers (well under a second).
 
-    Continues from the file of an earlier process. If that process still runs, it is stopped first: two processes on
-    one file would assign the same sequence numbers. `ports`: the ports that the engine may use; if empty, any free port
-    (tests). Raises EngineNotInstalled, or process.ProcessFailed if it does not start or all ports are taken.
+    If the file exists, the engine continues with its data. If an earlier process still uses the file, that process is
+    stopped first, because two processes would assign the same sequence numbers. `ports`: the ports that the engine may
+    use. If it is empty, as in tests, the engine uses any free port.
+
+    Raises EngineNotInstalled, or process.ProcessFailed if the engine does not start or all ports are taken.
     """
-    # A free port may be taken a moment later, for example by another shop that starts at the same time.
+    # Try several ports: another process, such as a second shop, may take a free port before the engine listens on it.
     candidates = random.sample(ports, len(ports)) if ports else [process.free_port() for _ in range(3)]
     free = [port for port in candidates if not process.is_listening(port)]
     if not free:
@@ -219,7 +235,7 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start an engine that has stopped, with the same ports and key. Raises as `start`."""
+    """Start a stopped engine again, with the same ports and the same key. Raises the same errors as `start`."""
     directory = engine.directory
     binary = find_engine_binary()
     process.stop(directory)
@@ -233,7 +249,10 @@ def restart(engine: Engine) -> Engine:
 
 @contextmanager
 def temporary_engine() -> Iterator[Engine]:
-    """Run an engine in a `with` block. Its file is in memory if there is room, and is deleted at the end."""
+    """Run an engine during a `with` block, and delete its file at the end.
+
+    The file is in shared memory if enough is free, else on disk.
+    """
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
         started = start(Path(directory))
@@ -244,7 +263,7 @@ def temporary_engine() -> Iterator[Engine]:
 
 
 def find(directory: Path) -> Engine | None:
-    """Return the engine that another process started in this directory, or None if it does not run."""
+    """Return the engine that another process started in this directory, or None if it is not running."""
     if process.running_process_id(directory) is None:
         return None
     return process.read_address(directory / ADDRESS_FILE, partial(Engine, directory))
@@ -265,7 +284,7 @@ def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
 
 
 def _table_schema(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the properties that cannot change when a table exists: its keys and indexes, in no particular order."""
+    """Return the keys and indexes of a table in a form that can be compared. An existing table cannot change them."""
     indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
     return (
         _key_schema(table),

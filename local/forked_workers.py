@@ -1,9 +1,11 @@
-"""Starts the worker processes of functions by forking a process that has already imported their packages.
+"""Starts the worker processes of Lambda functions by forking a process that has already imported their packages.
 
-ministack starts a new Python process for each function, and one more for each concurrent call. Each takes a second of
-processor time and some 60 MB. A fork takes milliseconds and shares the imported packages. This module wraps
-multiprocessing's fork server so that ministack can use it like subprocess.Popen. It works on Linux only. On other
-systems forked processes may not use the network libraries, so ministack starts processes as usual.
+By default, ministack starts a new Python process for each function, and one more for each concurrent call. Each of them
+takes a second of processor time and some 60 MB. A forked process starts in milliseconds and shares the imported
+packages. This module wraps multiprocessing's fork server so that ministack can use it like subprocess.Popen.
+
+Forking is used on Linux only. On other systems, forked processes may not use the network libraries, so ministack starts
+processes as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ FORK_CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "lin
 
 
 def fork_workers() -> None:
-    """Make ministack fork the processes of Python functions from now on. Does nothing on other systems than Linux."""
+    """Make ministack fork all further worker processes of Python functions. Works only on Linux."""
     if FORK_CONTEXT is None:
         return
     FORK_CONTEXT.set_forkserver_preload(["local.worker_packages"])
@@ -35,7 +37,7 @@ def fork_workers() -> None:
 
 
 def _start_process(command: Sequence[str], **options: Any) -> Any:
-    """Fork a Python worker. Start any other command with subprocess.Popen."""
+    """Start a process for ministack: fork a Python worker, or start any other command with subprocess.Popen."""
     program, script = command[0], command[-1]
     if program == sys.executable and len(command) == 2:
         return ForkedWorker(script, cwd=options["cwd"], env=options["env"])
@@ -43,7 +45,7 @@ def _start_process(command: Sequence[str], **options: Any) -> Any:
 
 
 class _InheritedDescriptor:
-    """A file descriptor that is duplicated into the new process, where it has another number."""
+    """A file descriptor that is duplicated when it is passed to a forked process. It gets another number there."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -58,7 +60,10 @@ def _detach_descriptor(duplicate: Any) -> int:
 
 
 class ForkedWorker:
-    """A process that runs a script as its main module. It has the methods of subprocess.Popen that ministack uses."""
+    """A forked process that runs a script as main module.
+
+    It has those attributes and methods of subprocess.Popen that ministack uses.
+    """
 
     def __init__(self, script: str, *, cwd: str, env: Mapping[str, str]) -> None:
         assert FORK_CONTEXT is not None
@@ -101,7 +106,10 @@ class ForkedWorker:
 
 
 def _run_script(script: str, cwd: str, env: Mapping[str, str], *files: int) -> None:
-    """Run in the new process: set up files, environment and path as `python script` does, then run the script."""
+    """Set up standard streams, environment and path as `python script` does, then run the script.
+
+    This function runs in the forked process.
+    """
     for target, number in enumerate(files):
         os.dup2(number, target)
         os.close(number)

@@ -1,8 +1,9 @@
-"""Saves the functions' logs and sent mails to files as they are written. Runs in the process of the local AWS.
+"""Saves the functions' logs and sent mails to files as soon as they are written.
 
-ministack keeps both in memory, in a new log stream for each call, and scans all of it for every query. After some
-thousand orders this used most of its time. So this module appends each log line to a file, which `make up` follows,
-and writes each mail to its own file. Only the newest stay in memory, for the AWS CLI.
+This code runs in the process of the local AWS. ministack keeps all logs and mails in memory, with a new log stream for
+each call, and scans all of them for every query. After some thousand orders, these scans took most of its time.
+Therefore this module appends the logs to a file, which `make up` follows, and writes each mail to a separate file. Only
+the newest log streams and mails stay in memory, for the AWS CLI.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from ministack.services import cloudwatch_logs, lambda_svc, ses, ses_v2  # type:
 from local.aws import FUNCTION_LOG, MAILS
 
 STREAMS_IN_MEMORY = 100
-"""Log streams kept for each log group. ministack creates one for each call."""
+"""Maximum number of log streams in memory for each log group. ministack creates one log stream for each call."""
 MAILS_IN_MEMORY = 100
 
 
 def save_function_output(directory: Path) -> None:
-    """Save all further logs and mails of functions in `directory`."""
+    """Save all further logs and mails of Lambda functions in `directory`."""
     _save_logs(directory / FUNCTION_LOG)
     _save_mails(directory / MAILS)
 
@@ -58,7 +59,7 @@ def _save_mails(folder: Path) -> None:
 
 
 class _MailStore(list[dict[str, Any]]):
-    """The list to which ministack appends each mail. Also writes each mail to a file."""
+    """The list to which ministack appends each sent mail. `append` also writes the mail to a file."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

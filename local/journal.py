@@ -1,7 +1,7 @@
-"""The activity log: one entry for each thing that happens in the local shop, in one file that survives a restart.
+"""The activity log of the local shop: one entry for each request, event, effect or failure, stored in one file.
 
-The functions' logs and the local parts of the shop write it. The terminal and the page read it. It is only a record;
-no part of the shop makes a decision based on it.
+The file survives a restart. Entries come from the functions' logs and from the local parts of the shop, such as the
+warehouse. The terminal and the page show them. No part of the shop depends on the content of this log.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SCHEMA_SQL = """
 """
 
 BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
-"""Fields of a note that are not copied to the entry as they are."""
+"""Fields that `_build_entry` handles itself. It copies all other fields of the input to the entry unchanged."""
 
 ActivityLogEntry = dict[str, Any]
-"""{"id", "at" (UTC), "kind", "order_id" (or null), "text"} and fields that depend on the kind."""
+"""An entry: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and fields that depend on the kind."""
 
 
 class ActivityLog:
-    """The activity log file. Thread-safe. Calls `on_entry` with each new entry.
+    """The activity log, open for reading and writing. Thread-safe. Calls `on_entry` with each new entry.
 
-    `was_damaged`: the file could not be read and was replaced. Raises sqlite3.OperationalError if the file cannot be
-    written.
+    `was_damaged`: whether the file was damaged and was replaced by an empty one. Raises sqlite3.OperationalError if the
+    file cannot be opened or written.
     """
 
     def __init__(self, file: Path, on_entry: Callable[[ActivityLogEntry], None] = lambda entry: None) -> None:
@@ -47,20 +47,21 @@ class ActivityLog:
                 part.unlink()
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = OFF")  # a power cut may lose the last entries: that is acceptable
+        self._database.execute("PRAGMA synchronous = OFF")  # faster; a power failure may lose the last entries
         self._database.executescript(SCHEMA_SQL)
         self._on_entry = on_entry
         self._new = threading.Condition()
         self._closed = False
 
     def append(self, kind: str, text: str, **more: Any) -> None:
-        """Add an entry; see `append_all`."""
+        """Add one entry. See `append_all` for the fields."""
         self.append_all([{"kind": kind, "text": text, **more}])
 
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-        `at`: epoch seconds; the default is now. `once`: a unique value; a second note with the same value is ignored.
+        `at`: the time in epoch seconds; the default is now. `once`: a unique value; a later entry with the same value
+        is ignored. If the disk is full, the entries are not stored, but `on_entry` is called with them.
         """
         entries = [(note.get("once"), _build_entry(note)) for note in notes]
         with self._new:
@@ -68,7 +69,7 @@ class ActivityLog:
                 return
             try:
                 new = self._insert(entries)
-            except sqlite3.Error:  # the disk is full: continue, and show the entries in the terminal only
+            except sqlite3.Error:  # for example, the disk is full: only show the entries
                 new = [entry for _, entry in entries]
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
@@ -77,7 +78,7 @@ class ActivityLog:
             self._new.notify_all()
 
     def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
-        """Insert entries. Return the new ones, without those that `once` excluded."""
+        """Insert entries and delete the oldest above MAX_ENTRIES. Return the inserted entries, without duplicates."""
         new, last = [], 0
         self._database.execute("BEGIN")
         for once, entry in entries:
@@ -92,7 +93,7 @@ class ActivityLog:
         return new
 
     def entries_after(self, id: int, *, order_id: str | None = None, limit: int = 500) -> list[ActivityLogEntry]:
-        """Return the entries after that id, of all orders or of one, oldest first."""
+        """Return at most `limit` entries after this id, oldest first. With `order_id`, only entries of this order."""
         with self._new:
             return [] if self._closed else _select_entries(self._database, id, order_id, limit)
 
@@ -102,7 +103,7 @@ class ActivityLog:
             return 0 if self._closed else int(self._database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 
     def wait_for_entry(self, seconds: float) -> None:
-        """Wait until there is a new entry, at most so many seconds."""
+        """Wait until an entry is added or the log is closed, but no longer than this number of seconds."""
         with self._new:
             if not self._closed:
                 self._new.wait(seconds)
@@ -130,7 +131,7 @@ def _build_entry(note: Mapping[str, Any]) -> ActivityLogEntry:
 
 
 def _is_damaged(file: Path) -> bool:
-    """Return whether the file exists but is not a database, or has damaged pages."""
+    """Return whether the file exists but is not a readable activity log or has damaged pages."""
     if not file.exists():
         return False
     try:
@@ -142,19 +143,19 @@ def _is_damaged(file: Path) -> bool:
 
 
 def read_order_entries(file: Path, order_id: str) -> list[ActivityLogEntry]:
-    """Return all entries of an order, oldest first. For processes other than the one that writes the log."""
+    """Return all entries of an order, oldest first. Opens the file read-only, so any process may call this."""
     with _open_read_only(file) as database:
         return _select_entries(database, 0, order_id, -1)
 
 
 def read_entries_after(file: Path, id: int) -> list[ActivityLogEntry]:
-    """Return the entries after that id, oldest first. For processes other than the one that writes the log."""
+    """Return the entries after this id, oldest first. Opens the file read-only, so any process may call this."""
     with _open_read_only(file) as database:
         return _select_entries(database, id, None, -1)
 
 
 def read_last_id(file: Path) -> int:
-    """Return the newest entry's id, or 0 if there is none. For processes other than the one that writes the log."""
+    """Return the newest entry's id, or 0 if there is none. Opens the file read-only, so any process may call this."""
     with _open_read_only(file) as database:
         return int(database.execute("SELECT max(id) FROM entries").fetchone()[0] or 0)
 

@@ -1,4 +1,7 @@
-"""Supervises the local processes: restarts a process that dies, with its state and, if needed, the stream readers."""
+"""Supervises the processes of the local DynamoDB and the local AWS, and restarts a process that died.
+
+When the local AWS restarts, the stream pollers restart too.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 
 
 class ProcessSupervisor(threading.Thread):
-    """Restarts processes that died. `start_readers` starts the pollers; the supervisor stops them when it stops.
+    """A thread that restarts the local DynamoDB, the local AWS and the stream pollers if they died.
 
-    `readers` are the running pollers. `reader_names` are the names of all pollers, also during a restart.
+    `start_readers` starts the stream pollers and returns them. The supervisor calls it at once, and stops the pollers
+    when it stops. `readers`: the running pollers. `reader_names`: the names of all pollers, also during a restart.
     """
 
     def __init__(
@@ -53,14 +57,17 @@ class ProcessSupervisor(threading.Thread):
         return list(self._directories)
 
     def is_running(self, name: str) -> bool:
-        """Return whether that process runs."""
+        """Return whether the process with this name is running. Raises KeyError for an unknown name."""
         try:
             return process.running_process_id(self._directories[name]) is not None
-        except process.ProcessFailed:  # it is starting
+        except process.ProcessFailed:  # the process is starting
             return False
 
     def kill(self, name: str) -> None:
-        """Send SIGKILL to a process and its children. It is restarted. Raises KeyError for an unknown name."""
+        """Kill a process and its children with SIGKILL. The supervisor then restarts the process.
+
+        Raises KeyError for an unknown name.
+        """
         if id := process.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
 
@@ -85,17 +92,17 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", f"{PROCESS_LABELS[name]} is back after {took:.1f} s", ms=round(took * 1000))
 
     def _restart_engine(self) -> None:
-        """Restart the engine. It loses no data, and the readers resume by themselves."""
+        """Restart the local DynamoDB. No data is lost, and the stream pollers resume by themselves."""
         local_engine.restart(self._engine)
 
     def _restart_aws(self) -> None:
-        """Restart the local AWS from its last saved state, and stop the readers. The next check restarts them."""
+        """Stop the stream pollers and restart the local AWS from the last snapshot. `run` then restarts the pollers."""
         self._stop_readers()
         local_aws.restart(self._aws)
         self._journal.append("process", "what had happened since its last clean stop is delivered again")
 
     def _restart_readers(self) -> None:
-        """Start the readers, with the same `disabled` and `fail_next` as before."""
+        """Start the stream pollers, with the same `disabled` and `fail_next` as before the restart."""
         try:
             self.readers = self._start_readers()
         except Exception as error:  # noqa: BLE001  a process that they need died too: the next check tries again

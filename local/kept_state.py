@@ -1,8 +1,13 @@
 """Checks the state that an earlier run of the shop left on this machine, before a start uses it.
 
-Three parts are the source of truth and must match: the table (`engine/`), the saved local AWS (`aws/saved`: users,
-secrets, queues), and the provider's payments (`provider/events.jsonl`). If one of them is damaged or belongs to another
-shop, the start ends with an error message and changes nothing. All other files are caches or logs and are rebuilt.
+Three parts of the state are the source of truth and must match:
+
+- the table (`engine/`),
+- the saved state of the local AWS, with users, secrets and queues (`aws/saved`),
+- the payments at the payment provider (`provider/events.jsonl`).
+
+If one of them is damaged or belongs to another shop, the start ends with an error message. All other files are caches
+or logs, which the shop rebuilds.
 """
 
 from __future__ import annotations
@@ -19,38 +24,41 @@ from local.engine import DATABASE_FILE, Engine
 
 MANIFEST = "manifest.json"
 MIN_FREE_BYTES = 200 << 20
-"""Minimum free space for a start. Function packages, logs and the table grow from the first second."""
+"""Minimum free disk space for a start. The shop needs it for the unpacked functions, the logs and the table."""
 
 Fingerprint = Mapping[str, str]
 CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
 
 
 class DamagedState(Exception):
-    """The saved state cannot be used. The message is one sentence that names the file and the remedy."""
+    """The saved state cannot be used. The message names the file, the problem and the remedy in one sentence."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path} {why}; to begin with an empty shop: make reset")
 
 
 class UnusableFolder(Exception):
-    """The shop cannot store its state in its folder. The message is one sentence."""
+    """The shop cannot store its state in the state folder. The message is one sentence with the reason."""
 
 
 def check_free_space(state: Path) -> None:
-    """Check the free disk space. Raises UnusableFolder if the disk is nearly full."""
+    """Check the free disk space of the state folder. Raises UnusableFolder if it is below MIN_FREE_BYTES."""
     free = shutil.disk_usage(state).free
     if free < MIN_FREE_BYTES:
         raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {MIN_FREE_BYTES >> 20} MB.")
 
 
-# copies with a manifest -----------------------------------------------------------------------------------------------
+# folders with a manifest ----------------------------------------------------------------------------------------------
 def write_manifest(folder: Path) -> None:
-    """Write the SHA-256 of every file of a folder to its manifest."""
+    """Write a manifest file to a folder: the SHA-256 of every file in this folder."""
     (folder / MANIFEST).write_text(json.dumps(_checksums(folder), indent=1))
 
 
 def check_manifest(folder: Path) -> None:
-    """Check a folder against its manifest. Raises DamagedState if a file changed, is missing or was added."""
+    """Compare the files of a folder with its manifest. Raises DamagedState if a file changed, is missing or was added.
+
+    Also raises DamagedState if the manifest cannot be read.
+    """
     try:
         expected = dict(json.loads((folder / MANIFEST).read_bytes()))
     except (OSError, ValueError, TypeError, RecursionError):
@@ -68,7 +76,7 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 # the table ------------------------------------------------------------------------------------------------------------
 def check_database(directory: Path) -> None:
-    """Check the engine's database file. Raises DamagedState if it exists and is damaged."""
+    """Check the database file of the local DynamoDB. Raises DamagedState if the file exists and is damaged."""
     file = directory / DATABASE_FILE
     if not file.exists():
         return
@@ -82,7 +90,10 @@ def check_database(directory: Path) -> None:
 
 
 def read_fingerprint(directory: Path) -> Fingerprint | None:
-    """Return the fingerprint of the shop that wrote this table, or None if there is none yet."""
+    """Return the fingerprint that is stored with the table, or None if there is none.
+
+    The fingerprint contains names and a hash that identify the shop.
+    """
     file = directory / DATABASE_FILE
     if not file.exists():
         return None
@@ -92,10 +103,10 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 
 
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
-    """Raise DamagedState unless the table and the local AWS belong to the same shop.
+    """Check that the table and the local AWS belong to the same shop. Raises DamagedState if they do not.
 
-    `stack_is_new`: whether this start created the stack. If not, the table must exist already. Call this before the
-    table is created.
+    `fingerprint` is that of the local AWS. `stack_is_new`: whether this start created the stack. If it did not, the
+    table must exist. Call this function before you create the table.
     """
     kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:
@@ -107,7 +118,7 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
 
 
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
-    """Save the fingerprint in the engine's own file, so that the table and its fingerprint cannot be separated."""
+    """Save the fingerprint in the database file of the local DynamoDB, so that it stays with the table."""
     with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
         database.execute(CREATE_FINGERPRINT_TABLE)
         rows = list(fingerprint.items())

@@ -1,7 +1,8 @@
-"""A load test: places many orders from many clients and measures throughput, the delay of effects, and memory.
+"""A load test: many clients place orders in parallel. It measures throughput, the delay of effects, and memory.
 
-At the end it checks every effect of each order: none is missing, none occurs twice. The results depend on this machine
-and its load, so a fixed reference loop runs before and after. Compare two runs by their ratio to it.
+At the end, the test checks that no effect of an order is missing or occurs twice. The results depend on the machine and
+its current load. Therefore the test also measures the speed of a fixed reference loop, before and after the orders. To
+compare two runs, relate the results of each run to the speed of its reference loop.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from local.demo import ADDRESS, DemoClients, EffectMissing
 from local.running import RunningShop
 
 STALL_TIMEOUT_SECONDS = 120
-"""Orders count as lost if nothing happens for so long."""
+"""The load test gives up if no effect occurs for this time."""
 EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
 EFFECT_KINDS = {"copied", "published", "effect"}
@@ -36,7 +37,8 @@ REFERENCE_SECONDS = 1.0
 class LoadResult:
     """The measurements of one run. Times are in seconds.
 
-    `request_seconds` has the time of each request. `started_at` and `finished_at` are epoch seconds by order.
+    `request_seconds`: the duration of each successful request. `failures`: the number of failed requests by error type.
+    `started_at` and `finished_at`: the epoch seconds of the first request and of the last effect, by order id.
     """
 
     request_seconds: list[float] = field(default_factory=list)
@@ -47,10 +49,10 @@ class LoadResult:
 
 
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
-    """Place and pay `orders` orders from `clients` at once, wait for all effects, check each of them, and print.
+    """Run the load test with this number of orders and parallel clients. Print and return the measurements.
 
-    `rate`: orders per second of all clients; 0 means as fast as possible. Raises EffectMissing if an effect is missing
-    or was repeated.
+    The test places and pays the orders, waits for all their effects, and checks each effect. `rate`: orders per second
+    of all clients together; 0 means as fast as possible. Raises EffectMissing if an effect is missing or repeated.
     """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
@@ -80,14 +82,14 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
 
 
 def place_and_pay(people: DemoClients, product_id: str) -> str:
-    """Place an order, pay for it, and return its id."""
+    """Place an order for one piece of the product, pay for it, and return the order id."""
     placed = people.place_order(product_id, quantity=1)
     people.pay_order(placed)
     return str(placed["order_id"])
 
 
 def measure_reference_speed() -> float:
-    """Return how many times per second one thread of this machine does a fixed piece of work."""
+    """Return the iterations per second of a fixed reference loop in one thread on this machine."""
     text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
     give_up = time.perf_counter() + REFERENCE_SECONDS
     while time.perf_counter() < give_up:
@@ -97,7 +99,10 @@ def measure_reference_speed() -> float:
 
 
 def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured: LoadResult) -> str:
-    """Wait until `at`, then place and pay. A failed request is counted and sent again with the same key."""
+    """Wait until the epoch time `at`, then place an order, pay for it, and return the order id.
+
+    A failed request is counted and sent again with the same idempotency key.
+    """
     time.sleep(max(0.0, at - time.time()))
     began = time.time()
     body, key = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}, uuid.uuid4().hex
@@ -124,7 +129,10 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
 
 @contextmanager
 def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
-    """Record when each order had its last effect. The thread ends after all orders or after a stall."""
+    """Yield a thread that records when each order had its last effect.
+
+    The thread ends when all orders have all effects, or when no effect occurs for STALL_TIMEOUT_SECONDS.
+    """
     done: set[str] = set()
 
     def follow() -> None:
@@ -146,7 +154,7 @@ def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iter
 
 @contextmanager
 def _track_memory(shop: RunningShop, measured: LoadResult) -> Iterator[None]:
-    """Measure the memory of all processes of the shop every second, and record the maximum."""
+    """Measure the memory of all processes of the shop every second during a `with` block, and record the maximum."""
     stopping = threading.Event()
 
     def measure() -> None:
@@ -174,9 +182,12 @@ def _format_failures(failures: Counter[str]) -> str:
 def check_effects(
     people: DemoClients, placed: list[str], product_id: str, *, allow_duplicate_mail: bool = False
 ) -> None:
-    """Wait until every order is delivered, then check all its effects. Raises EffectMissing."""
+    """Wait until every order is delivered and complete, then check invoices, mails, stock and order lists.
+
+    Raises EffectMissing if an effect is missing or repeated.
+    """
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
-    for order_id in placed:  # one after the other: parallel requests would slow down the shop
+    for order_id in placed:  # one by one, because parallel requests would slow down the shop
         while reason := _missing_effect(people, order_id):
             if time.monotonic() > give_up:
                 raise EffectMissing(f"{order_id} is not done: {reason}")
@@ -191,7 +202,7 @@ def check_effects(
 
 
 def _missing_effect(people: DemoClients, order_id: str) -> str:
-    """Return what an order still waits for, or "" if it is complete."""
+    """Return a description of an effect that an order still lacks, or "" if the order has all effects."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
         return str(whole["order"]["status"])
@@ -203,7 +214,7 @@ def _missing_effect(people: DemoClients, order_id: str) -> str:
 
 
 def _check_invoices(people: DemoClients, placed: list[str]) -> None:
-    """Check that each order has one invoice, and that the numbers have no gap."""
+    """Check that each order has exactly one invoice, and that the invoice numbers have no gap. Raises EffectMissing."""
     of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
     if len(numbers) != len(placed) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
@@ -211,7 +222,10 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
 
 
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
-    """Check that each event of each order was mailed once. After a kill, some may be mailed twice or be missing."""
+    """Check that exactly one mail was sent for each event of each order. Raises EffectMissing.
+
+    `allow_duplicates`: a process was killed during the test, so a mail may be sent twice, or its file may be missing.
+    """
     numbers = {order_id[:8].upper() for order_id in placed}
     subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())
     ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
@@ -219,7 +233,7 @@ def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bo
         raise EffectMissing(f"mails sent too often: {wrong}")
     if not allow_duplicates and len(ours) != len(placed) * len(
         EXPECTED_MAILS
-    ):  # a kill may come before the file of a mail is written
+    ):  # a killed process may have sent a mail without writing its file
         raise EffectMissing(f"{len(ours)} mails for {len(placed)} orders")
 
 

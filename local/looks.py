@@ -1,4 +1,4 @@
-"""Queries for the page beyond the API: an order's copies, mails and archive, and the failure store."""
+"""Queries of the local page that the API does not offer: copies, mails and archive of an order, and failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JsonObject = dict[str, Any]
 
 
 class PageQueries:
-    """Reads the table, the buckets and the mails of the running shop. Thread-safe, as boto3 clients are."""
+    """Reads the table, the buckets and the mails of the running shop, and redrives and restores. Thread-safe."""
 
     def __init__(self, running: RunningShop) -> None:
         self._running, self._place = running, place.local_target(running)
@@ -32,19 +32,20 @@ class PageQueries:
 
     # an order ---------------------------------------------------------------------------------------------------------
     def check_copies(self, order_id: str) -> JsonObject:
-        """Compare each copy of an order with its source. Raises NoSuchResource."""
+        """Compare each copy of an order's data with its source item, and return the result. Raises NoSuchResource."""
         return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
 
     def describe_archive(self, order_id: str) -> JsonObject:
-        """Return the location and the content of an order's archive object. Raises NoSuchResource."""
+        """Return the location and the content of an order's archive object in S3. Raises NoSuchResource."""
         return self._translate_errors(
             lambda: order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
         )
 
     def restore(self, order_id: str) -> JsonObject:
-        """Restore an archived order, as an operator does.
+        """Restore an archived order from S3 to the table, with the same code as the operator's command.
 
-        Raises NoSuchResource if there is no such order, and InvalidField if it cannot be restored.
+        Returns when the restored order expires. Raises NoSuchResource if there is no such order, and InvalidField if
+        the order cannot be restored.
         """
         try:
             outcome = restore_order(
@@ -66,7 +67,7 @@ class PageQueries:
         return {"items": [_mail_to_json(mail) for mail in found if mail]}
 
     def get_mail_html(self, message_id: str) -> str:
-        """Return a mail's HTML. Raises NoSuchResource."""
+        """Return the HTML body of a mail. Raises NoSuchResource if there is no such mail."""
         mail = self._running.aws.find_mail(message_id)
         if mail is None:
             raise NoSuchResource("no such mail")
@@ -82,19 +83,25 @@ class PageQueries:
 
     # the failure store ------------------------------------------------------------------------------------------------
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
-        """Return a page of parked records, failed batches and dead letters, newest first, with a `cursor`."""
+        """Return a page of parked records, failed batches and dead letters, newest first.
+
+        `cursor` in the result is the value of `after` for the next page.
+        """
         items, cursor = self._failures.list_page(limit, before=after)
         return {"items": items, "cursor": cursor}
 
     def get_failure(self, key: str) -> Any:
-        """Return the failure with that key as a document. Raises NoSuchResource."""
+        """Return the content of the failure with this key. Raises NoSuchResource if there is none."""
         try:
             return self._failures.read_failure(key)
         except (RecordNotFound, ValueError) as error:
             raise NoSuchResource(str(error)) from None
 
     def redrive(self, key: str) -> JsonObject:
-        """Redrive one failure. Return whether it succeeded, and if not, why. Raises NoSuchResource."""
+        """Redrive the failure with this key: process its records or messages again.
+
+        Returns whether the redrive succeeded (`redriven`), and if not, the reason (`why`). Raises NoSuchResource.
+        """
         publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
         left = {**found.rejected, **found.retryable}

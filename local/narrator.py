@@ -15,7 +15,7 @@ from local.journal import ActivityLog, ActivityLogEntry
 
 POLL_INTERVAL_SECONDS = 0.1
 HIDDEN_KINDS = {"record"}
-"""Kinds of entries that the terminal does not show: half of all entries are stream records."""
+"""Kinds of entries that the terminal does not show. Half of all entries are stream records (`record`)."""
 LogLine = Mapping[str, Any]
 NewEntry = dict[str, Any]
 
@@ -23,7 +23,7 @@ NewEntry = dict[str, Any]
 # log lines to activity log entries ------------------------------------------------------------------------------------
 def _request_entries(line: LogLine) -> Iterator[NewEntry]:
     if line["route"].startswith("GET ") and line["status"] < 500:
-        return  # a read changes nothing, and the page sends many
+        return  # successful reads are not logged: they change nothing, and the page sends many
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",
@@ -77,7 +77,7 @@ def _describe_refund(line: LogLine) -> str:
 
 
 def _describe_product_alert(line: LogLine) -> str:
-    """Empty if no mail was sent: most products have no followers."""
+    """Describe the mails about a product, or return "" if no mail was sent. Most products have no followers."""
     followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 
@@ -146,13 +146,13 @@ def _pick_fields(line: LogLine, *names: str) -> dict[str, Any]:
 
 
 def _order_id_of(line: LogLine) -> str | None:
-    """Return the id of the order that a stream record's item or a message belongs to."""
+    """Return the id of the order that the stream record or message in a log line belongs to, or None."""
     kind, _, id = str((line.get("item") or {}).get("PK", "")).partition("#")
     return id if kind == "ORDER" else line.get("order_id")
 
 
 def parse_log_line(text: bytes | str) -> list[NewEntry]:
-    """Build the entries for a log line. Empty if the line is not a known log message."""
+    """Return the activity log entries for a line of the functions' log. Empty if the message is unknown."""
     try:
         line = json.loads(text)
         at = datetime.fromisoformat(line["timestamp"]).timestamp()
@@ -162,7 +162,7 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """Follows the functions' log file, from its current end."""
+    """A thread that follows the functions' log file from its current end, and adds entries to the activity log."""
 
     def __init__(self, log: Path, journal: ActivityLog) -> None:
         super().__init__(name="narrator", daemon=True)
@@ -172,7 +172,7 @@ class LogTailer(threading.Thread):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Stop after the lines that are in the log already."""
+        """Process the lines that are already in the file, and stop."""
         self._stopping.set()
         if self.is_alive():
             self.join()
@@ -189,7 +189,7 @@ class LogTailer(threading.Thread):
 
 
 class TerminalPrinter:
-    """Prints entries. A line that repeats the last one, for example when a client polls, is printed once."""
+    """Prints entries of the activity log. It skips an entry with the same text as the last printed entry."""
 
     def __init__(self) -> None:
         self._last_printed = ""
@@ -205,5 +205,5 @@ class TerminalPrinter:
         clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
         milliseconds = entry.get("ms") or entry.get("lag_ms")
         took = f"{milliseconds:.0f} ms" if milliseconds else ""
-        with suppress(OSError):  # the terminal is gone: the caller must not fail because of that
+        with suppress(OSError):  # if the terminal is closed, the caller must not fail
             print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)

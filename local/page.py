@@ -1,7 +1,7 @@
-"""Serves the page of the local shop from one origin: its files, the shop's API, and routes that only a laptop has.
+"""Serves the web page of the local shop: the page's files, the shop's API, and routes that exist only locally.
 
-`/api/…` is forwarded to the API unchanged, so the page needs no CORS. `/local/…` are the routes that exist only on a
-laptop. Pages of other origins can call neither (local/server.py).
+Requests to `/api/…` are forwarded to the shop's API. So the page and the API have the same origin, and the page needs
+no CORS. The routes below `/local/…` do not exist on AWS. Pages of other origins can call neither (local/server.py).
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ FORWARDED_RESPONSE_HEADERS = (
     "Idempotent-Replayed",
 )
 PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
-"""The page requests these settings first. On AWS a file next to the page has the settings of that stage."""
+"""The settings that the page loads first, as /settings.json. On AWS, a file contains the settings of the stage."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60
 
 
 class PageServer:
-    """The page's HTTP server, in its own threads. `url` is its address."""
+    """The HTTP server of the page, which runs in its own threads. `url` is the address of the page."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class PageServer:
 
     # answering --------------------------------------------------------------------------------------------------------
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Answer a request. Errors become error responses."""
+        """Return the response to a request. If a local route raises an error, return an error response."""
         path, _, query = target.partition("?")
         if path.startswith("/api/"):
             return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
@@ -168,8 +168,10 @@ class PageServer:
         raise NoSuchResource("no such route")
 
     def _forward_to_api(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Forward a request to the API and return its response."""
-        if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):  # would leave the API's path
+        """Forward a request to the shop's API and return the response. Returns 503 if the API does not answer."""
+        if {".", ".."} & set(
+            urllib.parse.unquote(target.partition("?")[0]).split("/")
+        ):  # rejected: such a path could leave the API
             return problem_response(HTTPStatus.NOT_FOUND, "no such route")
         sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
         try:
@@ -181,7 +183,7 @@ class PageServer:
         back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
-    # routes that only a laptop has ------------------------------------------------------------------------------------
+    # routes that exist only locally -----------------------------------------------------------------------------------
     def _get_shop(self, _: PageRequest) -> HttpResponse:
         shop = self._running
         return HttpResponse(
@@ -205,7 +207,10 @@ class PageServer:
         return HttpResponse({"user": asked.json_body["user"], **said})
 
     def _sign_in(self, user: object) -> tuple[str, str | None]:
-        """Return a user's token and customer id; None as id if the user is not a customer yet. Raises InvalidField."""
+        """Return a user's access token and customer id. The id is None if the user has not registered as a customer.
+
+        Raises InvalidField.
+        """
         if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
             raise InvalidField("user", "is a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token_supplier(user))()
@@ -226,7 +231,9 @@ class PageServer:
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
         url = f"{self._running.provider_url}/v1/payment_intents"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # the outcome is unknown: retry with the same key
+        if (
+            answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        ):  # the outcome is unknown, so the page retries with the same key
             return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "the payment provider does not answer: try again")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
@@ -258,7 +265,7 @@ class PageServer:
         return HttpResponse({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
 
     def _queue_status(self) -> list[dict[str, Any]]:
-        """Return the status of the queues, or [] while the local AWS is down, so that the rest can be shown."""
+        """Return the status of the queues. Return [] while the local AWS is down, so the page can show the rest."""
         try:
             queues = self._queues.status()
         except (ClientError, BotoCoreError):
@@ -277,12 +284,15 @@ class PageServer:
         )
 
     def _redrive(self, asked: PageRequest) -> HttpResponse:
-        _ = asked.json_body  # requires a JSON content type, which a form of another page cannot send
+        _ = asked.json_body  # check that the body is JSON, which an HTML form cannot send
         return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
 
     # server-sent events -----------------------------------------------------------------------------------------------
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
-        """Send entries as server-sent events: first those after `after` or Last-Event-ID, then new entries."""
+        """Send entries of the activity log as server-sent events.
+
+        First sends the entries after the id in `after` or Last-Event-ID, and then each new entry.
+        """
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})
         after = asked.query_number("after", self._journal.last_id(), MAX_ENTRY_ID)
@@ -290,7 +300,7 @@ class PageServer:
         return HttpResponse(None, content_type="text/event-stream", stream=follow)
 
     def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
-        """Write entries until the activity log is closed or `write` fails."""
+        """Write the entries after this id, and then new entries, until the activity log is closed or `write` fails."""
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
@@ -301,7 +311,7 @@ class PageServer:
                 self._wait_for_entry(after, order_id)
 
     def _wait_for_entry(self, after: int, order_id: str | None) -> None:
-        """Wait until there is an entry after that id, or until a heartbeat is due."""
+        """Wait until the activity log has an entry after this id, or until a heartbeat is due."""
         for _ in range(HEARTBEAT_SECONDS):
             self._journal.wait_for_entry(1)
             if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):
@@ -309,11 +319,11 @@ class PageServer:
 
 
 def _error_response(error: Exception) -> HttpResponse:
-    """Map an exception to an error response."""
+    """Return the error response for an exception."""
     match error:
         case InvalidField():
             return field_problem_response(error)
-        case NoSuchResource() | InvalidKeyValue():  # a value that no key can have does not exist
+        case NoSuchResource() | InvalidKeyValue():  # no item can have a key with this value
             return problem_response(HTTPStatus.NOT_FOUND, str(error))
         case UnicodeError():
             return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be written as UTF-8.")

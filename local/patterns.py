@@ -1,4 +1,4 @@
-"""The access patterns on the page: lists them with example arguments, and runs them. Read only."""
+"""Lists the table's access patterns for the page, with example arguments, and runs them. Read only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EXAMPLE_ARGUMENTS = (
     *("customer_id", "email_hash", "company_id", "product_id", "category", "order_id", "payment_id", "refund_id"),
     *("invoice_id", "shipment_id", "carrier", "tracking_number", "account_id", "effect_id"),
 )
-"""Arguments that are also attributes of items, with the same name and meaning."""
+"""Arguments of access patterns that are also attributes of items. Example values are read from these attributes."""
 
 JsonObject = dict[str, Any]
 
@@ -60,7 +60,7 @@ class PatternExplorer:
         self._known = self._table()
 
     def list_patterns(self, customer_id: str | None) -> JsonObject:
-        """Return every pattern with its arguments, and examples for each argument, the best first."""
+        """Return all access patterns with their arguments, and example values for each argument, the best first."""
         found = find_examples(self._known, customer_id)
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
         return {
@@ -73,9 +73,10 @@ class PatternExplorer:
         }
 
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
-        """Run a pattern and return the answer of `ops.answers`.
+        """Run the access pattern with this id and return the result of `ops.answers.run_pattern`.
 
-        Raises NoSuchResource, InvalidField, Unreadable, and errors of the client.
+        `said` is the request body: arguments, range, limit, cursor and display filter. Raises NoSuchResource if there
+        is no such access pattern, InvalidField, Unreadable, and errors of the DynamoDB client.
         """
         try:
             pattern = find_pattern(id)
@@ -99,7 +100,7 @@ class PatternExplorer:
             ) from None
 
     def _table(self) -> Table:
-        """Return a table with its own client, so that its requests can be observed."""
+        """Return the table with a new client, so that the requests of this client can be observed."""
         return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
 
 
@@ -144,9 +145,9 @@ def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
 
 # example arguments ----------------------------------------------------------------------------------------------------
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
-    """Return example values by argument name.
+    """Return example values by argument name, for the arguments of access patterns.
 
-    They come from this customer's items, the newest order, the catalog, and constants.
+    The examples come from items of this customer, from the newest order, from the catalog, and from constants.
     """
     now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {
@@ -170,7 +171,10 @@ def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterabl
 
 
 def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
-    """Return items with example arguments, the best first. An order that cannot be read gives fewer examples."""
+    """Return items whose attributes are example arguments, the best first.
+
+    If an item of an order cannot be read, the items of this order are skipped.
+    """
     orders: list[Any] = []
     if customer_id:
         yield table.get(CUSTOMER_BY_ID, customer_id=customer_id)

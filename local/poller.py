@@ -1,8 +1,8 @@
-"""Polls the table's stream and invokes the functions, as the event source mappings in the template define.
+"""Polls the table's stream and invokes the Lambda functions, as the template's event source mappings define.
 
-local/mappings decides when an action is due and how to handle its outcome. This module only executes the actions, with
-one thread per mapping. It saves a checkpoint after each round of actions. A poller that was killed resumes after its
-checkpoint, so batches that were in flight are delivered again.
+local/mappings decides when an action is due and how to handle the outcome of an action. This module only executes the
+actions, with one thread for each event source mapping. It saves a checkpoint after each round of actions. After a kill,
+a poller resumes after the checkpoint, so batches that were in flight are delivered again.
 """
 
 from __future__ import annotations
@@ -46,21 +46,24 @@ from local.mappings.settings import INFINITE
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
-"""How many batches of a shard run in parallel, each with other items. A laptop's processors are slower than AWS's."""
+"""The number of batches of a shard that run in parallel. It replaces the value in the template.
+
+Parallel batches never contain records of the same item.
+"""
 LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
-"""No retention limit: a laptop may sleep for days, so no record is too old (see docs/local.md)."""
+"""The local stream has no retention limit, because a laptop may sleep for days (see docs/local.md)."""
 
 
 @dataclass
 class CheckpointStore:
-    """Stores the position of each mapping in each stream, in one file that is replaced atomically."""
+    """Stores the checkpoint of each event source mapping and stream, in one file that is replaced atomically."""
 
     file: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the file exists but cannot be read."""
+        """Whether the file exists but does not contain checkpoints."""
         try:
             self._read_all()
         except (ValueError, RecursionError):
@@ -68,7 +71,7 @@ class CheckpointStore:
         return False
 
     def get(self, name: str, stream_arn: str) -> dict[str, str]:
-        """Return the sequence number after which a mapping resumes, by shard."""
+        """Return the checkpoint of a mapping: by shard id, the sequence number after which the mapping resumes."""
         return dict(self._read_all().get(f"{name} {stream_arn}", {}))
 
     def save(self, name: str, stream_arn: str, position: Mapping[str, str]) -> None:
@@ -79,7 +82,7 @@ class CheckpointStore:
             new.replace(self.file)
 
     def _read_all(self) -> dict[str, Any]:
-        """Read all positions. Raises ValueError if the file is damaged."""
+        """Return all checkpoints, or {} if there is no file yet. Raises ValueError if the file is damaged."""
         found = json.loads(self.file.read_bytes()) if self.file.exists() else {}
         if not isinstance(found, dict) or not all(isinstance(position, dict) for position in found.values()):
             raise ValueError(f"{self.file} has no positions")
@@ -87,7 +90,11 @@ class CheckpointStore:
 
 
 class StreamPoller(threading.Thread):
-    """Runs one stream mapping. The chaos switches can disable it (`disabled`) or make it fail (`fail_next`)."""
+    """A thread that polls the stream for one event source mapping and invokes the mapping's function.
+
+    Chaos switches set two attributes. `disabled` pauses the invocations. `fail_next` is the number of next invocations
+    that fail on purpose.
+    """
 
     def __init__(
         self,
@@ -131,13 +138,13 @@ class StreamPoller(threading.Thread):
         self._workers = ThreadPoolExecutor(max_workers=PARALLELIZATION_FACTOR * 2)
 
     def stop(self) -> None:
-        """Stop after the actions in progress."""
+        """Finish the actions in progress, and stop the thread."""
         self._stopping.set()
         self.join()
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """Return the mapping's load and its counters, in records."""
+        """Return the state of the poller as a dict: the lag, and counts of waiting, delivered and failed records."""
         done, load = self._mapping.counters, self._load
         return {
             "name": self.reader,
@@ -171,7 +178,7 @@ class StreamPoller(threading.Thread):
         return stream["StreamArn"]
 
     def _read_stream(self) -> None:
-        """Read new records of every shard that the mapping wants to read."""
+        """Read new records of all shards that `EventSourceMapping.should_read` allows, and add them to the mapping."""
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
             for shard in shards:
@@ -197,7 +204,7 @@ class StreamPoller(threading.Thread):
         )["ShardIterator"]
 
     def _run_due_actions(self) -> None:
-        """Run all due actions, the lanes in parallel, and save the checkpoint."""
+        """Run all due actions, in parallel for different lanes, and save the checkpoint after each round."""
         while actions := self._mapping.due_actions(time.time()):
             outcomes = list(self._workers.map(self._execute, actions))
             for action, outcome in zip(actions, outcomes, strict=True):
@@ -215,7 +222,10 @@ class StreamPoller(threading.Thread):
             self._saved_checkpoint = dict(position)
 
     def _execute(self, action: Action) -> Outcome:
-        """Execute an action. An error here is not the function's failure; it must not block the lane forever."""
+        """Execute an action and return the outcome. Never raises an error, because that would block the lane forever.
+
+        An unexpected error does not count as a failure of the function: the invocation is retried.
+        """
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
         except Exception as error:  # noqa: BLE001  any error
@@ -244,13 +254,13 @@ class StreamPoller(threading.Thread):
             return InvocationReturned(raw)
 
     def _take_planned_failure(self) -> bool:
-        """Return whether this delivery is to fail on purpose. Locked, because lanes run in parallel."""
+        """Return whether this invocation must fail on purpose, and decrement `fail_next`. Thread-safe."""
         with self._fail_lock:
             self.fail_next -= (fails := self.fail_next > 0)
         return fails
 
     def _log_delivery(self, action: Invoke, outcome: Outcome, milliseconds: float) -> None:
-        """Log, for each order in the batch, the outcome of its records."""
+        """Add an activity log entry for each order in the batch, with the outcome of the order's records."""
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}
         for record in action.records:
@@ -291,7 +301,7 @@ class StreamPoller(threading.Thread):
 def start_pollers(
     engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: ActivityLog
 ) -> list[StreamPoller]:
-    """Start a poller for each stream mapping of the template."""
+    """Start a poller for each event source mapping of the stream in the template, and return the pollers."""
     resources = stack.template["Resources"]
     of_streams = [
         id
@@ -306,7 +316,7 @@ def start_pollers(
 
 # log entries ----------------------------------------------------------------------------------------------------------
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the activity log entry of a stream record. `once` prevents a second entry from another poller."""
+    """Build the activity log entry for a stream record. `once` prevents a second entry from another poller."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     type_name = str(image.get("type", {}).get("S", "an item of no type"))
@@ -330,7 +340,7 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _order_id_of(event: Mapping[str, Any]) -> str | None:
-    """Return the id of the order that a record's item belongs to."""
+    """Return the id of the order that the record's item belongs to, or None."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     order_id: str | None = image.get("order_id", {}).get("S")
@@ -338,14 +348,18 @@ def _order_id_of(event: Mapping[str, Any]) -> str | None:
 
 
 def _order_version_of(event: Mapping[str, Any]) -> str | None:
-    """Return the version of an order if the record is about an order."""
+    """Return the order's version if the record's item is an order, else None."""
     image: Mapping[str, Any] = event["dynamodb"].get("NewImage") or {}
     version: str | None = image.get("version", {}).get("N") if image.get("type", {}).get("S") == ORDER.type else None
     return version
 
 
 def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
-    """Return the sequence numbers that will be delivered again: all from the lowest that the function reports."""
+    """Return the sequence numbers of the batch that will be delivered again.
+
+    These are the lowest number that the function reports as failed and all later ones. If the invocation failed, these
+    are all.
+    """
     numbers = [record.sequence_number for record in action.records]
     match outcome:
         case InvocationReturned(response={"batchItemFailures": list(reported)}):
@@ -362,7 +376,7 @@ def _format_record_count(records: int) -> str:
 
 
 def _resolve_bucket_arn(stack: DeployedStack, value: object) -> str:
-    """Resolve {"Fn::GetAtt": [bucket, "Arn"]} to an ARN. Raises ValueError for any other reference."""
+    """Return the ARN of the bucket in {"Fn::GetAtt": [bucket, "Arn"]}. Raises ValueError for any other reference."""
     match value:
         case {"Fn::GetAtt": [str(id), "Arn"]}:
             return f"arn:aws:s3:::{stack.resources[id]}"

@@ -1,7 +1,9 @@
-"""Starts and stops the processes of the local shop. Each has a directory, so the next start finds it after a kill -9.
+"""Starts, finds and stops the child processes of the local shop.
 
-The child inherits an open, locked file. The lock is held exactly as long as the child lives, however it ends and
-whichever process started it. So the process id in that file is always right; an id alone could have been reused.
+Each child process has a directory with a file that contains the process id. The child inherits this file, open and
+locked. The operating system releases the lock when the child ends, even after a kill -9. So if the file is locked, the
+process id in it is valid. Without the lock, another process could have the same id. After a kill -9 of the shop, the
+next start finds the remaining child processes this way.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ EXCLUSIVE_LOCK_FILE = "alone"
 
 
 class ProcessFailed(RuntimeError):
-    """A process ended or did not answer in time while it was starting. The message has the reason."""
+    """A process could not be started or used, for example because it did not become ready in time.
+
+    The message contains the reason.
+    """
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that is free at this moment."""
+    """Return a port of 127.0.0.1 that is free now. Another process may take the port later."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -39,13 +44,13 @@ def free_port() -> int:
 
 
 def is_listening(port: int) -> bool:
-    """Return whether a process accepts connections on this port of the loopback interface."""
+    """Return whether a process accepts connections on this port of 127.0.0.1."""
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def write_private_file(file: Path, text: str) -> None:
-    """Write a file atomically that only its owner can read."""
+    """Write a file atomically. Only the owner can read the file."""
     new = file.with_name(f"{file.name}.new")
     new.unlink(missing_ok=True)
     with open(new, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as opened:
@@ -54,7 +59,10 @@ def write_private_file(file: Path, text: str) -> None:
 
 
 def read_address(file: Path, make: Callable[..., T]) -> T:
-    """Read the address file that a running process wrote. Raises ProcessFailed if it is damaged."""
+    """Read an address file (JSON) and pass the values to `make` as keyword arguments. Return the result.
+
+    Raises ProcessFailed if the file is missing or damaged.
+    """
     try:
         return make(**json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -63,7 +71,7 @@ def read_address(file: Path, make: Callable[..., T]) -> T:
 
 @contextmanager
 def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
-    """Hold an exclusive lock on a directory, until the block ends or this process ends.
+    """Hold an exclusive lock on a directory until the `with` block ends or this process ends.
 
     Raises ProcessFailed with `error_message` if another process holds the lock.
     """
@@ -77,15 +85,15 @@ def exclusive_lock(directory: Path, error_message: str) -> Iterator[None]:
 
 
 def rotate_log(log: Path) -> None:
-    """Rename the log of the previous run, so that the next process starts a new one."""
+    """Rename the log file of the previous run to `*.before`, so that the next process starts a new log."""
     with suppress(FileNotFoundError):
         log.replace(log.with_name(f"{log.name}.before"))
 
 
 def running_process_id(directory: Path) -> int | None:
-    """Return the id of the process that was started in this directory, or None if it does not run.
+    """Return the id of the process that was started in this directory, or None if it is not running.
 
-    Raises ProcessFailed if another process is just starting it.
+    Raises ProcessFailed if another process is starting a process in this directory right now.
     """
     try:
         with (directory / PID_FILE).open() as lock:
@@ -102,9 +110,9 @@ def running_process_id(directory: Path) -> int | None:
 
 
 def memory_bytes(process_ids: Iterable[int]) -> int:
-    """Return the memory of these processes and all their descendants, in bytes.
+    """Return the total memory of these processes and all their descendants, in bytes.
 
-    Linux counts shared memory once (Pss); other systems count it for each process (RSS).
+    On Linux, shared memory is counted once (Pss). On other systems, it is counted for each process (RSS).
     """
     sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
     found = set(process_ids) & sizes.keys()
@@ -114,7 +122,7 @@ def memory_bytes(process_ids: Iterable[int]) -> int:
 
 
 Sizes = dict[int, tuple[int, Callable[[], int]]]
-"""The parent of every process, and a function that returns its size in bytes."""
+"""By process id: the id of the parent process, and a function that returns the memory of the process in bytes."""
 
 
 def _process_sizes() -> Sizes:
@@ -151,8 +159,9 @@ def start(
 ) -> subprocess.Popen[bytes]:
     """Start a process and wait until it is ready. Its output is appended to `directory/log`.
 
-    The process gets its own session, so that Ctrl-C in the terminal reaches only its parent, which stops all processes
-    in order. Raises ProcessFailed if the process ends or is not ready within timeout_seconds; it is stopped then.
+    The process gets its own session, so Ctrl-C in the terminal reaches only the parent process. The parent then stops
+    all processes in order. If the process ends or is not ready within timeout_seconds, this function stops it and
+    raises ProcessFailed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
@@ -160,7 +169,7 @@ def start(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ProcessFailed(f"{directory} is in use by process {running_process_id(directory)}") from None
-        lock.truncate(0)  # the id of an earlier process must never be read under this lock
+        lock.truncate(0)  # remove the id of an earlier process: a reader takes the id in a locked file as valid
         process = subprocess.Popen(
             command,
             env=dict(env),
@@ -186,9 +195,9 @@ def start(
 
 
 def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
-    """Stop the process of this directory with SIGTERM, and with SIGKILL after the timeout.
+    """Stop the process of this directory with SIGTERM. If it does not end within the timeout, send SIGKILL.
 
-    Returns whether it ended after SIGTERM. Also True if no process was running.
+    Returns True if the process ended after SIGTERM or if no process was running.
     """
     process_id = running_process_id(directory)
     if process_id is None:

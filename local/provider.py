@@ -2,11 +2,16 @@
 
     curl -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER" http://127.0.0.1:PORT/v1/payment_intents
 
-`-d payment_method=` selects the outcome, by the names of Stripe's own test cards: with `pm_card_chargeDeclined` the
-payment fails, with `pm_card_pendingRefund` a refund is pending first, with `pm_card_refundFail` a refund succeeds first
-and fails later. Events are written to disk before the response, and sent until the shop accepts them, also after a
-kill. A real provider retries for days. Source: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the
-webhook signatures"; "Testing".
+`-d payment_method=` selects the outcome, with the names of Stripe's test cards:
+
+- `pm_card_chargeDeclined`: the payment fails.
+- `pm_card_pendingRefund`: a refund is pending first.
+- `pm_card_refundFail`: a refund succeeds first and fails later.
+
+The provider writes each event to disk before it responds. It sends the event as a webhook again and again until the
+shop accepts it, also after a kill. A real provider retries for days.
+
+Sources: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webhook signatures"; "Testing".
 """
 
 from __future__ import annotations
@@ -40,7 +45,7 @@ PAYMENT_METHODS = {
     PENDING_REFUND: "a card that gets its refunds late",
     FAILING_REFUND: "a card that gets no refunds",
 }
-"""The outcome of a payment with each of Stripe's test cards, for the page."""
+"""Stripe's test cards by name, with a description of the outcome that the page shows."""
 
 StripeObject = dict[str, Any]
 
@@ -54,16 +59,16 @@ class StripeError(Exception):
 
 
 def stripe_signature_header(secret: str, payload: str, at: int) -> str:
-    """Return the Stripe-Signature header of a payload that is sent at that epoch second."""
+    """Return the Stripe-Signature header for a webhook payload. `at` is the time of sending in epoch seconds."""
     digest = hmac.new(secret.encode(), f"{at}.{payload}".encode(), hashlib.sha256).hexdigest()
     return f"t={at},v1={digest}"
 
 
 class PaymentProviderServer:
-    """The payment provider on the loopback interface. Only a caller with the `key` may make or list refunds.
+    """The payment provider, as an HTTP server on 127.0.0.1. Only callers with the API key may make or list refunds.
 
-    `secret()` returns the key that signs webhooks. `directory` stores the events, from which the provider rebuilds its
-    state. Raises DamagedState if they cannot be read.
+    `key()` returns this API key. `secret()` returns the secret that signs webhooks. The provider stores its events in
+    `directory` and rebuilds its state from them at each start. Raises DamagedState if the events cannot be read.
     """
 
     def __init__(
@@ -112,7 +117,7 @@ class PaymentProviderServer:
             thread.join()
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Answer a request with an object or a Stripe error."""
+        """Return the response to a request: a Stripe object or an error in Stripe's shape."""
         try:
             return HttpResponse(self._route(method, target, headers, body))
         except StripeError as refusal:
@@ -136,7 +141,10 @@ class PaymentProviderServer:
         )
 
     def create_payment_intent(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Create a payment intent, which succeeds or fails at once. Idempotent for each key. Raises StripeError."""
+        """Create and return a payment intent, which succeeds or fails at once. Raises StripeError.
+
+        A second call with the same idempotency key returns the first payment intent.
+        """
         with self._lock:
             if known := self._by_idempotency_key.get(idempotency_key or ""):
                 if known["object"] != "payment_intent" or known["amount"] != _parse_amount(form):
@@ -162,7 +170,10 @@ class PaymentProviderServer:
             return intent
 
     def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Refund a part of a payment, or what is left of it, once for each key. Raises StripeError."""
+        """Refund the given amount of a payment, or the whole remaining amount. Return the refund. Raises StripeError.
+
+        A second call with the same idempotency key returns the first refund.
+        """
         with self._lock:
             asked: StripeObject = {"payment_intent": form.get("payment_intent"), "metadata": _parse_metadata(form)}
             asked |= {"amount": _parse_amount(form)} if "amount" in form else {}
@@ -193,7 +204,7 @@ class PaymentProviderServer:
             return first
 
     def list_refunds(self, asked: dict[str, str]) -> StripeObject:
-        """Return the refunds of a payment, newest first."""
+        """Return the refunds of a payment as a Stripe list object, newest first."""
         with self._lock:
             found = self._refunds_of(asked.get("payment_intent", ""))[::-1]
         return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": found}
@@ -202,7 +213,7 @@ class PaymentProviderServer:
         return [refund for refund in self._refunds.values() if refund["payment_intent"] == payment_id]
 
     def _record_event(self, kind: str, about: StripeObject, idempotency_key: str | None = None) -> None:
-        """Store an event and queue it for delivery."""
+        """Write an event to disk, apply it to the state, and queue it for delivery to the webhook."""
         event = {
             "id": f"evt_{uuid.uuid4().hex}",
             "object": "event",
@@ -237,7 +248,7 @@ class PaymentProviderServer:
                 self._lock,
                 suppress(OSError),
                 self._delivered_file.open("a") as file,
-            ):  # if this fails, the events are sent again: no harm
+            ):  # if writing fails, the events are sent again, which is harmless
                 for event in taken:
                     file.write(json.dumps(event["id"]) + "\n")
                     self._undelivered.remove(event)
@@ -253,14 +264,14 @@ class PaymentProviderServer:
             answer = self._pool.request("POST", self._webhook_url, body=payload, headers=headers)
         except Exception:  # noqa: BLE001  any error: the event is sent again
             return False
-        if 400 <= answer.status < 500:  # rejected, not unavailable: back off exponentially, as Stripe does
+        if 400 <= answer.status < 500:  # the shop rejected the event: back off exponentially, as Stripe does
             _, pause = self._backoff.get(event["id"], (0.0, RETRY_SECONDS))
             self._backoff[event["id"]] = (time.monotonic() + pause, min(2 * pause, MAX_RETRY_SECONDS))
         return answer.status < 300
 
 
 def _parse_amount(form: dict[str, str]) -> int:
-    """Read a positive number of minor units. Raises StripeError."""
+    """Return the amount in a form, a positive number of minor units such as cents. Raises StripeError."""
     amount = form.get("amount", "")
     if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
         raise StripeError(
@@ -270,7 +281,7 @@ def _parse_amount(form: dict[str, str]) -> int:
 
 
 def _parse_form(body: bytes) -> dict[str, str]:
-    """Decode a form-encoded body. Raises StripeError."""
+    """Return the fields of a form-encoded body. Raises StripeError if the body cannot be decoded."""
     try:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict"))
     except ValueError:
@@ -283,9 +294,10 @@ def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
 
 
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
-    """Return the complete lines of a file. An incomplete last line, cut short by a kill, is removed from the file.
+    """Return the decoded lines of a JSON Lines file. If the last line is incomplete, remove it from the file.
 
-    If another line cannot be read, raises DamagedState if the file is `required`, else skips the line.
+    A kill can cut the last line short. If another line is not JSON and the file is `required`, this raises
+    DamagedState. If the file is not `required`, the line is skipped.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

@@ -1,4 +1,4 @@
-"""The queues of the stack: their consumers, and how many messages they and their dead-letter queues hold."""
+"""Finds the SQS queues of the stack and the consumer of each queue, and counts the messages in them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class StackQueue:
-    """A queue and its dead-letter queue. `function` consumes it; None if the consumer is outside the stack.
+    """An SQS queue of the stack with its dead-letter queue.
 
-    A message moves to the dead-letter queue after `max_receive_count` deliveries.
+    `function` is the Lambda function that consumes the queue, or None if the consumer is outside the stack. A message
+    moves to the dead-letter queue after `max_receive_count` deliveries.
     """
 
     name: str
@@ -34,15 +35,15 @@ class StackQueue:
 
 
 class StackQueues:
-    """The queues of the stack, by name. Thread-safe, as boto3 clients are."""
+    """The queues of the stack, by name. Counts and receives messages. Thread-safe."""
 
     def __init__(self, aws: LocalAws, stack: DeployedStack) -> None:
-        once = Config(retries={"total_max_attempts": 1})  # callers retry, so fail fast if the local AWS is down
+        once = Config(retries={"total_max_attempts": 1})  # no retries: callers retry, so fail at once
         self._sqs = boto3.client("sqs", config=once, **aws.client_options)
         self.by_name = {queue.name: queue for queue in _find_queues(stack)}
 
     def status(self) -> list[dict[str, Any]]:
-        """Return how many messages each queue and its dead-letter queue hold."""
+        """Return, for each queue, the number of messages in the queue and in its dead-letter queue."""
         return [self._status(queue) for queue in self.by_name.values()]
 
     def _status(self, queue: StackQueue) -> dict[str, Any]:
@@ -51,7 +52,7 @@ class StackQueues:
         return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_letter_url).values())}
 
     def count_waiting(self, queue: StackQueue) -> int:
-        """Return how many messages can be received now."""
+        """Return the number of messages in a queue that can be received now."""
         return self._depths(queue.url)["waiting"]
 
     def _depths(self, url: str) -> dict[str, int]:
@@ -59,7 +60,10 @@ class StackQueues:
         return {name: int(found[attribute]) for name, attribute in DEPTH_ATTRIBUTES.items()}
 
     def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
-        """Receive one message, as its worker would. It becomes visible again after that time."""
+        """Receive one message from a queue, as the consumer would. Return None if there is none.
+
+        The message becomes visible again after `visible_again_seconds`.
+        """
         found = self._sqs.receive_message(
             QueueUrl=queue.url,
             VisibilityTimeout=visible_again_seconds,

@@ -1,4 +1,4 @@
-"""The running local shop: its parts, and how to find them from another process."""
+"""Describes the running local shop, and finds it from another process."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STATE_FOLDER = PROJECT / ".local"
 STACK_NAME = "orderstream-dev"
 READY_FILE = "ready.json"
 TOKEN_CACHE_SECONDS = 1800
-"""How long an access token is reused: half of its lifetime."""
+"""How long an access token is reused: half of the lifetime of a token."""
 
 
 @dataclass(frozen=True)
 class RunningShop:
-    """The running shop: its processes, its stack, and its addresses."""
+    """The running local shop: the handles of its processes, its deployed stack, and its addresses."""
 
     engine: Engine
     aws: LocalAws
@@ -42,7 +42,7 @@ class RunningShop:
 
     @property
     def process_ids(self) -> list[int]:
-        """The processes of the shop, without their children."""
+        """The process ids of `make up`, the local DynamoDB and the local AWS, without their child processes."""
         parts = (process.running_process_id(part.directory) for part in (self.engine, self.aws))
         return [self.process_id, *filter(None, parts)]
 
@@ -59,11 +59,11 @@ class RunningShop:
         return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
 
     def order_activity(self, order_id: str) -> list[journal.ActivityLogEntry]:
-        """Return all entries of the activity log for an order."""
+        """Return all entries of an order in the activity log, oldest first."""
         return journal.read_order_entries(self.activity_log_file, order_id)
 
     def consumer_lags(self) -> list[ConsumerLag]:
-        """Return how far each reader and queue is behind."""
+        """Return the last measured lag of each stream reader and each queue."""
         return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
 
     @property
@@ -71,21 +71,21 @@ class RunningShop:
         return self.stack.outputs["WarehouseQueueUrl"]
 
     def api_client(self, user: str | None = None) -> ApiClient:
-        """Return a client of the API for that user. It renews its token before the token expires."""
+        """Return an API client for this user, or an anonymous client. It renews the access token before it expires."""
         return ApiClient(self.api_url, self.token_supplier(user) if user else None)
 
     def token_supplier(self, user: str) -> Callable[[], str]:
-        """Return a function that returns a token of this user, valid for at least half an hour."""
+        """Return a function that returns an access token of this user. The token is valid for at least half an hour."""
         return _cached_token(self.aws, self.stack, user)
 
 
 def find(state: Path = STATE_FOLDER) -> RunningShop | None:
-    """Find the running shop from another process. None if it is not running or not ready."""
+    """Return the shop that another process runs, or None if it is not running or not ready."""
     ready = _read_ready_file(state)
     if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    # After a kill the ready file remains, but the next start deletes it first: check that no start began meanwhile.
+    # After a kill, the ready file remains until the next start deletes it. If it changed, a start began meanwhile.
     if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:

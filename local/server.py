@@ -1,8 +1,8 @@
 """The HTTP server of the page and of the payment provider: one thread per connection, on 127.0.0.1.
 
-It applies the same rules to every request: the request comes from this machine and from no web page of another origin
-(local/browser_guard.py), its body has a length, and every error is a problem document. A `Site` (local/page.py,
-local/provider.py) answers the request.
+The server rejects requests that come from web pages of other origins (local/browser_guard.py) and requests whose body
+has no Content-Length. It answers such errors with problem documents (RFC 9457). A `Site` (local/page.py or
+local/provider.py) answers all other requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stacks.page_policy import content_security_policy
 
 PAGE_FOLDER = (PROJECT / "page").resolve()
 PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
-"""Allows frames, because the page shows mails in them."""
+"""The Content-Security-Policy of the page. It allows frames of this origin, because the page shows mails in frames."""
 MAX_BODY_BYTES = 1 << 20
 SOCKET_TIMEOUT_SECONDS = 60
 """Timeout for a client that stops sending in the middle of a request or stops reading the response."""
@@ -37,7 +37,7 @@ WriteBytes = Callable[[bytes], object]
 
 
 class InvalidField(Exception):
-    """A field of the request is invalid: which field, and why."""
+    """A field of the request is invalid. The exception has the name of the field and the reason."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
@@ -50,7 +50,7 @@ class NoSuchResource(Exception):
 
 @dataclass
 class PageRequest:
-    """A request to the page's own routes. `path_parameters`: the values of the placeholders in the route's path."""
+    """A request to a local route of the page. `path_parameters`: the values of the placeholders in the route's path."""
 
     path_parameters: Mapping[str, str]
     query: Mapping[str, str]
@@ -59,7 +59,7 @@ class PageRequest:
 
     @property
     def json_body(self) -> dict[str, Any]:
-        """The body's JSON object. Raises InvalidField."""
+        """The JSON object in the body. Raises InvalidField if the body or the content type is not JSON."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):  # not JSON, or nested too deeply
@@ -69,7 +69,10 @@ class PageRequest:
         return found
 
     def query_number(self, name: str, default: int, maximum: int) -> int:
-        """Return a number from the query, at most `maximum`. Raises InvalidField."""
+        """Return a number from the query string, or the default. A number above `maximum` is reduced to it.
+
+        Raises InvalidField if the value is not a number.
+        """
         text = self.query.get(name, str(default))
         if not re.fullmatch("[0-9]{1,12}", text):
             raise InvalidField(name, "is a number")
@@ -78,7 +81,10 @@ class PageRequest:
 
 @dataclass
 class HttpResponse:
-    """A response: JSON unless `content_type` says otherwise. `stream` writes the body in parts until it returns."""
+    """A response. The body is JSON unless `content_type` is another type.
+
+    If `stream` is set, the server calls it to write the body in parts, and ends the response when it returns.
+    """
 
     body: Any
     status: int = 200
@@ -94,20 +100,20 @@ class HttpResponse:
 
 
 def problem_response(status: HTTPStatus, detail: str, **more: Any) -> HttpResponse:
-    """Build an error response as a problem document (RFC 9457), as the API does."""
+    """Return an error response with a problem document (RFC 9457), in the same format as errors of the API."""
     body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail, **more}
     return HttpResponse(body, status.value, "application/problem+json")
 
 
 def field_problem_response(error: InvalidField) -> HttpResponse:
-    """Build an error response that names the invalid field."""
+    """Return a 400 response with a problem document that names the invalid field."""
     return problem_response(
         HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.reason}]
     )
 
 
 def serve_page_file(path: str) -> HttpResponse:
-    """Return a file of the page; its index for `/`."""
+    """Return a response with a file of the page. For `/`, this is index.html. Returns 404 if there is no such file."""
     try:
         wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
         file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
@@ -125,11 +131,14 @@ class Site(Protocol):
     """Answers the requests of a `LoopbackServer`."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Answer a request, also if it fails. Header names are in title case, such as Content-Type."""
+        """Return the response to a request. Return an error response instead of raising an error.
+
+        Header names are in title case, such as Content-Type.
+        """
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Listens on 127.0.0.1, with a thread for each connection."""
+    """An HTTP server on 127.0.0.1 with a thread for each connection. `site` answers the requests."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -148,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: LoopbackServer
     protocol_version = "HTTP/1.1"
     timeout = SOCKET_TIMEOUT_SECONDS
-    wbufsize = 1 << 16  # head and body in one packet: a second one would wait 40 ms for the first's acknowledgement
+    wbufsize = 1 << 16  # send head and body in one packet: a second packet would wait 40 ms
 
     def _handle(self) -> None:
         headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
@@ -169,7 +178,11 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815  http.server's names
 
     def _reject(self, status: HTTPStatus, detail: str) -> None:
-        """Send an error, then read what the client still sends. Closing at once would reset the connection first."""
+        """Send an error response and close the connection.
+
+        Before it closes, this reads the rest of the request. Otherwise the connection would be reset, and the client
+        might not get the response.
+        """
         self.close_connection = True
         self._send(problem_response(status, detail))
         self.wfile.flush()
@@ -181,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
                     break
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
-        """Send a problem document if http.server cannot parse the request or does not know its method."""
+        """Send a problem document. http.server calls this if it cannot parse a request or does not know the method."""
         unknown = code == HTTPStatus.NOT_IMPLEMENTED
         self._reject(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
 
@@ -202,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
         if given.stream is not None:
             self.close_connection = True
-            with suppress(OSError):  # the browser went away
+            with suppress(OSError):  # the browser closed the connection
                 given.stream(self._write)
 
     def _write(self, data: bytes) -> None:
@@ -210,4 +223,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
-        """Log nothing: the activity log shows what happens in the shop."""
+        """Do not log requests, because the activity log already shows them."""

@@ -1,4 +1,7 @@
-"""Starts the whole shop on this machine and stops it in order: the synthesized stack, the local AWS and the engine."""
+"""Starts the whole shop on this machine, and stops all parts in reverse order.
+
+The main parts are the local DynamoDB, the local AWS with the deployed stack, the payment provider and the page.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +64,11 @@ def run_shop(
     with_warehouse: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """Run the shop until Ctrl-C, SIGTERM, or the terminal closes. State is kept in `state`, also after a kill -9.
+    """Run the shop until Ctrl-C, SIGTERM, or the terminal closes. The state stays in the folder `state`.
 
-    `with_warehouse`: False if a person plays the warehouse. `settings`: the deployment settings that differ from stage
-    dev. Raises process.ProcessFailed if the shop runs already, a port is taken, or a setting is wrong.
+    The next run continues with this state, also after a kill -9. `with_warehouse`: whether to start the local
+    warehouse; False if a person plays the warehouse. `settings`: the deployment settings that differ from
+    stage dev. Raises process.ProcessFailed if the shop already runs, a port is taken, or a setting is invalid.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -104,7 +108,10 @@ def run_shop(
 
 
 def _check_ports(state: Path, *ports: int) -> None:
-    """Raise process.ProcessFailed if a port is taken. A process left by a kill -9 does not count: it is stopped."""
+    """Check that the ports are different and free. Raises process.ProcessFailed if they are not.
+
+    A port is allowed if the local AWS of a killed run still uses it, because the start stops that process.
+    """
     if len(set(ports)) < len(ports):
         raise process.ProcessFailed("The API, the payment provider and the page need ports of their own.")
     left_behind = local_aws.find(state / "aws")
@@ -115,7 +122,7 @@ def _check_ports(state: Path, *ports: int) -> None:
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:
-    """Delete the state and stop processes left by a kill -9. Raises process.ProcessFailed if the shop is running."""
+    """Delete the state, and stop processes that remain after a kill. Raises process.ProcessFailed if the shop runs."""
     with process.exclusive_lock(state, ALREADY_RUNNING):
         for part in ("aws", "engine"):
             process.stop(state / part)
@@ -130,7 +137,10 @@ def _start_parts(
     journal: ActivityLog,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
-    """Start every part, and register its stop with `exit_stack`, which stops them in reverse order."""
+    """Start the parts of the shop, and return the shop and the process supervisor.
+
+    Registers a stop callback for each part with `exit_stack`, which stops the parts in reverse order.
+    """
     template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
     _check_previous_state(state)
     engine = _run_step("starting DynamoDB", lambda: local_engine.start(state / "engine", ports=BLOCKED_PORTS))
@@ -179,7 +189,7 @@ def _start_parts(
 
 
 def _check_previous_state(state: Path) -> None:
-    """Check the state of the previous run, and keep its logs. Raises DamagedState."""
+    """Rename the logs of the previous run, and check the state that it left. Raises DamagedState."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
         process.rotate_log(state / log)
     check_database(state / "engine")
@@ -188,20 +198,27 @@ def _check_previous_state(state: Path) -> None:
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
-    """Create the table or check that it belongs to this stack, and save a snapshot. Raises DamagedState."""
+    """Create the table and the users unless they exist, and check that an existing table belongs to this stack.
+
+    If the deploy changed the stack, this saves a snapshot and restarts the local AWS. Returns the running local AWS.
+    Raises DamagedState.
+    """
     fingerprint = _fingerprint(aws, stack)
     check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
     engine.create_table(fingerprint["table"], stack.resource_properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
         users.get_access_token(aws, stack, name)
-    if stack.changed:  # after a kill -9, the next start restores at least this state
+    if stack.changed:  # so that a start after a kill -9 has the deployed stack
         aws = _run_step("saving what was deployed", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
 
 
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the stack's template with these settings, cached if possible. Raises process.ProcessFailed."""
+    """Return the CDK template of the stack with these settings, from the cache if possible.
+
+    Raises process.ProcessFailed if a setting is invalid or the CDK fails.
+    """
     try:
         return synth_cache.load_template(STACK_NAME, {"laptop": "true", **(settings or {})})
     except stage.InvalidSetting as wrong:
@@ -246,7 +263,7 @@ What happens, as it happens (Ctrl-C stops, make reset wipes):
 
 
 def _run_step(what: str, do: Callable[[], Any]) -> Any:
-    """Run one step of the start. Print its name and how long it took."""
+    """Run one step of the start, and print the name and the duration of the step. Returns the result of the step."""
     print(f"{what} ... ", end="", flush=True)
     began = time.monotonic()
     result = do()
@@ -255,7 +272,10 @@ def _run_step(what: str, do: Callable[[], Any]) -> Any:
 
 
 def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
-    """Return what must not change as long as a table is used. The secret pepper is included as a hash only."""
+    """Return the fingerprint of the shop: values that must stay the same as long as the table is used.
+
+    The fingerprint contains only a hash of the secret pepper.
+    """
     pepper = hashlib.sha256(
         _get_secret(aws, stack.find_resource_name("AWS::SecretsManager::Secret", "Pepper")).encode()
     ).hexdigest()

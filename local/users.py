@@ -1,4 +1,4 @@
-"""The users of the local shop, and their access tokens."""
+"""Creates the users of the local shop in Cognito, and signs them in."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from local.deploy import DeployedStack
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp.type_defs import AuthenticationResultTypeTypeDef
 
-# The users that exist after `make up`, and their groups. Any other name becomes a new customer.
+# The users that `make up` creates, and their Cognito groups. Signing in with any other name creates a new user without
+# a group.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
 NAME_PATTERN = r"[a-z][a-z0-9-]{0,29}"
-"""The pattern of a user's name."""
+"""A regular expression for valid user names."""
 
-PASSWORD = "Local-only-1-password"  # protects nothing: any caller of the local AWS may create users
+PASSWORD = "Local-only-1-password"  # not secret: any caller of the local AWS may create users
 
 
 def email_address(name: str) -> str:
@@ -27,12 +28,15 @@ def email_address(name: str) -> str:
 
 
 def get_access_token(aws: LocalAws, stack: DeployedStack, name: str) -> str:
-    """Return a new access token of a user; create the user if needed. Valid as long as the app client defines (1 h)."""
+    """Return a new access token of a user. Create the user if necessary.
+
+    The app client in the template defines how long the token is valid (1 h).
+    """
     return sign_in(aws, stack, name)["AccessToken"]
 
 
 def sign_in(aws: LocalAws, stack: DeployedStack, name: str) -> AuthenticationResultTypeTypeDef:
-    """Sign a user in, who is created if needed. Return the tokens: `AccessToken`, `IdToken`."""
+    """Sign a user in and return the tokens, such as `AccessToken` and `IdToken`. Create the user if necessary."""
     client = boto3.client("cognito-idp", **aws.client_options)
     pool, app = stack.resource_name("AWS::Cognito::UserPool"), stack.resource_name("AWS::Cognito::UserPoolClient")
     attributes = {"email": email_address(name), "email_verified": "true"}

@@ -1,11 +1,15 @@
-"""A local warehouse: it consumes the shop's requests from its queue and reports the results to the API.
+"""A local warehouse: it receives the shop's requests from an SQS queue and reports the results to the shop's API.
 
-It packs a shipment, hands it to the carrier, and delivers it. A cancellation before packing stops the shipment. A
-request is deleted only after its result was reported, and every call is idempotent, so a kill loses nothing.
+The warehouse packs a shipment, hands it to the carrier, and delivers it. If the order is cancelled before the shipment
+is packed, the warehouse does not send the shipment. It deletes a request from the queue only after it has reported the
+result, and every API call is idempotent. So no request is lost after a kill.
 
-Two rules make rare cases reproducible. If a shipment has at least `SPLIT_QUANTITY` pieces of each of several products,
-one of these products is sent first and the rest in a second parcel. A shipment of `HEAVY_QUANTITY` pieces or more takes
-a while to pack, and then waits for the carrier: it can be cancelled before it is packed, but not after.
+Two rules make rare cases reproducible:
+
+- If a shipment has at least `SPLIT_QUANTITY` pieces of two or more products, one of these products is sent in a first
+  parcel. All other products follow in a second parcel.
+- A shipment of `HEAVY_QUANTITY` pieces or more takes some seconds to pack, and then waits for the carrier. It can be
+  cancelled until it is packed.
 """
 
 from __future__ import annotations
@@ -32,17 +36,20 @@ HEAVY_QUANTITY = 12
 PACKING_SECONDS = 4.0
 """How long it takes to pack a heavy shipment."""
 PICKUP_SECONDS = 2.0
-"""How long a heavy shipment waits for the carrier."""
+"""How long a packed heavy shipment waits for the carrier."""
 MAX_MESSAGES = 10
-"""Messages of one ReceiveMessage request: the maximum of SQS."""
+"""Maximum number of messages in one ReceiveMessage request. SQS allows no more."""
 MAX_PACKERS = 8
 CLAIM_SECONDS = 60
-"""The visibility timeout of a request: longer than it takes to process one."""
+"""The visibility timeout of a received request. It is longer than processing a request takes."""
 
 
 @dataclass
 class PackingJob:
-    """A shipment in progress. `receipt` is the receipt handle of its request. `due_at`: when its next step is due."""
+    """A shipment that the warehouse is processing.
+
+    `receipt` is the receipt handle of the request's SQS message. `due_at` is the monotonic time of `next_step`.
+    """
 
     shipment: Mapping[str, Any]
     receipt: str
@@ -52,7 +59,10 @@ class PackingJob:
 
 
 class LocalWarehouse(threading.Thread):
-    """Dispatches light shipments at once. A shipment arrives `travel_seconds` later. Works on parcels in parallel."""
+    """A thread that plays the warehouse: it packs, dispatches and delivers shipments, several in parallel.
+
+    Light shipments are dispatched at once. A dispatched shipment is delivered after `travel_seconds`.
+    """
 
     def __init__(
         self, aws: LocalAws, queue_url: str, api: ApiClient, log: Callable[[str], object], travel_seconds: float = 0.2
@@ -80,12 +90,15 @@ class LocalWarehouse(threading.Thread):
             self._stopping.wait(0 if more else 0.1)
 
     def _report_error(self, error: Exception) -> None:
-        """Log an error and wait. The request of the failed step is delivered again."""
+        """Log an error and wait for a second. SQS delivers the request of the failed step again later."""
         self._log(f"the warehouse stumbled and tries again: {error}")
         self._stopping.wait(1)
 
     def _receive_messages(self) -> bool:
-        """Receive messages: queue shipments for packing, handle other requests at once. Return if there are more."""
+        """Receive requests from the queue: accept shipments for packing, and handle other requests at once.
+
+        Returns whether the queue may contain more messages.
+        """
         messages = self._sqs.receive_message(
             QueueUrl=self._queue_url, MaxNumberOfMessages=MAX_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
         ).get("Messages", [])
@@ -110,7 +123,7 @@ class LocalWarehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = PackingJob(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Agree to a cancellation, unless a parcel of the order is packed and waits for the carrier."""
+        """Answer a request to cancel an order. Refuse if a shipment of the order is packed but not yet sent."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
         self._post(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
@@ -120,14 +133,17 @@ class LocalWarehouse(threading.Thread):
             self._delete_message(parcel.receipt)
 
     def _advance_parcels(self) -> None:
-        """Advance every parcel whose next step is due."""
+        """Advance all shipments whose next step is due, in parallel. Log the errors of failed steps."""
         due = [(id, parcel) for id, parcel in self._parcels.items() if parcel.due_at <= time.monotonic()]
         for error in self._packers.map(self._advance_parcel, *zip(*due, strict=True)) if due else ():
             if error:
                 self._report_error(error)
 
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
-        """Advance one parcel through all due steps. Return the error of a failed step: its request is redelivered."""
+        """Take all due steps of one shipment. If a step fails, forget the shipment and return the error.
+
+        SQS then delivers the request for the shipment again.
+        """
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
                 self._take_next_step(parcel)
@@ -159,7 +175,7 @@ class LocalWarehouse(threading.Thread):
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         answer = self._api.call("POST", path, body)
-        # 409: the order has moved on (already reported, cancelled, sent, or assumed delivered)
+        # 409 is no error: this was already reported, or the order was cancelled, sent or assumed delivered meanwhile
         if answer.status >= 300 and answer.status != 409:
             raise RuntimeError(f"POST {path} answered {answer.status}")
 
@@ -168,7 +184,10 @@ class LocalWarehouse(threading.Thread):
 
 
 def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
-    """Receive and delete the warehouse's waiting requests, for a person who plays the warehouse."""
+    """Receive the requests in the warehouse's queue, and delete each after it is processed.
+
+    This is for a person who plays the warehouse.
+    """
     sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
         for message in found:
@@ -177,7 +196,7 @@ def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
 
 
 def first_parcel_quantities(quantities: Mapping[str, int]) -> dict[str, int]:
-    """Return the products of a first, separate parcel; empty if everything goes in one parcel."""
+    """Return the quantities by product id for a first, separate parcel. Empty if the shipment goes in one parcel."""
     many = sorted(id for id, quantity in quantities.items() if quantity >= SPLIT_QUANTITY)
     return {many[0]: quantities[many[0]]} if len(many) > 1 else {}
 

@@ -1,7 +1,8 @@
-"""Imports the packages of functions once for all worker processes. Runs in the fork server of local/forked_workers.py.
+"""Imports the packages that all Lambda functions use, once for all worker processes.
 
-It loads only packages and botocore's service descriptions. Each process imports the deployed modules of its function
-itself. The boto3 session has not read the environment yet, because each process has its own.
+The fork server of local/forked_workers.py imports this module, and worker processes are forked from it. This module
+loads only packages and botocore's service descriptions. Each worker process itself imports the deployed modules of its
+function. The boto3 session must not read environment variables here, because each worker process has different ones.
 """
 
 import gc
@@ -33,4 +34,4 @@ for service in SERVICES:
         descriptions.load_service_model(service, part)
 for shared in ("_retry", "endpoints", "partitions", "sdk-default-configuration"):
     descriptions.load_data(shared)
-gc.freeze()  # keeps these objects in memory pages that forked processes share
+gc.freeze()  # the garbage collector ignores these objects, so forked processes keep sharing their memory

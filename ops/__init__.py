@@ -1,1 +1,4 @@
-"""The operator tools. They work on a shop from outside, with the functions' own code and rules."""
+"""The operator tools.
+
+They work on a deployed or local shop, and use the same code and rules as the Lambda functions.
+"""

@@ -1,4 +1,4 @@
-"""`python -m ops COMMAND`: the operator tools, for a table on AWS or the shop on this machine."""
+"""Run an operator tool: `python -m ops COMMAND`. It works on a table on AWS or on the shop of this machine."""
 
 from __future__ import annotations
 

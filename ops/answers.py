@@ -1,6 +1,6 @@
-"""Run an access pattern and return the requests that were sent, the items, and the consumed capacity, as data.
+"""Run an access pattern and return its requests, items and consumed capacity as data. Nothing is written.
 
-The requests are recorded at the boto3 client, so they are those that were really sent. Reads only.
+The requests are recorded in the boto3 client, so they are exactly the requests that were sent.
 """
 
 import json
@@ -19,9 +19,10 @@ PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttribut
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
-    """A request as sent, by parameter.
+    """A DynamoDB request as it was sent. `sent`: the parameters as text, by name.
 
-    For every request but the first, only the differences from the first; None: the parameter was not sent.
+    For every request after the first, `sent` contains only the differences from the first. None means that this request
+    does not have the parameter.
     """
 
     operation: str
@@ -30,9 +31,9 @@ class RecordedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemGroup:
-    """The items of one type, in the order they were returned, each field as text.
+    """The returned items of one type, in the order in which they were returned. Each field is text.
 
-    If no fields were chosen, fields that are empty in all items are left out.
+    If no fields were chosen, the fields that are empty in all items are left out.
     """
 
     type: str
@@ -45,8 +46,9 @@ class PatternResult:
     """The result of an access pattern.
 
     `read`: how many items DynamoDB read.
-    `passed_over`: how many of these are behind the page's end, have expired, or are not part of the result.
-    `shown`: how many of the others the display filter keeps.
+    `passed_over`: how many of them are not part of the result, because they have expired, come after the end of the
+    page, or do not match.
+    `shown`: how many of the other items the display filter keeps.
     `cursor`: where the next page starts; None if there is no next page.
     """
 
@@ -63,7 +65,7 @@ class PatternResult:
 
 
 class RequestRecorder:
-    """Records each request that a client sends, including its retries."""
+    """Records each request that a boto3 client sends, including its retries."""
 
     def __init__(self, client: Any) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
@@ -81,13 +83,13 @@ class RequestRecorder:
 
 
 def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter) -> PatternResult:
-    """Run a query and return its result.
+    """Run an access pattern with its arguments and return the result.
 
-    The table's client is recorded from now on, so it must not be shared. Raises InvalidKeyValue, TableBusy, Unreadable,
-    and the client's errors.
+    From this call on, all requests of the table's client are recorded, so other code must not use the client. Raises
+    InvalidKeyValue, TableBusy, Unreadable, and the client's errors.
     """
     recorder = RequestRecorder(table.client)
-    # Query the shards one after the other, so that the recorded order of requests is stable.
+    # Query the shards of an index one after the other, so that the requests are recorded in a stable order.
     items, pages, after = _run_query(
         replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
     )
@@ -107,7 +109,7 @@ def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter
 
 
 def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str | None]:
-    """Return the items, the number of pages, and where the next page would start."""
+    """Return the items, the number of pages, and the cursor of the next page; None if there is no next page."""
     if isinstance(query.pattern, Get):
         item = table.get(query.pattern, **query.known)
         return [] if item is None else [item], 1, None
@@ -148,7 +150,10 @@ def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _format_value(value: Any) -> str:
-    """Return a name, or a value without its type descriptor: text in quotes, with escapes for invisible characters."""
+    """Format a parameter value without its DynamoDB type. Text is quoted, with escapes for invisible characters.
+
+    If the value is an attribute name, it is returned unchanged.
+    """
     if isinstance(value, str):
         return value
     ((tag, untagged),) = value.items()
@@ -168,8 +173,10 @@ def _group_by_type(items: Sequence[Any], chosen_fields: Sequence[str]) -> Iterat
 
 
 def format_as_line(value: Any) -> str:
-    """Format a value in one line. Control characters in customer texts are escaped, so they cannot move a terminal's
-    cursor."""
+    """Format a value as one line of text.
+
+    Control characters in texts from customers are escaped, so that they cannot control the operator's terminal.
+    """
     if value is None:
         return ""
     if isinstance(value, str):

@@ -1,8 +1,8 @@
 """Check the installed packages for known vulnerabilities: `python -m ops.audit`, or `make audit`.
 
-There are three outcomes with three exit codes: 0 clean, 1 findings, 3 not audited. The outcome is clean only if a
-vulnerability database was asked about every package of the lock files and knew of none. This check is needed because
-pip-audit says "No known vulnerabilities found" and exits with 0 for packages that its index knows nothing about.
+The exit code is 0 for clean, 1 for findings, and 3 for not audited. The outcome is clean only if a vulnerability
+database was asked about every package of the lock files and knows no vulnerability. pip-audit alone is not enough: for
+packages that its index does not know, it prints "No known vulnerabilities found" and exits with 0.
 """
 
 import json
@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 300
 
 
 class AuditOutcome(Enum):
-    """The outcome of an audit. `value`: the exit code."""
+    """The outcome of an audit. The value of each member is the exit code."""
 
     CLEAN = 0
     FINDINGS = 1
@@ -28,7 +28,10 @@ class AuditOutcome(Enum):
 
 @dataclass(frozen=True)
 class AuditReport:
-    """The result for the packages of one ecosystem. `unaudited`: why some packages were not audited."""
+    """The result for the packages of one ecosystem, such as "Python" or "Node".
+
+    `unaudited`: why some packages were not audited.
+    """
 
     ecosystem: str
     packages: int = 0
@@ -37,7 +40,7 @@ class AuditReport:
 
     @property
     def outcome(self) -> AuditOutcome:
-        """The outcome; findings outweigh packages that were not audited."""
+        """The outcome of this report. If there are findings, it is FINDINGS, even if some packages were not audited."""
         if self.findings:
             return AuditOutcome.FINDINGS
         return AuditOutcome.NOT_AUDITED if self.unaudited or not self.packages else AuditOutcome.CLEAN
@@ -54,7 +57,7 @@ class AuditReport:
 
 
 def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
-    """Parse the JSON output of pip-audit for the packages that are locked for every machine."""
+    """Return a report from the JSON output of pip-audit. `locked_versions`: the packages that must be in the output."""
     report = _parse_json_object(output)
     if "dependencies" not in report:
         return AuditReport(
@@ -78,7 +81,7 @@ def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
 
 
 def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
-    """Parse the JSON output of npm audit (report version 2) for the locked packages."""
+    """Return a report from the JSON output of npm audit (report version 2) about the locked packages."""
     report = _parse_json_object(output)
     if report.get("auditReportVersion") != 2:
         return AuditReport("Node", unaudited=[f"npm told nothing: {report.get('message') or 'no report'}"])
@@ -89,19 +92,19 @@ def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
             f"{name} {locked_versions.get(name, it['range'])}: {cause['title']}, of {cause['range']}, {cause['url']}"
             for name, it in report["vulnerabilities"].items()
             for cause in it["via"]
-            if isinstance(cause, dict)  # a string names another package, which has its own entry
+            if isinstance(cause, dict)  # a string refers to another package, which has its own entry
         ],
     )
 
 
 def overall_outcome(audits: Iterable[AuditReport]) -> AuditOutcome:
-    """Return the worst outcome: findings outweigh "not audited", which outweighs "clean"."""
+    """Return the worst outcome of several reports: FINDINGS is worse than NOT_AUDITED, which is worse than CLEAN."""
     outcomes = {audit.outcome for audit in audits}
     return next(it for it in (AuditOutcome.FINDINGS, AuditOutcome.NOT_AUDITED, AuditOutcome.CLEAN) if it in outcomes)
 
 
 def main() -> int:
-    """Audit both ecosystems, print the reports and return the exit code."""
+    """Audit the Python and Node packages, print a report for each and return the exit code."""
     python = [locks.tool_path("pip-audit"), "--disable-pip", "--require-hashes", "--requirement",
               str(locks.PYTHON_LOCK),
               "--format", "json", "--progress-spinner", "off"]  # fmt: skip
@@ -114,8 +117,10 @@ def main() -> int:
 
 
 def _run_tool(command: Sequence[str]) -> str:
-    """Return the output of a tool. The exit code is ignored: both tools return the same for a finding and a network
-    error."""
+    """Run an audit tool and return its output; "" after a timeout.
+
+    The exit code is ignored, because both tools return the same code for a finding and for a network error.
+    """
     try:
         ran = subprocess.run(  # noqa: S603  a tool of ours
             command, cwd=locks.PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS

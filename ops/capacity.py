@@ -1,14 +1,14 @@
-"""Estimate what the table costs on demand and provisioned with autoscaling, in each table class.
+"""Estimate what the table costs with on-demand and with provisioned capacity, in each table class.
 
-The estimate uses CloudWatch metrics, grouped into hours. Two figures are kept for each hour: its units, which on-demand
-mode bills, and the units of its busiest five minutes, which autoscaling would have to provision. Sources: DynamoDB
-developer guide, "DynamoDB metrics and dimensions", "Managing throughput capacity automatically with DynamoDB auto
-scaling", "Considerations when choosing a table class".
+The estimate uses CloudWatch metrics, grouped into hours. Two values are kept for each hour. The first is the units
+consumed in the hour, which on-demand mode bills. The second is the units consumed in the hour's busiest five minutes,
+which autoscaling would have to provision. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions",
+"Managing throughput capacity automatically with DynamoDB auto scaling", "Considerations when choosing a table class".
 
-The model is simpler than reality. The capacity of an hour is that of its busiest five minutes for the whole hour,
-though autoscaling takes some minutes to scale up and scales down after fifteen. It cannot follow peaks of a minute or
-two at all: burst capacity of five minutes covers them, or DynamoDB throttles. Free tiers and reserved capacity are left
-out.
+The model is simpler than reality. It provisions the capacity of the busiest five minutes for the whole hour. Real
+autoscaling takes some minutes to scale up, and scales down after fifteen minutes. It cannot follow peaks of one or two
+minutes: burst capacity of five minutes covers such a peak, or DynamoDB throttles requests. Free tiers and reserved
+capacity are not included.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ HOUR_SECONDS = 3600
 MONTH_HOURS = 730
 GIGABYTE = 1 << 30
 MAX_DAYS = 63
-"""CloudWatch keeps five-minute datapoints for 63 days."""
+"""The maximum of `--days`, because CloudWatch keeps five-minute datapoints for 63 days."""
 OPERATIONS = ("read", "write")
 BILLING = ("on-demand", "provisioned")
 TABLE = "table"
 
 HourUnits = tuple[int, int]
-"""The units of an hour, and of its busiest five minutes."""
+"""The capacity units consumed in an hour, and those consumed in the busiest five minutes of that hour."""
 
 
 @dataclass(frozen=True)
 class TableTraffic:
-    """The capacity that a table has consumed, from CloudWatch.
+    """The capacity that a table and its indexes have consumed, from CloudWatch.
 
-    `read`, `write`: the hours of the table and of each index, oldest first. `stored`: their size in bytes.
+    `read`, `write`: the units per hour, oldest first, for the table and each index.
+    `stored`: the size in bytes of the table and each index.
     """
 
     table: str
@@ -69,7 +70,7 @@ class TableTraffic:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
-        """Read what `dump_traffic` has written. Raises KeyError, TypeError, ValueError."""
+        """Return the traffic from the data that `dump_traffic` wrote. Raises KeyError, TypeError, ValueError."""
         ways = {
             way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
             for way in OPERATIONS
@@ -95,13 +96,13 @@ class AutoscalingRules:
     min_units: int
 
     def provisioned_units(self, peak_units: int) -> int:
-        """Return the units a second to provision in an hour, from the units of its busiest five minutes."""
+        """Return the units per second to provision in an hour. `peak_units`: the units of its busiest five minutes."""
         return max(self.min_units, -(-peak_units * 100 // (PERIOD_SECONDS * self.utilization)))
 
 
 @dataclass(frozen=True)
 class MonthlyCosts:
-    """The monthly costs of the table or an index in one table class."""
+    """The monthly costs of the table, or of one index, in one table class."""
 
     on_demand: float
     provisioned: float
@@ -113,7 +114,7 @@ class MonthlyCosts:
 
 # fetch ----------------------------------------------------------------------------------------------------------------
 def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> TableTraffic:
-    """Fetch the consumed capacity of so many hours from CloudWatch. `since`: a full hour."""
+    """Fetch the consumed capacity from CloudWatch, for `hours` hours from `since`, which must be a full hour."""
     described = dynamodb.describe_table(TableName=table)["Table"]
     indexes = {one["IndexName"]: one for one in described.get("GlobalSecondaryIndexes", ())}
     stored = {TABLE: described["TableSizeBytes"], **{name: one["IndexSizeBytes"] for name, one in indexes.items()}}
@@ -145,7 +146,7 @@ def _metric_query(table: str, number: int, operation: str, resource: str) -> dic
 
 
 def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[HourUnits]:
-    """Group five-minute sums into hours. A missing datapoint means that nothing was consumed."""
+    """Group five-minute sums of capacity units into hours. A missing datapoint means that no units were consumed."""
     made = []
     for hour in range(hours):
         began = since + timedelta(hours=hour)
@@ -180,7 +181,7 @@ def _estimate_cost(
 
 
 def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[tuple[str, str], float]:
-    """Return the monthly costs of the table with its indexes, by billing mode and table class."""
+    """Return the monthly costs by billing mode and table class. Each is the sum for the table and its indexes."""
     return {
         (billing, name): sum(one.total(billing) for one in places.values())
         for name, places in costs_by_class.items()
@@ -189,7 +190,7 @@ def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[
 
 
 def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
-    """Format the monthly costs and name the cheapest combination."""
+    """Yield the lines of the report: the monthly costs, and the cheapest billing mode and table class."""
     yield (
         f"{traffic.table}: {traffic.hours} hours from {traffic.since}, as a month of {MONTH_HOURS} hours in "
         f"{prices['currency']}, by the prices of {prices['region']} of {prices['as_of']}; provisioned: "
@@ -227,7 +228,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def estimate_table_cost(args: argparse.Namespace) -> None:
-    """Print the monthly costs of each billing mode and table class."""
+    """Print the monthly costs of the table in each billing mode and table class."""
     try:
         prices = json.loads(args.prices.read_text(encoding="utf-8"))
         if args.kept:
@@ -247,7 +248,7 @@ def estimate_table_cost(args: argparse.Namespace) -> None:
 
 
 def dump_traffic(traffic: TableTraffic) -> str:
-    """Return the traffic as JSON with a line for each table or index, so that a person can read it."""
+    """Return the traffic as JSON, with one line for each table or index so that it is readable."""
     parts = [f' "{name}": {json.dumps(getattr(traffic, name))}' for name in ("table", "since")]
     for way in OPERATIONS:
         lines = [f'  "{where}": {json.dumps(traffic.hourly_units(way, where))}' for where in traffic.stored]

@@ -1,8 +1,8 @@
-"""Check that every copy, log entry and total agrees with its primary, and repair those that do not.
+"""Check that every copy, log entry and total agrees with its primary item, and repair those that do not.
 
-A suspected discrepancy is checked again after a pause that is longer than the usual lag of the stream's readers. It is
-reported only if item and primary have not changed in between, so the shop can stay open. A repair is written only if
-both are still unchanged.
+A primary item is the item from which the others are derived. An item that seems wrong is checked again after a pause.
+The pause is longer than the usual lag of the stream readers. A discrepancy is reported only if the item and its primary
+item did not change during the pause, so the shop can stay open. A repair is written only if both are still unchanged.
 """
 
 from __future__ import annotations
@@ -50,31 +50,40 @@ from ops.totals import (
 )
 
 PAUSE_SECONDS = 30
-"""Longer than the readers' usual lag: a discrepancy that stays unchanged for so long is not just a delayed copy."""
+"""The pause before a second check. It is longer than the usual lag of the stream readers.
+
+A discrepancy that stays the same during the pause is not only a delayed copy.
+"""
 MAX_CHECKS = 4
-"""How often an item that changes at every check is checked before it counts as unstable."""
+"""An item that has changed at each of this many checks counts as unstable and is not judged."""
 RECHECK_BATCH_SIZE = 500
-"""How many suspicions are checked again together."""
+"""How many suspicious items are collected before they are checked again together."""
 DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
-"""How many suspicious keys the checkpoint stores. With more, the checkpoint is not advanced, and a resumed run starts
-before the first of them."""
+"""How many keys of suspicious items the checkpoint stores.
+
+If there are more, the checkpoint is not updated. A resumed run then starts before the first suspicious item that is not
+stored.
+"""
 MAX_RECENT_ORDERS = 1_000
-"""How many recently checked orders are remembered. A sweep reads the items of one order one after the other."""
+"""How many recently checked orders are remembered, so that each order is checked once.
+
+A scan returns the items of one order one after the other.
+"""
 
 ReportDiscrepancy = Callable[[Discrepancy], None]
 
 
 @dataclass
 class DriftCheck:
-    """One check of the table for drift.
+    """A check of the table for drift: copies, log entries and totals that do not agree with their primary items.
 
-    `discrepancies`: what was found, by key.
-    `repaired`, `unrepaired`: how many could be repaired, and how many could not.
+    `discrepancies`: the discrepancies found, by key.
+    `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items changed at every check and so were not judged.
     `final_totals`: how many totals are final and so were not judged.
-    `checkpoint`: stores the progress of a full check. A run that resumes checks the unsettled suspicions again. Only
-    the holder of the checkpoint may correct a total that others write at the same time.
+    `checkpoint`: stores the progress of a full check. A resumed run checks the stored suspicious items again. Only the
+    run that holds the checkpoint may correct a total that the shop changes at the same time.
     `progress`: reports the progress.
     """
 
@@ -98,7 +107,10 @@ class DriftCheck:
     _sources: ImagesByKey = field(default_factory=dict)
 
     def check_all(self, *, units_per_second: float | None = None) -> None:
-        """Check all items and totals. Raises Locked if another run has taken over the checkpoint."""
+        """Check all items and totals of the table. If `repair` is set, repair them too.
+
+        Raises Locked if another run has taken over the checkpoint.
+        """
         with limit_capacity(self.shop.table, units_per_second):
             if self.checkpoint is None:
                 sweep(
@@ -125,11 +137,14 @@ class DriftCheck:
                 self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
 
     def _resume_sweep(self, checkpoint: Checkpoint) -> None:
-        """Sweep from the checkpoint, after checking the suspicions that were unsettled when it stopped."""
+        """Scan the table from the position in the checkpoint.
+
+        First, the suspicious items that were stored in the checkpoint are checked again.
+        """
         self.sweep_result = checkpoint.result
         for text in checkpoint.sweep.waiting:
             partition, _, sort = text.partition(" / ")
-            with suppress(Unreadable, InvalidKeyValue, Permanent):  # the sweep has already listed it
+            with suppress(Unreadable, InvalidKeyValue, Permanent):  # the scan has already listed the item as unreadable
                 self._check_first(self._make_suspicion((partition, sort)))
 
         def remember(found: SweepResult, segments: tuple[Stretch, ...]) -> None:
@@ -156,10 +171,10 @@ class DriftCheck:
         return [lambda found, segments: kept.extend_lock()] if kept else []
 
     def check_sample(self, number: int, *, units_per_second: float | None = None) -> None:
-        """Check about `number` items, read from random places of the table, and what belongs to them.
+        """Check about `number` items, read from random places of the table, and the copies that belong to these items.
 
-        Totals are not checked, because that needs all contributions. Contributions are not repaired, because that needs
-        their totals.
+        Totals are not checked, because that requires all contributions to them. Contributions are checked but not
+        repaired, because their totals must be corrected together with them.
         """
         with limit_capacity(self.shop.table, units_per_second):
             for segments, most in sample_segments(self.shop.table, number):
@@ -181,17 +196,17 @@ class DriftCheck:
 
     # find and confirm -------------------------------------------------------------------------------------------------
     def _load_sources(self, images: Sequence[Image]) -> None:
-        """Read the sources of all items of a page in a few batch requests instead of one request for each item."""
+        """Read the primary items of all items of a page. A few batch requests replace one request per item."""
         places: list[ItemKey] = []
         for image in images:
             for row, find in ITEM_CHECKS.items():
                 if match_key(row, item_key(image)):
-                    with suppress(InvalidKeyValue):  # reported when the item itself is checked
+                    with suppress(InvalidKeyValue):  # the check of the item itself reports this error
                         places += find.sources(image)
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Return whether an item seems wrong; None if it is not checked.
+        """Check an item. Returns whether it seems wrong; None if this type of item is not checked.
 
         Raises Unreadable, InvalidKeyValue, Permanent.
         """
@@ -200,9 +215,9 @@ class DriftCheck:
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """Return what to check for this item: its whole order, the item alone, or None for nothing.
+        """Return the check for the item with this key: a check of its whole order, or of the item alone.
 
-        An order is checked once, at its first item.
+        Returns None if there is nothing to check. An order is checked once, when its first item is read.
         """
         if order := match_key(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
             order_id = order["order_id"]
@@ -218,7 +233,10 @@ class DriftCheck:
         return None
 
     def _find_discrepancies(self, at: ItemKey, item_check: ItemCheck, image: Image | None) -> list[Discrepancy]:
-        """Check one item. `image`: the item on the sweep's current page; None: read it and its sources again."""
+        """Return the discrepancies of one item. `image`: the item on the current page of the scan.
+
+        If `image` is None, the item and its primary items are read again.
+        """
         if image:
             return list(item_check.find_discrepancies(self.shop, image, self._sources))
         image = load_existing(self.shop, [at]).get(at)
@@ -242,12 +260,15 @@ class DriftCheck:
         return True
 
     def _confirm_all(self) -> None:
-        """Check all remaining suspicions again, those of `CHECKED_LAST` at the end."""
+        """Check all remaining suspicious items again. Items of the types in `CHECKED_LAST` come last."""
         for last in (False, True):
             self._confirm([one for one in self._suspicions if one.is_checked_last is last])
 
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
-        """Check again until each suspicion is gone or has stayed the same for the whole pause."""
+        """Check suspicious items again after the pause, and report the discrepancies that stayed the same.
+
+        Items with new discrepancies are checked again, up to MAX_CHECKS times. After that they are counted as unstable.
+        """
         for _ in range(MAX_CHECKS):
             if not suspicions:
                 return
@@ -263,7 +284,10 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Report discrepancies that have stayed the same. Returns whether new ones have appeared."""
+        """Check a suspicious item again and report the discrepancies that stayed the same.
+
+        If `repair` is set, they are repaired too. Returns whether new discrepancies have appeared.
+        """
         if self.checkpoint:
             self.checkpoint.extend_lock()
         if self.progress:
@@ -271,7 +295,7 @@ class DriftCheck:
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
-            return False  # the sweep has listed it, or the next sweep will
+            return False  # the scan lists an unreadable item, now or at the next run
         same = [fault for fault in found if fault in suspicion.discrepancies]
         settled = len(same) == len(found)
         for fault in same:
@@ -304,9 +328,9 @@ class DriftCheck:
 class _Suspicion:
     """An item that seems wrong.
 
-    `check`: finds its discrepancies, given the image if it is known.
-    `is_checked_last`: whether it is checked after all others.
-    `discrepancies`, `checked_at`: what the last check found, and when.
+    `check`: finds its discrepancies. It gets the item if that is known, otherwise None.
+    `is_checked_last`: whether the item is checked after all others.
+    `discrepancies`, `checked_at`: the result and the time of the last check.
     """
 
     key: ItemKey
@@ -318,7 +342,10 @@ class _Suspicion:
 
 @dataclass(frozen=True)
 class ItemCheck:
-    """How an item is checked. `sources`: returns the keys of the items that `find_discrepancies` is given."""
+    """How an item type is checked.
+
+    `sources`: returns the keys of the items that `find_discrepancies` needs.
+    """
 
     find_discrepancies: Callable[[Shop, Image, ImagesByKey], Iterable[Discrepancy]]
     sources: Callable[[Image], Sequence[ItemKey]]
@@ -336,14 +363,14 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     COUNTED: ItemCheck(find_orphaned_contribution, contribution_sources),
 }
-"""How items that are not checked with their order are checked."""
+"""The checks of the item types that are not checked together with their order."""
 CHECKED_LAST = (ACTIVITY, COUNTED)
-"""Items that may name the wrong owner. The check of the true owner reports them first."""
+"""The item types that may contain a wrong owner. They are checked last, so that the true owner's check reports them."""
 
 
 # the command ----------------------------------------------------------------------------------------------------------
 MAX_NAMED = 3
-"""How many discrepancies of a kind are printed with their keys."""
+"""The report prints the keys of up to this many discrepancies of each kind."""
 
 
 def command(commands: place.Subparsers) -> None:
@@ -370,7 +397,10 @@ def command(commands: place.Subparsers) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> None:
-    """Report drift and repair it if asked. Exits with 1 if anything is left."""
+    """Report drift, and repair it if `--repair` is given.
+
+    Exits with 1 if any discrepancy is left or could not be judged.
+    """
     shop = place.resolve_shop(args)
     drift = DriftCheck(shop, repair=args.repair, pause_seconds=args.pause)
     if args.all:
@@ -389,7 +419,7 @@ def run_drift(args: argparse.Namespace) -> None:
 
 
 def format_report(drift: DriftCheck, *, whole: bool) -> Iterator[str]:
-    """Format the discrepancies by kind, with the first keys of each, and what to do next."""
+    """Yield the lines of the report: the discrepancies by kind, the first keys of each kind, and the next step."""
     kinds: dict[str, list[Discrepancy]] = {}
     for fault in drift.discrepancies.values():
         kinds.setdefault(fault.kind, []).append(fault)

@@ -16,16 +16,16 @@ from ops.kept import Locked
 
 
 class UsageError(Exception):
-    """The command is used wrongly; the message is one sentence."""
+    """The operator used the command wrongly. The message is one sentence that says what to do."""
 
 
 class RecordNotFound(Exception):
-    """The requested record does not exist, or no longer exists."""
+    """The record that the operator asked for does not exist, or no longer exists."""
 
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Print an error that stops a tool, and exit."""
+    """Print an error that stops a tool as one line and exit. Use it as a context manager."""
     try:
         yield
     except (UsageError, InvalidKeyValue) as error:

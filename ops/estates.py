@@ -1,4 +1,8 @@
-"""Find discrepancies in the copies of one order: its snapshots, its log entries and the customer name on it."""
+"""Find discrepancies in the copies of one order: its snapshots, its log entries, and the customer name stored on it.
+
+A copy is an item that is derived from another item, its primary item. A snapshot shows the primary item's current
+state. A log entry records one change of it.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +24,20 @@ from ops.items import ItemKey, item_key, load_existing, match_key
 from ops.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]
-"""The row and the item of a primary; the item is only its key (a mapping) if the primary does not exist."""
+"""A primary item, from which copies are derived, with its row of the key table.
+
+If the item does not exist, only its key is given (as a mapping).
+"""
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """An item that differs from what its primary says.
+    """An item that differs from the one that its primary item implies.
 
-    `actual`: the image in the table, None if there is no item.
-    `expected`: the image that should be there, None if the item should not exist.
-    `source`: the primary from which `expected` is derived.
+    `kind`: what is wrong, for example "snapshot missing".
+    `actual`: the item in the table, in DynamoDB JSON; None if there is no item.
+    `expected`: the item that should be there; None if there should be no item.
+    `source`: the primary item from which `expected` is derived.
     """
 
     kind: str
@@ -39,9 +47,9 @@ class Discrepancy:
     source: SourceItem
 
     def repair(self, shop: Shop) -> None:
-        """Write the expected image if the item and its primary are unchanged since they were read.
+        """Write the expected item, if the wrong item and its primary item are unchanged since they were read.
 
-        Safe to repeat. Raises WriteConflict or LostRace if one of them has changed.
+        Safe to repeat. Raises WriteConflict or LostRace if one of the two items has changed.
         """
         if self.kind == "name":
             assert self.actual is not None
@@ -53,14 +61,20 @@ class Discrepancy:
 
 
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
-    """Return a condition check that the primary is unchanged since it was read, or still does not exist."""
+    """Return a condition check that fails if the primary item has changed since it was read.
+
+    If the primary item did not exist, the check fails if it exists now.
+    """
     if isinstance(item, Mapping):
         return check_absent(row, item, condition_error=lambda _: WriteConflict(row, item))
     return check_unchanged(row, item)
 
 
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
-    """Return a write that replaces or deletes an item if it still has the version with which it was read."""
+    """Return a write that replaces `actual` by `expected`, or deletes it if `expected` is None.
+
+    The write is conditional. It fails with WriteConflict if the stored item no longer has the version of `actual`.
+    """
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
     if actual is not None and "version" in actual:
@@ -80,7 +94,7 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
 
 # read primaries -------------------------------------------------------------------------------------------------------
 def read_source(image: Image) -> SourceItem:
-    """Return the row of a primary and the decoded item. Raises Unreadable."""
+    """Decode a primary item. Returns its row of the key table and the entity. Raises Unreadable."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     if row is None or int(image.get("schema", {}).get("N", 0)) > row.schema:
         raise Unreadable(f"a {image.get('type')} of schema {image.get('schema')}")
@@ -88,11 +102,14 @@ def read_source(image: Image) -> SourceItem:
 
 
 ImagesByKey = Mapping[ItemKey, Image]
-"""Images of items by their key. Keys without an item are missing."""
+"""Items in DynamoDB JSON, by their key. If an item does not exist, the mapping has no entry for its key."""
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """Return an order or its archived order; only its key if neither exists. Raises InvalidKeyValue, Unreadable."""
+    """Return an order, or the archived order that replaced it. If neither exists, return only the key.
+
+    Raises InvalidKeyValue, Unreadable.
+    """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
     return (ORDER, key) if image is None else read_source(image)
@@ -100,7 +117,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # an order and its partition -------------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """Find the discrepancies in the copies of one order.
+    """Yield the discrepancies in the copies of one order.
 
     `images`: all items of the order's partition. Raises Unreadable, Permanent.
     """
@@ -130,9 +147,9 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
-    """Return whether a log entry may have expired while its order was archived.
+    """Return whether a log entry may have expired by its ttl while its order was archived.
 
-    Log entries with a ttl are kept for a shorter time than orders. If the clock of the local shop was advanced, such an
+    Log entries with a ttl are kept for a shorter time than orders. The local shop can advance its clock, so such an
     entry can be deleted although its ttl has not passed yet.
     """
     restored_at = getattr(item, "restored_at", None)
@@ -140,10 +157,10 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 
 
 def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
-    """Return the copies in an order's partition.
+    """Return the copies that are stored in an order's partition.
 
-    Restored items beside an archived order are skipped: they belong to a restore that is unfinished or was killed. The
-    next restore finds them.
+    If the order is archived, restored copies are left out. They belong to a restore that is running or was killed, and
+    the next restore completes it.
     """
     is_restoring = isinstance(item, ArchivedOrder)
     return {
@@ -166,9 +183,10 @@ def _copy_row(image: Image) -> Row[Any] | None:
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
-    """Return whether a copy equals the expected one, apart from `restored_at` and the version.
+    """Return whether a stored copy equals the expected copy. The attribute `restored_at` is ignored.
 
-    The version may be older than expected, down to `min_version`, if the primary has not changed the copy since.
+    The version of the stored copy may be lower than expected, but not lower than `min_version`. Versions of the primary
+    item after `min_version` did not change the copy.
     """
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
@@ -177,7 +195,7 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 
 
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
-"""The expected images by key, each with its row and the lowest version that is accepted."""
+"""The expected copies by key. Each has its row of the key table, its item, and the lowest version that is accepted."""
 
 
 def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
@@ -191,7 +209,11 @@ def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
 
 
 def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Discrepancy]:
-    """Check that an open order has its customer's current name and no newer customer version than the customer."""
+    """Yield a discrepancy if an open order does not have its customer's current name.
+
+    The order also stores the version of the customer from which the name was copied. That version must not be higher
+    than the customer's own version.
+    """
     customer = (
         shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
         if order.status in OPEN_STATUSES
@@ -209,7 +231,7 @@ def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Dis
 
 
 def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> ExpectedCopies:
-    """Return every log entry that an order must have."""
+    """Return every log entry that an order must have, by key."""
     return {
         derived.key_pair(into, entry): (into, into.encode(entry), entry.version)
         for into, entry in expected_log_entries(shop, order, images)
@@ -218,14 +240,17 @@ def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> 
 
 # copies in other partitions -------------------------------------------------------------------------------------------
 def summary_sources(image: Image) -> list[ItemKey]:
-    """Return the keys of the items that `find_summary_discrepancies` needs."""
+    """Return the key of the order that `find_summary_discrepancies` needs to check this order summary."""
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     return [item_key(ORDER.key(order_id=key["order_id"]))]
 
 
 def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Check whether an order summary is orphaned. Its content is checked with the order. Raises Unreadable."""
+    """Yield a discrepancy if an order summary has no order. Raises Unreadable.
+
+    This check ignores the content of the summary, because the check of the order compares it.
+    """
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     row, item = find_order(sources, key["order_id"])
@@ -235,9 +260,9 @@ def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[D
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return the keys of the items that `find_activity_discrepancies` needs.
+    """Return the keys of the items that `find_activity_discrepancies` needs to check this activity entry.
 
-    These are the order and the order's timeline entry for the same change. Raises InvalidKeyValue.
+    These items are the order and the order's timeline entry for the same change. Raises InvalidKeyValue.
     """
     key = match_key(ACTIVITY, item_key(image))
     assert key is not None
@@ -247,9 +272,9 @@ def activity_sources(image: Image) -> list[ItemKey]:
 
 
 def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Check whether an entry of a customer's activity is orphaned.
+    """Yield a discrepancy if an entry of a customer's activity log belongs to no change of an order.
 
-    If its order is archived, its content is checked too. Raises Unreadable.
+    If the order is archived, the content of the entry is checked too. Raises Unreadable.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)

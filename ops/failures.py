@@ -1,13 +1,17 @@
-"""List, show and redrive failed records and messages, in the order of each item.
+"""List, show and redrive failed stream records and messages.
 
-Stream records end in the failure store: a reader parked them because it can never process them, or the event source
-mapping gave up after all retries. Messages end in the failure store, parked by their worker, or in the dead-letter
-queue of their queue. A record is redriven by `ops.recover`, which reads its item again. A message goes back to its
-queue as a new one. All of it is safe to repeat, also after a kill, because every consumer recognizes by its id what it
-has already done.
+Redrive means to process them again, in the order of each item. A stream record is in the failure store for one of two
+reasons. A stream reader parked the record because it can never process it, or the event source mapping gave up after
+all retries. A failed message is in the failure store if its worker parked it, otherwise in the dead-letter queue of its
+queue.
 
-A redriven document stays as it is, so that an erasure finds it; a mark beside it records the redrive. A document with a
-record that cannot be read yet gets no mark, because a newer version of this code may read it.
+To redrive a record, `ops.recover` reads the record's item again. To redrive a message, this tool sends it to its queue
+as a new message. Both are safe to repeat, also after a kill, because every consumer recognizes the id of an event that
+it has already handled.
+
+A redriven document is kept, so that an erasure of personal data finds it. A marker beside the document records the
+redrive. If a record of the document cannot be read, there is no marker, because a newer version of this code may read
+it.
 """
 
 from __future__ import annotations
@@ -75,7 +79,10 @@ def command(commands: place.Subparsers) -> None:
 
 
 def list_failures(args: argparse.Namespace) -> None:
-    """Print a line for each failure with time, kind, reader and reason, and its key."""
+    """Print the failures, newest first: time, kind, reader, reason and key of each.
+
+    Exits with 1 if dead letters are in flight, because these are not listed.
+    """
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()
     shown, more = failures.list_page(args.limit, redriven=args.redriven)
@@ -101,7 +108,10 @@ def show_failure(args: argparse.Namespace) -> None:
 
 
 def redrive_failures(args: argparse.Namespace) -> None:
-    """Redrive and print the result. Exits with 1 and the reasons if anything is left."""
+    """Redrive the selected failures and print the result.
+
+    Exits with 1 and prints the reasons if any failure is left.
+    """
     target = place.resolve_target(args)
     shop, failures = target.shop, _open_failures(args, target)
     chosen = build_selector(args, shop.now())
@@ -131,7 +141,7 @@ def redrive_failures(args: argparse.Namespace) -> None:
 
 
 def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[FailureEntry], bool]:
-    """Return a predicate for the entries to redrive. Raises UsageError if --since is not a time."""
+    """Return a function that decides whether to redrive a failure. Raises UsageError if `--since` is not a time."""
     if args.keys:
         return lambda entry: entry.key in args.keys
     since = "" if args.all else to_instant(parse_time(args.since, now))
@@ -139,7 +149,10 @@ def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[Failure
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """Parse a time or a duration before `now`. Raises UsageError if it is neither."""
+    """Parse a time such as "2026-11-21T09:30Z", or a duration before `now` such as "3d".
+
+    Raises UsageError if it is neither.
+    """
     if ago := DURATION.fullmatch(text):
         return now - timedelta(**{DURATION_UNITS[ago[2]]: int(ago[1])})
     try:

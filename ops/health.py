@@ -1,4 +1,7 @@
-"""Show the health of the shop on one screen. Each line is ok or says what to do. Reads only; samples the table."""
+"""Show the health of the shop on one screen. Each line says "ok" or what to do.
+
+The checks only read. They read a sample of the table, not all of it.
+"""
 
 from __future__ import annotations
 
@@ -23,32 +26,43 @@ from ops.put_aside import PARKED_PREFIX, FailureRepository
 from ops.sweep import sweep
 
 MAX_LAG_SECONDS = 60
-"""A reader that is further behind has a problem, because a batch takes a second at most."""
+"""If a stream reader is further behind than this, it has a problem, because a batch takes a second at most."""
 ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
-"""How recently a running reader was invoked, and how recently a reader that exists at all."""
+"""A stream reader that was invoked within the first window is running.
+
+One that was invoked within the second window exists.
+"""
 BUSY_MINUTES = 5
-"""If the table was written in so many minutes of the window, every reader must have been invoked. With fewer, the
-writes may not concern each reader."""
+"""The table is busy if it was written in at least this number of minutes of the window.
+
+If the table is busy, every stream reader must have been invoked. If it is not, the writes may not concern every reader.
+"""
 WHILE_TABLE_IS_WRITTEN = "though the table was written all the time"
 CHECK_MAPPING_ADVICE = "is its mapping off? aws lambda list-event-source-mappings"
 MAX_WAITING_MESSAGES = 1000
-"""More waiting messages than this are not processed within minutes."""
+"""A queue with more waiting messages than this is reported, because they are not processed within minutes."""
 SAMPLE_ITEMS = 2000
 DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
-"""DynamoDB allows 400 KB for an item. Only an item that keeps growing comes near that."""
+"""An item that is larger than this is reported.
+
+DynamoDB allows 400 KB, and only an item that keeps growing gets so large.
+"""
 EXPIRING_WITHIN = timedelta(days=1)
 TTL_OVERDUE_AFTER = timedelta(days=3)
-"""DynamoDB deletes within a few days of an item's ttl (developer guide, "Using time to live")."""
+"""An item that still exists this long after its ttl is reported.
+
+DynamoDB deletes an item within a few days of its ttl (developer guide, "Using time to live").
+"""
 MAX_VALID_TTL = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
-"""No valid ttl is later; every ttl in milliseconds is."""
+"""A ttl after this time is reported. It is probably in milliseconds instead of seconds."""
 UNUSED_DAYS = 14
 MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A result of a check: the subject, its status, and what to do if it is not ok."""
+    """One line of the health report: the subject, its status, and what to do. `action` is empty if the status is ok."""
 
     subject: str
     status: str
@@ -64,9 +78,9 @@ HealthCheck = Callable[[place.ShopTarget, datetime], Iterator[CheckResult]]
 
 # the stream -----------------------------------------------------------------------------------------------------------
 def check_stream_lag(target: place.ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Check how far the stream's readers are behind, and whether each one is invoked.
+    """Check how far the stream readers are behind the stream, and whether each of them is invoked.
 
-    A reader is a function with an IteratorAge metric in CloudWatch in the last 14 days.
+    A stream reader is a Lambda function that had an IteratorAge metric in CloudWatch in the last 14 days.
     """
     latest, minutes = {}, []
     for name in target.resources("AWS::Lambda::Function"):
@@ -101,7 +115,7 @@ def check_stream_lag(target: place.ShopTarget, now: datetime) -> Iterator[CheckR
 
 
 def check_local_backlog(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Check which readers and queues of the local shop are behind, and how far."""
+    """Check which stream readers and queues of the local shop are behind, and report how far."""
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
         yield CheckResult("lane", str(lane), "it catches up by itself; else .local/aws/functions.log says why")
@@ -134,7 +148,10 @@ def _fetch_datapoints(
 
 # failures and queues --------------------------------------------------------------------------------------------------
 def check_failure_store(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Count the parked records and the batches that a mapping gave up, if they are not redriven yet."""
+    """Count the parked records, and the batches that an event source mapping gave up, in the failure store.
+
+    Documents that were redriven are not counted.
+    """
     failures = FailureRepository(target.client("s3"), None, target.outputs["FailuresBucket"], ())
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
     parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
@@ -143,7 +160,7 @@ def check_failure_store(target: place.ShopTarget, _: datetime) -> Iterator[Check
 
 
 def check_queues(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Count the messages in each queue and dead-letter queue."""
+    """Report how many messages wait in the queues, and how many are in each dead-letter queue."""
     failures = FailureRepository.for_target(target)
     waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
     for url, (wait, in_hand) in waiting.items():
@@ -168,7 +185,10 @@ def _queue_name(url: str) -> str:
 
 # the table ------------------------------------------------------------------------------------------------------------
 def check_sampled_items(target: place.ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Check a sample of items: size, valid ttl, overdue ttl, and how many expire soon."""
+    """Check the size and the ttl of a sample of the table's items, and count the items that expire soon.
+
+    A ttl is wrong if it is in the far future, or if the item still exists days after it.
+    """
     items = sample_items(target.table)
     ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
     large = [image for image in items if len(objects.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
@@ -189,7 +209,10 @@ def check_sampled_items(target: place.ShopTarget, now: datetime) -> Iterator[Che
 
 
 def sample_items(table: Table) -> list[Image]:
-    """Return the first SAMPLE_ITEMS items of a scan. Keys are hashed, so these are as good as any others."""
+    """Return the first SAMPLE_ITEMS items of a scan.
+
+    The scan order follows the hashes of the keys, so this is a fair sample.
+    """
     items: list[Image] = []
     sweep(table, items.append, max_items=SAMPLE_ITEMS)
     return items
@@ -201,7 +224,10 @@ def _format_names(images: Sequence[Image]) -> str:
 
 
 def check_drift(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Check a sample for drift. Takes longer if there is any, because suspicions are checked again after a pause."""
+    """Check a sample of items for drift: copies and log entries that do not agree with their primary items.
+
+    If an item seems wrong, the check takes longer, because it checks the item again after a pause.
+    """
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.check_sample(DRIFT_ITEMS)
     counts = Counter(fault.kind for fault in drift.discrepancies.values())
@@ -212,7 +238,10 @@ def check_drift(target: place.ShopTarget, _: datetime) -> Iterator[CheckResult]:
 
 
 def check_indexes(target: place.ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Find indexes that nobody has read. Each index costs an additional write for each of its items."""
+    """Report the indexes that were not read in the last 14 days.
+
+    Each index costs an additional write for each of its items.
+    """
     unused = []
     for index in INDEX_PROJECTIONS:
         of = [
@@ -247,7 +276,7 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
 
 
 def run_checks(target: place.ShopTarget, checks: Sequence[HealthCheck], now: datetime) -> Iterator[CheckResult]:
-    """Yield the results of all checks; a check that failed is a result, too."""
+    """Run all checks and yield their results. A check that fails with an error yields a result about the error."""
     for check in checks:
         try:
             yield from check(target, now)
@@ -267,7 +296,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def show_health(args: argparse.Namespace) -> None:
-    """Print the health of the shop. Exits with 1 if there is something to do."""
+    """Print the health of the shop. Exits with 1 if a check found something to do."""
     where = place.resolve_target(args)
     todo = 0
     with limit_capacity(where.table, place.units_per_second(args)):

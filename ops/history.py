@@ -1,7 +1,8 @@
 """Reconstruct the changes of an order, with their times, from its state and its logs.
 
-An order's history is a path through the table of states to its current status. Of all possible paths, the one is taken
-that its logs contradict least. So missing log entries can be derived, and false ones can be detected.
+An order's history is a path of status changes that leads to its current status. If several paths are possible, the path
+with the fewest contradictions to the order's logs is used. The path shows which log entries are missing and which are
+wrong.
 """
 
 from __future__ import annotations
@@ -25,16 +26,19 @@ from functions.shop.shop import Shop
 from ops.items import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
-"""The name of a change that is not in the table of states."""
+"""The name of a change that is not in the table of order states (functions/model/states)."""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
-"""What the logs say about each version of an order: ("event", its name) or ("status", the status after it)."""
+"""The facts in the logs about each version of an order.
+
+A fact is ("event", name of the event) or ("status", status after the change).
+"""
 
 
 def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) -> list[Change]:
     """Return every logged change of an order, the oldest first. `partition`: all items of the order's partition.
 
-    If the time of a change is unknown, it gets the latest possible time: that of the next change with a known time. The
-    archive step is not part of the history. Raises Permanent if no path leads to the order's status.
+    If the time of a change is unknown, the change gets the time of the next change with a known time. The archive step
+    is not included. Raises Permanent if no path leads to the order's status.
     """
     ids = change_ids(ORDER, order)
     timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
@@ -44,7 +48,10 @@ def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) ->
 
 
 def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
-    """Yield every unexpired log entry that an order must have, with the row of its log. Raises Permanent."""
+    """Yield every log entry that an order must have and that has not expired, with the log's row of the key table.
+
+    Raises Permanent.
+    """
     for change in reconstruct_history(shop, order, partition):
         for log in derived.LOGS:
             for entry in log.derive(change):
@@ -53,7 +60,10 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return the versions of an order by change id. For an archived order, some of these versions never existed."""
+    """Return the version of an order that each change id belongs to.
+
+    For an archived order, some of these versions never existed, because all versions up to the last are included.
+    """
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
     return {changes.make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
@@ -64,7 +74,8 @@ def _change_times(
 ) -> dict[int, Instant]:
     """Return the time of each version of an order.
 
-    The sources in this order: the order itself, its timeline, its customer's activity, the time of the next version.
+    These sources are used in this order: the order itself, its timeline, its customer's activity log, the time of the
+    next version.
     """
     own = {
         1: order.placed_at,
@@ -75,7 +86,7 @@ def _change_times(
         own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
     keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # the earlier of two entries wins
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # of two entries for a version, use the earlier
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
@@ -90,7 +101,7 @@ def _change_times(
 
 
 def _last_version_before_restores(order: Order) -> int:
-    """Return the last version that is not a restore from the archive."""
+    """Return the order's last version that was not written by a restore from the archive."""
     return max(version for version in order.logged_versions if version not in order.restored_versions)
 
 
@@ -114,10 +125,11 @@ def _logged_facts(
 
 
 def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, str]]:
-    """Return the name of each change and the status after it, by version.
+    """Return the likely history of an order: by version, the name of the change and the status after the change.
 
-    This is the path to the order's status that has the fewest contradictions with the logs; of several such paths, the
-    one with the most steps from the table of states. Raises Permanent if there is no path.
+    The result is the path to the order's status with the fewest contradictions to the logs. If several paths have
+    equally few, the one with the most steps from the table of order states is returned. Raises Permanent if there is no
+    path.
     """
 
     def count_contradictions(version: int, event: str, status: str) -> int:
@@ -140,9 +152,10 @@ def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, 
 
 @dataclass(frozen=True)
 class _Path:
-    """The first steps of an order's history.
+    """The first steps of a possible history of an order.
 
-    `contradictions`: how often the logs contradict it. `unlisted`: how many steps are not in the table of states.
+    `contradictions`: the number of facts in the logs that contradict the path.
+    `unlisted`: the number of steps that are not in the table of order states.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -161,13 +174,16 @@ NO_PATH = _Path((), inf)
 
 @cache
 def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
-    """Return the possible next steps. The last one keeps the status, as an erasure does."""
+    """Return the steps that are possible from this status, as (name of the change, status after the change).
+
+    The last step is a change that keeps the status, for example an erasure of personal data.
+    """
     moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
     return (*((move.change_name, move.status_after(before)) for move in moves), (UNLISTED_CHANGE, before))
 
 
 def past_change(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
-    """Return a change from an order's past, with its original id."""
+    """Return a change from an order's past. Its id is the same as when the change was first published."""
     past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
     change = changes.parse_change(make_stream_record(ORDER.encode(past)))
     assert change is not None, "an image without the one before it is a change"
@@ -175,6 +191,9 @@ def past_change(order: Order, version: int, at: Instant, name: str, status: str)
 
 
 def make_stream_record(image: Image) -> Record:
-    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY."""
+    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY.
+
+    `image`: the item in DynamoDB JSON, which becomes the record's new image.
+    """
     made = image.get("version") == {"N": "1"}
     return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

@@ -1,7 +1,7 @@
-"""Find which table, index or key is hot, by what DynamoDB throttled and why.
+"""Find which table, index or key is hot, from CloudWatch's metrics about throttled DynamoDB requests.
 
-The metric UserErrors is not used: it counts invalid requests (any 400 except throttling), so it shows a client's bug
-and misses a hot key. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "CloudWatch throttling
+The metric UserErrors is not used. It counts invalid requests (any 400 error except throttling), so it shows bugs of a
+client but not a hot key. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "CloudWatch throttling
 metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
 """
 
@@ -31,25 +31,29 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "it is at the on-demand maximum that was set for it, whichever the key",
     "AccountLimit": "the account is at its limit in this region, whichever the key",
 }
-"""The meaning of the metrics {Read,Write}{cause}ThrottleEvents."""
+"""The cause of throttling, by the middle part of the metric names {Read,Write}{cause}ThrottleEvents."""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
 )  # fmt: skip
-"""The DynamoDB operations that the shop's functions use."""
+"""The DynamoDB operations that the shop's Lambda functions use."""
 PERIOD_SECONDS = 60
 MAX_HOURS = 15 * 24
-"""CloudWatch keeps one-minute datapoints for 15 days."""
+"""The maximum of `--hours`, because CloudWatch keeps one-minute datapoints for 15 days."""
 MAX_KEYS = 10
 THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
-"""The prefix of the Contributor Insights rule that counts throttled requests by partition key. It contains keys in
-plain text; no key of this table identifies a person."""
+"""The name prefix of the Contributor Insights rules that count throttled requests by partition key.
+
+These rules store keys in plain text. No key of this table identifies a person.
+"""
 
 
 @dataclass(frozen=True)
 class ThrottleCount:
-    """How often something was throttled, in total and in its worst minute. `index`: "" for the table; `operation`: ""
-    for all operations."""
+    """How often requests were throttled, in total and in the minute with the most throttled requests.
+
+    `index`: "" means the table itself. `operation`: "" means all operations.
+    """
 
     metric: str
     index: str
@@ -61,7 +65,7 @@ class ThrottleCount:
 
 @dataclass(frozen=True)
 class ThrottledKey:
-    """A partition key and how often it was throttled."""
+    """A partition key and how often requests for it were throttled."""
 
     index: str
     key: str
@@ -70,7 +74,10 @@ class ThrottledKey:
 
 @dataclass(frozen=True)
 class ThrottleReport:
-    """What was throttled in a table in a time range. `seen`: the indexes ("": the table) whose keys are counted."""
+    """The throttled requests of a table in a time range.
+
+    `seen`: the indexes for which Contributor Insights counts throttled keys; "" means the table itself.
+    """
 
     table: str
     since: str
@@ -84,7 +91,7 @@ class ThrottleReport:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ThrottleReport:
-        """Read what `as_json` has returned. Raises KeyError, TypeError."""
+        """Return the report from the data that `as_json` returned. Raises KeyError, TypeError."""
         return cls(
             data["table"],
             data["since"],
@@ -99,7 +106,10 @@ class ThrottleReport:
 def fetch_throttle_report(
     cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime
 ) -> ThrottleReport:
-    """Fetch the throttling metrics of a table and its indexes; keys only if Contributor Insights is enabled."""
+    """Fetch the throttling metrics of a table and its indexes from CloudWatch.
+
+    The throttled keys are included only if Contributor Insights is enabled.
+    """
     wanted = list(_metrics_to_fetch())
     queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
     times: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
@@ -123,7 +133,7 @@ def fetch_throttle_report(
 
 
 def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
-    """Yield metric, index, operation."""
+    """Yield the metrics to fetch, each as (metric, index, operation)."""
     for index in ("", *INDEX_PROJECTIONS):
         for way in ("Read", "Write"):
             yield f"{way}{THROTTLE_EVENTS}", index, ""
@@ -139,7 +149,10 @@ def _metric_query(table: str, number: int, metric: str, index: str, operation: s
 
 
 def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
-    """Yield each index ("": the table) whose throttled keys are counted, with its Contributor Insights rule."""
+    """Yield each index with its Contributor Insights rule, if the rule counts throttled keys.
+
+    "" means the table itself.
+    """
     for index in ("", *INDEX_PROJECTIONS):
         told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))
         for rule in told.get("ContributorInsightsRuleList", ()):
@@ -159,12 +172,15 @@ def _fetch_throttled_keys(
 
 # report ---------------------------------------------------------------------------------------------------------------
 def has_hot_partition(report: ThrottleReport) -> bool:
-    """Return whether any partition was at its limit."""
+    """Return whether any partition was throttled because it was at its limit."""
     return any(HOT_PARTITION_CAUSE in one.metric for one in report.counted)
 
 
 def format_report(report: ThrottleReport) -> Iterator[str]:
-    """Format what was throttled and why, the table first, with the throttled keys if they are counted."""
+    """Yield the lines of the report: the throttled requests and the cause, first of the table, then of each index.
+
+    The throttled keys follow if Contributor Insights counts them.
+    """
     yield f"{report.table} from {report.since} to {report.until}"
     events = [one for one in report.counted if not one.operation]
     if not events:
@@ -212,7 +228,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def find_hot_keys(args: argparse.Namespace) -> None:
-    """Print what was throttled and why. Exits with 1 if a partition was at its limit."""
+    """Print how many requests were throttled and why. Exits with 1 if a partition was at its limit."""
     try:
         if args.kept:
             found = ThrottleReport.from_json(json.loads(args.kept.read_text(encoding="utf-8")))

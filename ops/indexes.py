@@ -1,8 +1,8 @@
-"""Check before a deploy what it would do to the table's indexes.
+"""Check before a deploy how it would change the table's indexes, and plan the deploys that are needed.
 
-DynamoDB creates or deletes one index in one table update, and cannot change an index. CloudFormation sends one update,
-and rolls back if DynamoDB rejects it, after minutes or hours. So the difference is checked first and split into
-deploys.
+DynamoDB creates or deletes only one index per table update, and cannot change an existing index. CloudFormation sends
+all changes in one update. If DynamoDB rejects the update, CloudFormation rolls back after minutes or hours. So this
+tool compares the indexes before the deploy and splits the changes into several deploys.
 
 Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes"; API reference, UpdateTable.
 """
@@ -28,7 +28,7 @@ TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """An index. `attributes`: its projected attributes besides the keys; None: all."""
+    """A global secondary index. `attributes`: its projected attributes besides the keys; None if all are projected."""
 
     keys: tuple[str, ...]
     attributes: frozenset[str] | None
@@ -48,18 +48,24 @@ class TableIndexes:
 
 # read indexes ---------------------------------------------------------------------------------------------------------
 def indexes_from_model() -> TableIndexes:
-    """Return the indexes that the model declares; the template is generated from it."""
+    """Return the indexes that the key table in the code declares.
+
+    The template is generated from the same declaration.
+    """
     return _parse_table(create_table_request("any"))
 
 
 def indexes_from_file(path: Path) -> TableIndexes | None:
-    """Read the indexes from a template or from the JSON of `aws dynamodb describe-table`; None if it has no table."""
+    """Return the indexes from a template or from the JSON of `aws dynamodb describe-table`.
+
+    Returns None if the file contains no table.
+    """
     document = json.loads(path.read_text(encoding="utf-8"))
     if "Table" in document:
         return _parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return indexes_from_model()  # a restored table is not a resource of the stack; it must match the model
+        return indexes_from_model()  # a table restored from a backup is no resource of the template
     return _parse_table(tables[0]) if tables else None
 
 
@@ -68,7 +74,7 @@ def indexes_from_table(client: Any, name: str) -> TableIndexes:
 
 
 def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
-    """Return the indexes of a stack's table; None if the stack does not exist yet."""
+    """Return the indexes of a deployed stack's table. Returns None if the stack or its table does not exist yet."""
     try:
         (stack,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
@@ -76,7 +82,7 @@ def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
             return None
         raise
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    if "TableName" not in outputs:  # its first deploy failed
+    if "TableName" not in outputs:  # the stack's first deploy failed
         return None
     return indexes_from_table(boto3.client("dynamodb", region_name=region), outputs["TableName"])
 
@@ -106,9 +112,9 @@ def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
 # plan deploys ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DeployPlan:
-    """The deploys to make, one after the other.
+    """The deploys that change the indexes, in the order in which they must run.
 
-    `obstacles`: changes that no deploy can make, or not now.
+    `obstacles`: changes that no deploy can make, or that no deploy can make now.
     `fits_one_deploy`: whether one deploy of the template is enough.
     """
 
@@ -129,10 +135,10 @@ class DeployPlan:
 
 
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
-    """Plan the deploys from the deployed to the wanted indexes.
+    """Plan the deploys that change the deployed indexes to the wanted indexes.
 
-    New indexes are created first and old ones deleted last, so no query is without its index. A changed index must be
-    created under a new name, because two indexes of one name cannot exist at the same time.
+    New indexes are created first and old ones deleted last, so every query always has its index. A changed index must
+    be created under a new name, because two indexes of one name cannot exist at the same time.
     """
     if wanted is None or wanted.keys != deployed.keys:
         return DeployPlan((), ("The table's own keys differ: a deploy would make a new and empty table in its place.",))
@@ -171,7 +177,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def check_indexes(args: argparse.Namespace) -> None:
-    """Print what a deploy would do to the table's indexes. Exits with 1 if it would fail."""
+    """Print how a deploy would change the table's indexes. Exits with 1 if one deploy of the template would fail."""
     try:
         wanted = indexes_from_file(args.template) if args.template else indexes_from_model()
         deployed = _deployed_indexes(args)

@@ -1,4 +1,4 @@
-"""Read items by key, and match keys against the key table, whatever the items contain."""
+"""Read items by key, and find the item type that a key belongs to. The content of the items does not matter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def item_key(image: Image) -> ItemKey:
 
 
 def match_key(row: Row[Any], key: ItemKey) -> dict[str, str] | None:
-    """Return the attributes in a key of this row; None if it is another row's key. The values are not validated."""
+    """Return the attributes that a key contains, if the key has the templates of this row of the key table; else None.
+
+    The values of the attributes are not validated.
+    """
     found = [re.fullmatch(pattern, half) for pattern, half in zip(_key_patterns(row), key, strict=True)]
     if not all(found):
         return None
@@ -35,6 +38,6 @@ def _key_patterns(row: Row[Any]) -> list[str]:
 
 
 def load_existing(shop: Shop, item_keys: Sequence[ItemKey]) -> dict[ItemKey, Image]:
-    """Return the items with these keys that exist."""
+    """Read the items with these keys, with strong consistency. Keys without an item are missing in the result."""
     keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in dict.fromkeys(item_keys)]
     return {item_key(image): image for image in shop.table.batch_get_raw(keys, consistent=True)} if keys else {}

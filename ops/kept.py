@@ -1,4 +1,4 @@
-"""The checkpoint of an operator tool in the table: who runs it, how long the lock is held, and how far it has come."""
+"""Store the checkpoint of an operator tool in the table: who runs it, until when its lock is held, and its progress."""
 
 import getpass
 import socket
@@ -19,16 +19,21 @@ from functions.model.table import SWEEP
 from ops.sweep import ItemAction, SweepResult
 
 LOCK_SECONDS = 60
-"""How long a run holds its checkpoint after the last heartbeat. Taking over from a run that is still alive does no
-harm."""
+"""How long a run holds the lock of its checkpoint after the last heartbeat.
+
+If the run is still alive when another run takes over, no harm is done.
+"""
 MAX_RESUME_AGE = timedelta(days=1)
-"""The age from which a stopped run of a tool that reports today's table is not resumed but started again."""
+"""A stopped run that is older than this is started again from the beginning, not resumed.
+
+It applies to tools that report the current state of the table.
+"""
 MAX_REMEMBERED_ITEMS = 20
-"""How many skipped items the checkpoint stores; all are counted."""
+"""The checkpoint stores the keys of up to this many skipped items. It stores the count of all of them."""
 
 
 class Locked(Exception):
-    """Another run holds the checkpoint of this sweep."""
+    """Another run holds the checkpoint of this table sweep."""
 
 
 TAKEN_OVER_MESSAGE = "somebody else has just taken it over"
@@ -40,13 +45,13 @@ def current_operator() -> str:
 
 
 class Checkpoint:
-    """The stored progress of a sweep, held by one run at a time. Use it as a context manager.
+    """The stored progress of a table sweep (a scan of all items). Use it as a context manager. Thread-safe.
 
-    After an exception it can be resumed at once; after a kill, when LOCK_SECONDS have passed. Raises Locked if another
-    run holds it. Thread-safe.
+    Only one run at a time holds the checkpoint. Raises Locked if another run holds it. After an exception, the next run
+    can resume at once. After a kill, it can resume when LOCK_SECONDS have passed.
 
-    `max_age`: a run that stopped longer ago is started again from the beginning.
-    `stopped_at`: when the resumed run was stopped; None if this one starts from the beginning.
+    `max_age`: if the last run stopped longer ago, start again from the beginning.
+    `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.
     """
 
     def __init__(
@@ -91,7 +96,7 @@ class Checkpoint:
 
     @property
     def result(self) -> SweepResult:
-        """The counts so far."""
+        """The counts of the items processed so far."""
         one = self.sweep
         return SweepResult(one.read, one.changed, one.right, one.lost, one.passed_over, dict(one.unreadable))
 
@@ -101,11 +106,14 @@ class Checkpoint:
 
     @property
     def resume_message(self) -> str:
-        """A sentence that says from where the sweep resumes."""
+        """A sentence for the operator: when the sweep was stopped and how many items had been read."""
         return f"Goes on where it was stopped at {self.stopped_at}: {self.result.read:,} items were read by then."
 
     def save_progress(self, found: SweepResult, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
-        """Store the progress and the keys that are still `waiting`. Raises Locked if another run has taken over."""
+        """Store the counts, the scan position of each segment, and the keys of the items that still must be checked.
+
+        `waiting`: these keys. Raises Locked if another run has taken over the checkpoint.
+        """
         named = dict(list(found.unreadable.items())[:MAX_REMEMBERED_ITEMS])
         counts: dict[str, Any] = {
             name: getattr(found, name) for name in ("read", "changed", "right", "lost", "passed_over")
@@ -114,7 +122,10 @@ class Checkpoint:
         self._save(held_seconds=LOCK_SECONDS, **counts, **where)
 
     def with_heartbeat(self, act: ItemAction) -> ItemAction:
-        """Return an action that also extends the lock when needed, because a page may take longer than LOCK_SECONDS."""
+        """Return the action with a heartbeat: it extends the lock before each item if the lock ends soon.
+
+        This is needed because the processing of a page can take longer than LOCK_SECONDS.
+        """
 
         def act_with_heartbeat(image: Image) -> bool | None:
             self.extend_lock()
@@ -123,14 +134,20 @@ class Checkpoint:
         return act_with_heartbeat
 
     def extend_lock(self, seconds: float = 0) -> None:
-        """Hold the lock for `seconds` and up to LOCK_SECONDS more. Raises Locked if another run has taken over."""
+        """Extend the lock, so that it lasts for the next `seconds` and up to LOCK_SECONDS more.
+
+        Raises Locked if another run has taken over the checkpoint.
+        """
         with self._lock:
             enough = to_instant(self._table.clock() + timedelta(seconds=seconds + LOCK_SECONDS / 2))
             if self.sweep.held_until < enough:
                 self._save(held_seconds=seconds + LOCK_SECONDS)
 
     def check_lock(self) -> Write[Any]:
-        """Return a condition check that fails a transaction with Locked if another run has taken over."""
+        """Return a condition check for a transaction.
+
+        It fails with Locked if another run has taken over the checkpoint.
+        """
         return check_unchanged(SWEEP, self.sweep, condition_error=lambda _: Locked(TAKEN_OVER_MESSAGE))
 
     def __enter__(self) -> Self:
@@ -142,11 +159,11 @@ class Checkpoint:
         if kind is None:
             self._save(status="DONE", segments=(), waiting=())
         elif not issubclass(kind, Locked):
-            with suppress(Exception):  # report the first error, not this one
+            with suppress(Exception):  # the original exception is reported, so an error of this write is suppressed
                 self._save()
 
     def _save(self, *, held_seconds: float = 0, **changed: Any) -> None:
-        """Write the whole next version, on condition that no other run has written since."""
+        """Write the next version of the checkpoint. Raises Locked if another run has written the checkpoint since."""
         with self._lock:
             now = self._table.clock()
             until = to_instant(now + timedelta(seconds=held_seconds))
@@ -162,6 +179,6 @@ class Checkpoint:
 
 
 def load_sweeps(table: Table, tool: str, names: Sequence[str]) -> dict[str, Sweep]:
-    """Return the stored sweeps of a tool by name."""
+    """Return the stored checkpoints of a tool, by name."""
     found = table.batch_get([SWEEP.key(tool=tool, name=name) for name in names], consistent=True)
     return {one.name: one for one in found}

@@ -1,7 +1,7 @@
-"""Check that every account's balance equals the sum of its ledger entries.
+"""Check that every account's balance equals the sum of its ledger entries. Nothing is written.
 
-Sweeps the table once and checks each account that it finds. Reads only. Accounts may change in the meantime: an account
-is read before its entries, and later entries are ignored.
+The check scans the table once and checks each account that it finds. Accounts may change at the same time: the check
+reads an account before the account's entries and ignores later entries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ops.progress import SweepProgress
 from ops.sweep import sweep
 
 MAX_NAMED = 5
-"""How many versions of a ledger are named in a message."""
+"""A message names up to this many versions of a ledger."""
 
 
 def check_accounts(
@@ -30,9 +30,10 @@ def check_accounts(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> None:
-    """Report the errors of each account that has any item; an empty list if it is balanced.
+    """Call `report` for each account that has any item, with the account's id and its errors.
 
-    `units_per_second`: the most capacity that all of it consumes.
+    The list of errors is empty if the account is balanced.
+    `units_per_second`: the limit of capacity units per second for the whole check.
     """
     prefix = ACCOUNT.templates("main")[0].prefix
     seen: set[str] = set()
@@ -53,7 +54,7 @@ def check_accounts(
 
 
 def find_account_errors(table: Table, account_id: str) -> list[str]:
-    """Return the errors of an account and its ledger, one sentence each; none if they are balanced."""
+    """Return the errors of an account and its ledger, one sentence each. The list is empty if they are balanced."""
     try:
         account = table.get(ACCOUNT_BY_ID, account_id=account_id)
         entries = [
@@ -105,7 +106,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def check_ledger(table: Table, units_per_second: float | None) -> None:
-    """Print the errors of each account. Exits with 1 if there are any."""
+    """Check all accounts and print the errors of each. Exits with 1 if there are any."""
     checked = wrong = 0
 
     def report(account_id: str, found: Sequence[str]) -> None:

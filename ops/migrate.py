@@ -1,8 +1,9 @@
-"""Migrate stored items to what the current code writes, with one sweep for each migration, while the shop is open.
+"""Migrate the stored items of one type to the format that the current code writes, while the shop is open.
 
-A migration is a module of ops/migrations. It names an item type and a function that transforms an item. The function
-works on plain values, because the classes may no longer be able to read old items. A migration does not raise an item's
-version, because nothing has happened that a consumer should react to. See docs/decisions/0020.
+A migration is a module of ops/migrations. It names an item type and a function that transforms one item. Each migration
+reads the whole table once (a table sweep). The function works on plain values, because the entity classes may no longer
+be able to read old items. A migration does not raise an item's version, because consumers must not react to it. See
+docs/decisions/0020.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from ops.sweep import AfterPage, ItemAction, SweepResult, filter_by_type, rewrit
 
 Item = dict[str, Any]
 TransformItem = Callable[[Item], Item | None]
-"""Transforms a stored item, given as plain values with its keys and type. Returns the new item, or None to leave it
-unchanged.
+"""Function that transforms a stored item, given as plain values with its keys and type.
 
-It must be a pure function. An item for which it raises is skipped and listed as unreadable.
+It returns the new item, or None to leave the item unchanged. It must be a pure function. If it raises for an item, the
+migration skips the item and lists it as unreadable.
 """
 TOOL = "migrate"
 IMMUTABLE_ATTRIBUTES = ("PK", "SK", "version")
@@ -46,15 +47,16 @@ MODULE_NAME = re.compile(r"m(\d{4})_(\w+)")
 
 
 def leave_unchanged(_: Item) -> None:
-    """Change nothing: the default transformation."""
+    """Return None, so that the migration changes no item. This is the default transformation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Migration:
     """A transformation of all items of one type.
 
-    `down` undoes `up`, for the previous version of the code.
-    `rederives_copies`: whether the copies of the items are derived again after `up`.
+    `up`: transforms an item to the new format.
+    `down`: undoes `up`, so that the previous version of the code can read the item.
+    `rederives_copies`: whether the migration also writes the copies of each item again after `up`.
     """
 
     description: str
@@ -67,29 +69,38 @@ class Migration:
         return self.up if task == "up" else self.down
 
     def has_nothing_to_do(self, task: str) -> bool:
-        """Return whether this task changes no item."""
+        """Return whether this task ("up" or "down") changes no item."""
         return self.transform_for(task) is leave_unchanged and not (self.rederives_copies and task == "up")
 
 
 Migrations = Mapping[str, Migration]
-"""All migrations by version, in order."""
+"""All migrations by version number, such as "0001", in ascending order."""
 
 
 # declare a migration --------------------------------------------------------------------------------------------------
 def rekey_items(row: Row[Any], description: str) -> Migration:
-    """Return a migration that gives every item of a row its current index keys: the backfill of an index."""
+    """Return a migration that writes the current index keys of every item of one type.
+
+    Use it to backfill a new index.
+    """
     return Migration(description=description, item_type=row.type, up=partial(with_index_keys, row))
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
-    """Return a migration that derives all copies of a row's items again: the backfill of a copy."""
+    """Return a migration that writes again all copies of the items of one type. Use it to backfill a new copy.
+
+    Raises TypeError if this item type has no copies.
+    """
     if row not in SOURCE_ROWS:
         raise TypeError(f"nothing is derived from {row.type}")
     return Migration(description=description, item_type=row.type, rederives_copies=True)
 
 
 def with_index_keys(row: Row[Any], item: Item) -> Item:
-    """Return the item with its index keys as the key table defines them now. Raises Unreadable, InvalidKeyValue."""
+    """Return the item with its index keys as the key table defines them now.
+
+    `row`: the row of the key table that declares the item type. Raises Unreadable, InvalidKeyValue.
+    """
     keys = {name for index in INDEXES if index != "main" for name in KEY_ATTRIBUTES[index]}
     written = row.encode(row.decode(encode_item(item)))
     rest = {name: value for name, value in item.items() if name not in keys}
@@ -97,7 +108,10 @@ def with_index_keys(row: Row[Any], item: Item) -> Item:
 
 
 def load_migrations() -> Migrations:
-    """Load the migrations of ops/migrations. Raises UsageError if two have the same version."""
+    """Load the migrations from the modules of ops/migrations, by version.
+
+    Raises UsageError if two have the same version.
+    """
     known: dict[str, Migration] = {}
     for module in sorted(pkgutil.iter_modules(migrations.__path__), key=lambda module: module.name):
         if not (named := MODULE_NAME.fullmatch(module.name)):
@@ -111,7 +125,7 @@ def load_migrations() -> Migrations:
 # run migrations -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class PlannedMigration:
-    """A migration to run. `task`: "up" or "down"."""
+    """A migration that is about to run. `task`: "up" or "down"."""
 
     version: str
     migration: Migration
@@ -125,11 +139,15 @@ class PlannedMigration:
 def plan_migrations(
     known: Migrations, state: Mapping[str, Sweep], task: str, to: str | None = None, again: str | None = None
 ) -> list[PlannedMigration]:
-    """Return the migrations to run, in order. Raises UsageError.
+    """Return the migrations to run, in the order in which they run.
 
-    "up": all that are not up yet, up to version `to` (default: all). "down": all above version `to`, the last first
-    (default: only the last). A migration that was stopped half-way is resumed.
-    `again`: run only this one although it is up, for items that it skipped and that are readable now.
+    Task "up" selects the migrations that are not up yet, up to version `to` (default: all of them). Task "down" selects
+    the migrations above version `to`, the last first (default: only the last one). A migration that was stopped
+    half-way is resumed.
+    `again`: run only the migration of this version, although it is already up. Use it if items that it skipped are
+    readable now.
+
+    Raises UsageError if a given version does not exist.
     """
     for version in (to, again):
         if version is not None and version not in known and not (task == "down" and version == "0000"):
@@ -163,9 +181,10 @@ def run_migration(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> SweepResult:
-    """Run a migration. Its progress is stored in the table, so it can be resumed after a stop.
+    """Run a migration and return the counts of its items. `dry`: write nothing.
 
-    `dry`: write nothing. Raises Locked if another run holds its checkpoint, TableBusy, UsageError.
+    The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run holds the
+    checkpoint of this migration. Also raises TableBusy and UsageError.
     """
     migration = planned.migration
     act = build_migration_action(shop, migration, planned.task, dry=dry)
@@ -184,19 +203,19 @@ def run_migration(
 
 
 def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
-    """Store that a migration is done that has nothing to do."""
+    """Store in the table that a migration is done, without reading any item. Used if the migration changes no item."""
     with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by):
         return SweepResult()
 
 
 def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
-    """Return the action that a migration's sweep runs on each item."""
+    """Return the function that a migration runs on each item."""
     step = migration.transform_for(task)
     derives = migration.rederives_copies and task == "up"
 
     def act(image: Image) -> bool | None:
         if image["type"] != {"S": migration.item_type}:
-            return None  # the item has changed its type since it was read
+            return None  # the item's type has changed since the scan read it
         after = migrate_image(step, image)
         changed = after != image
         if changed and not dry:
@@ -207,8 +226,11 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
 
 
 def migrate_image(step: TransformItem, image: Image) -> Image:
-    """Return the migrated image. Attributes with an unchanged value keep their stored form. Raises Unreadable,
-    UsageError."""
+    """Return the migrated item in DynamoDB JSON. Attributes with an unchanged value keep their stored form.
+
+    Raises Unreadable if the item cannot be transformed. Raises UsageError if the migration changes the keys or the
+    version.
+    """
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     schema = int(image.get("schema", {"N": "1"})["N"])
     if row is not None and schema > row.schema:
@@ -230,12 +252,12 @@ def migrate_image(step: TransformItem, image: Image) -> Image:
 
 # show migrations ------------------------------------------------------------------------------------------------------
 def load_state(shop: Shop, known: Migrations) -> dict[str, Sweep]:
-    """Return the stored sweeps of these migrations by version."""
+    """Return the stored progress of these migrations, by version."""
     return load_sweeps(shop.table, TOOL, list(known))
 
 
 def describe_migrations(shop: Shop, known: Migrations) -> Iterator[str]:
-    """Yield a line for each migration with its state, and one for each item that it skipped."""
+    """Yield a line with the state of each migration, and a line for each item that the migration skipped."""
     sweeps, now = load_state(shop, known), shop.now_instant()
     for version, migration in known.items():
         sweep = sweeps.get(version)
@@ -276,7 +298,11 @@ MIGRATION = Migration(description="{description}", item_type="Product", up=up, d
 
 
 def write_migration_module(description: str, folder: Path | None = None) -> Path:
-    """Write the module of a new migration, with the next number. Raises UsageError if the description is unusable."""
+    """Write the module of a new migration, with the next free number. Returns the path of the module.
+
+    Raises UsageError if the description contains no letters or digits, or contains quotes, backslashes or control
+    characters.
+    """
     words = re.findall(r"[a-z0-9]+", description.lower())
     if not words or not description.isprintable() or {'"', "\\"} & set(description):
         raise UsageError("say in a few plain words what the migration does, such as: products have a weight")
@@ -321,14 +347,14 @@ def command(commands: place.Subparsers) -> None:
 
 
 def create_migration(description: str) -> None:
-    """Write the module of a migration and print its path. Exits with 2 if the description is unusable."""
+    """Write the module of a new migration and print its path. Exits with 2 if the description cannot be used."""
     print(f"{write_migration_module(description)}: say which items it is about, and what becomes of one.")
 
 
 def run_migrations(args: argparse.Namespace) -> None:
-    """Run the planned migrations one after the other.
+    """Run the planned migrations one after the other and print the counts of each.
 
-    Exits with 2 for wrong usage, with 1 if a migration was interrupted or items were skipped.
+    Exits with 2 for wrong usage. Exits with 1 if a migration was interrupted or items were skipped.
     """
     passed_over = 0
     shop, known = place.resolve_shop(args), load_migrations()

@@ -1,6 +1,6 @@
 """Show everything about one order: its items, history, copies, mails, effects and archive object.
 
-Reads only. The local page also takes from here what the API does not return.
+Nothing is written. The local page also uses this module for data that the API does not return.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JsonObject = dict[str, Any]
 
 
 def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
-    """Return the order or its archived order. Raises RecordNotFound, Unreadable."""
+    """Return the order, or the archived order that replaced it. Raises RecordNotFound, Unreadable."""
     found = table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise RecordNotFound("no such order")
@@ -52,11 +52,11 @@ COPY_STATES = {
     "foreign": "left over",
     "name": "behind",
 }
-"""The state of a copy, by the last word of its discrepancy's kind."""
+"""The state of a copy, by the last word of `Discrepancy.kind`."""
 
 
 def compare_copies(shop: Shop, order_id: str) -> JsonObject:
-    """Compare each copy of an order with what it must be, by the same rules as `drift`.
+    """Compare each copy of an order with the copy that it should be. The rules are those of the `drift` command.
 
     Raises RecordNotFound, Unreadable, Permanent.
     """
@@ -88,7 +88,7 @@ def _describe_copy(target: ItemKey, state: str, image: Image | None, expected: A
 
 
 def _read_or_raw(image: Image) -> JsonObject:
-    """Return the fields of a decoded image, or its plain values if it cannot be decoded."""
+    """Return the fields of a decoded item. If it cannot be decoded, return its plain attribute values."""
     try:
         return asdict(read_source(image)[1])
     except Unreadable:
@@ -96,7 +96,10 @@ def _read_or_raw(image: Image) -> JsonObject:
 
 
 def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
-    """Describe the order's timeline: it must have one entry for each logged version."""
+    """Describe the state of the order's timeline.
+
+    The timeline must have one entry for each logged version of the order.
+    """
     versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
     missing = sorted(set(order.logged_versions) - versions)
     shown = {"type": TIMELINE.type, "PK": f"ORDER#{order.order_id}", "SK": "TIMELINE#…"}
@@ -109,7 +112,10 @@ def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemK
 
 # archive and mails ----------------------------------------------------------------------------------------------------
 def describe_archived(table: Table, s3: Any, bucket: str, order_id: str) -> JsonObject:
-    """Return where an archived order is stored and what its object contains. Raises RecordNotFound, Unreadable."""
+    """Return in which S3 object an archived order is stored, and what the object contains.
+
+    Raises RecordNotFound, Unreadable.
+    """
     stub = get_order(table, order_id)
     if not isinstance(stub, ArchivedOrder):
         raise RecordNotFound("the order is not archived")
@@ -133,7 +139,7 @@ def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[Jso
 
 
 def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
-    """Return the notifications that the customer got about an order, newest first."""
+    """Return the notifications that were sent to the customer about an order, newest first."""
     return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
 
 
@@ -157,9 +163,9 @@ TIMELINE_COLUMNS = ("at", "kind", "text")
 
 
 def describe_order(target: place.ShopTarget, order_id: str) -> Iterator[str]:
-    """Yield everything about an order as lines of text; for an archived order, what its object contains.
+    """Yield the lines of text that show everything about an order.
 
-    Raises RecordNotFound, Unreadable, Permanent.
+    For an archived order, they include what its archive object contains. Raises RecordNotFound, Unreadable, Permanent.
     """
     table = target.table
     stub = order = get_order(table, order_id)

@@ -9,16 +9,18 @@ from functions.dynamodb.store import Table
 
 
 def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
-    """Limit the capacity units that a table's client consumes in a second within this context. None: no limit."""
+    """Return a context manager that limits the capacity units per second that a table's client consumes.
+
+    None: no limit.
+    """
     return nullcontext() if units_per_second is None else CapacityThrottle(table, units_per_second)
 
 
 class CapacityThrottle:
-    """Delays the requests of a table's client, so that it reads and writes no more than so many capacity units a
-    second.
+    """Delays the requests of a table's client, so that it consumes at most a given number of capacity units per second.
 
-    Each request waits until the capacity of the earlier ones is within the limit, as DynamoDB reported it. DynamoDB
-    does not report the capacity of a rejected write. Requests of several threads may be in flight at once.
+    DynamoDB reports the consumed capacity of each request, except of a rejected write. A new request waits until the
+    capacity of the earlier requests is within the limit. Requests of several threads may be in flight at once.
     """
 
     def __init__(self, table: Table, units_per_second: float) -> None:

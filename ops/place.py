@@ -1,6 +1,6 @@
-"""Resolve the target of an operator tool: the local shop, a deployed stack, or a single table.
+"""Find the target of an operator tool: the local shop, a deployed stack, or a single table.
 
-Also declares the command-line options that several tools share.
+This module also declares the command-line options that several tools share.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from functions.shop.shop import Shop
 from ops.kept import MAX_RESUME_AGE, Checkpoint, current_operator
 
 DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
-"""The default limit of capacity units that a sweep consumes in a second on AWS, where the table serves customers at the
-same time. A sweep of the local shop has no limit."""
+"""The default limit for the capacity units per second that a table sweep (a scan of all items) consumes on AWS.
+
+A limit is needed there because the table serves customers at the same time. On the local shop, a sweep has no limit.
+"""
 RETRY_BUDGET_SECONDS = 60
-"""How long an operator tool retries throttled or conflicting requests. No customer waits for it."""
+"""How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
 
 if TYPE_CHECKING:
     from local.backlog import ConsumerLag
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShopTarget:
-    """A complete shop that a stack has deployed.
+    """A complete shop on which a tool works: a deployed stack or the local shop.
 
     `outputs`: the outputs of the stack.
     `client`: returns a boto3 client for a service.
     `resources`: returns the physical ids of the stack's resources of a CloudFormation type.
-    `journal_entries`: returns all entries for an order, if the target keeps a journal.
+    `journal_entries`: returns the journal entries of an order. Only the local shop keeps a journal.
     """
 
     outputs: Mapping[str, str]
@@ -50,7 +52,10 @@ class ShopTarget:
     resources: Callable[[str], Sequence[str]]
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
-    """The lag of each reader and queue of the local shop. On AWS, use CloudWatch instead."""
+    """Returns the lag of each stream reader and queue of the local shop.
+
+    On AWS it returns nothing; use CloudWatch there.
+    """
 
     @cached_property
     def table(self) -> Table:
@@ -64,12 +69,15 @@ class ShopTarget:
 
     @property
     def bus_name(self) -> str:
-        """The name of the event bus."""
+        """The name of the shop's event bus."""
         return self.resources("AWS::Events::EventBus")[0]
 
 
 def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
-    """Return the options that select the target. `needs_stack`: the tool needs more than the table."""
+    """Return a parser with the options that select the target.
+
+    `needs_stack`: whether the tool needs the whole shop. If so, the option `--table` is left out.
+    """
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
@@ -81,12 +89,12 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
 
 
 def resolve_target(args: argparse.Namespace) -> ShopTarget:
-    """Return the selected shop; the local shop by default."""
+    """Return the shop that the options select. The default is the local shop."""
     return _find_deployed_target(args.stack, args.region) if args.stack else _find_local_target()
 
 
 def resolve_table(args: argparse.Namespace) -> Table:
-    """Return the selected table."""
+    """Return the table that the options select, by its name or as the table of a shop."""
     if getattr(args, "table", None):
         client = boto3.client("dynamodb", region_name=args.region)
         return Table(client, args.table, ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS)
@@ -94,7 +102,7 @@ def resolve_table(args: argparse.Namespace) -> Table:
 
 
 def resolve_shop(args: argparse.Namespace) -> Shop:
-    """Return a shop on the selected table, for tools that need nothing else."""
+    """Return a Shop object for the selected table. Use it for tools that need only the table."""
     return _make_shop(resolve_table(args))
 
 
@@ -128,7 +136,7 @@ def _find_local_target() -> ShopTarget:
 
 
 def local_target(running: RunningShop) -> ShopTarget:
-    """Return the local shop as a target."""
+    """Return the running local shop as a target for the operator tools."""
 
     def client(service: str) -> Any:
         if service == "dynamodb":
@@ -143,7 +151,7 @@ def local_target(running: RunningShop) -> ShopTarget:
 
 # common options -------------------------------------------------------------------------------------------------------
 def throttle_options() -> argparse.ArgumentParser:
-    """Return the option that limits the capacity of a sweep. See `units_per_second`."""
+    """Return a parser with the option `--units-per-second`, which limits the capacity of a table sweep."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument(
         "--units-per-second",
@@ -156,14 +164,17 @@ def throttle_options() -> argparse.ArgumentParser:
 
 
 def units_per_second(args: argparse.Namespace) -> float | None:
-    """Return the limit from `throttle_options`, or the default of the target; None if there is no limit."""
+    """Return the value of the option `--units-per-second`, or the default of the target. None means no limit."""
     if args.units_per_second is None and (args.stack or getattr(args, "table", None)):
         return DEFAULT_UNITS_PER_SECOND_ON_AWS
     return cast(float | None, args.units_per_second)
 
 
 def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
-    """Return the options of a tool with a checkpoint. `with_segments`: it can scan several segments in parallel."""
+    """Return a parser with the options of a tool that stores a checkpoint.
+
+    `with_segments`: whether the tool can scan several segments of the table in parallel.
+    """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
     if with_segments:
@@ -177,7 +188,10 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 
 
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
-    """Return the checkpoint of this tool; it resumes a run that stopped less than a day ago. Raises Locked."""
+    """Return the checkpoint of this tool. If a run stopped less than a day ago, the checkpoint resumes that run.
+
+    Raises Locked if another run holds the checkpoint.
+    """
     checkpoint = Checkpoint(
         table,
         tool,

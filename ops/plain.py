@@ -1,4 +1,7 @@
-"""Convert images to plain values and back, without entity classes, for tools that handle items no class can read."""
+"""Convert items between DynamoDB JSON and plain Python values, without the entity classes.
+
+Tools use this for items that no entity class can read.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,12 +11,15 @@ from functions.dynamodb.images import Image, decode_binary
 
 
 def decode_item(image: Image) -> dict[str, Any]:
-    """{"price": {"N": "995"}} → {"price": 995}. A whole number becomes an int, any other a Decimal."""
+    """Convert DynamoDB JSON to plain values: {"price": {"N": "995"}} becomes {"price": 995}.
+
+    A whole number becomes an int, any other number a Decimal.
+    """
     return {name: decode_value(value) for name, value in image.items()}
 
 
 def encode_item(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert plain values to an image. Raises TypeError for a value that no item can hold."""
+    """Convert plain values to DynamoDB JSON. Raises TypeError for a value that DynamoDB cannot store."""
     return {name: encode_value(value) for name, value in item.items()}
 
 

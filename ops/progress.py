@@ -15,7 +15,10 @@ REPORT_EVERY_SECONDS = 10
 
 
 class ProgressBar:
-    """Reports progress: on a terminal in one line, elsewhere with a new line every REPORT_EVERY_SECONDS."""
+    """Reports progress.
+
+    On a terminal it updates one line; elsewhere it writes a new line every REPORT_EVERY_SECONDS.
+    """
 
     WIDTH = 24
 
@@ -39,7 +42,7 @@ class ProgressBar:
     def note(self, text: str, *, only_when_due: bool = False) -> None:
         """Write a separate line, unless the output is a terminal.
 
-        `only_when_due`: not within REPORT_EVERY_SECONDS of the last line.
+        `only_when_due`: write nothing if the last line was written less than REPORT_EVERY_SECONDS ago.
         """
         if not self._out.isatty() and (self._line_is_due() or not only_when_due):
             self._write_line(f"{self._title}: {text}")
@@ -53,13 +56,13 @@ class ProgressBar:
         self._last_report_at = self._clock()
 
     def finish(self) -> None:
-        """End the current line, if the last report was not `done`."""
+        """End the current line on a terminal, if the last report was not marked as `done`."""
         if self._line_length:
             self._out.write("\n")
             self._line_length = 0
 
     def print_line(self, text: str) -> None:
-        """Print a permanent line to stdout."""
+        """Print a line to stdout that the progress bar does not overwrite."""
         if self._line_length:
             self._out.write("\r" + " " * self._line_length + "\r")
             self._out.flush()
@@ -68,9 +71,9 @@ class ProgressBar:
 
 
 class SweepProgress(ProgressBar):
-    """Reports the progress of a sweep, or of a sample of `sample_size` items.
+    """Reports the progress of a table sweep (a scan of all items), or of a sample of `sample_size` items.
 
-    The table's size comes from DescribeTable. It may be six hours old, so the rest is an estimate.
+    The number of items comes from DescribeTable and may be six hours old. So the reported percentage is an estimate.
     """
 
     def __init__(
@@ -81,14 +84,14 @@ class SweepProgress(ProgressBar):
         self._size = sample_size or approximate_item_count(table)
 
     def after_page(self, found: SweepResult, segments: tuple[Stretch, ...]) -> None:
-        """Report the items read so far. `segments`: the position of each segment."""
+        """Report the number of items read so far. `segments`: the scan position of each segment."""
         done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
         self._update(found, done=done)
 
     def within_page(self, before: SweepResult, page: SweepResult) -> None:
-        """Report within a page, unless the output is a terminal or the last line is too recent.
+        """Report progress within a page. Does nothing if the output is a terminal or if the last line is too recent.
 
-        `before`: the result of the earlier pages. `page`: the result of this page so far.
+        `before`: the counts of the earlier pages. `page`: the counts of this page so far.
         """
         if not self._out.isatty() and self._line_is_due():
             so_far = replace(before)

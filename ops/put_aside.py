@@ -1,4 +1,4 @@
-"""Read and mark failed records and messages: the failure store in S3 and the dead-letter queues."""
+"""Read failed records and messages from the failure store in S3 and the dead-letter queues, and mark redriven ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ from ops.place import ShopTarget
 
 PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
 VISIBILITY_SECONDS = 120
-"""The visibility timeout of received dead letters, in addition to the time to process them. After a kill they become
-visible again when it has passed."""
+"""The visibility timeout of received dead letters, in addition to the time to process them.
+
+If a run is killed, its dead letters become visible again after this timeout.
+"""
 MAX_VISIBILITY_SECONDS = 12 * 3600
 MAX_DEAD_LETTERS = 2000
-"""How many dead letters of a queue are received at a time: as many as can be sent back within the visibility timeout.
+"""The maximum number of dead letters that are received from a queue at a time.
+
+A run can send this number of messages back to their source queue within the visibility timeout.
 """
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
@@ -36,7 +40,10 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class FailureEntry:
-    """A document or a dead letter. `at`: when it was stored there. `redriven`: whether it has been redriven since."""
+    """A document in the failure store or a dead letter.
+
+    `at`: when it was stored there. `redriven`: whether it has been redriven since.
+    """
 
     at: str
     key: str
@@ -48,9 +55,9 @@ class FailureEntry:
 class DeadLetterQueueInfo:
     """A dead-letter queue.
 
-    `name`: whose messages end there.
-    `source`: the URL of the source queue; None if it has none.
-    `max_receive_count`: after how many receives a message is moved there.
+    `name`: the reaction or queue whose failed messages are sent here.
+    `source`: the URL of the source queue; None if no queue has this dead-letter queue.
+    `max_receive_count`: SQS moves a message here after this number of receives.
     """
 
     name: str
@@ -61,7 +68,7 @@ class DeadLetterQueueInfo:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A message of a dead-letter queue."""
+    """A message that was received from a dead-letter queue."""
 
     queue: DeadLetterQueueInfo
     message: Mapping[str, Any]
@@ -78,8 +85,11 @@ class DeadLetter:
         )
 
     def summary(self) -> JsonObject:
-        """Return kind, reader and reason. The message's own receive count is left out, because each look at it raises
-        the count."""
+        """Return the kind, reader and reason of the dead letter.
+
+        The reason does not contain the receive count of the message itself, because every receive by an operator tool
+        raises that count.
+        """
         reason = (
             f"failed at all {self.queue.max_receive_count} deliveries" if self.queue.source else "a call that never was"
         )
@@ -94,11 +104,10 @@ def sort_newest_first(entries: Iterable[FailureEntry]) -> list[FailureEntry]:
 
 
 class FailureRepository:
-    """The failure store and the dead-letter queues of a shop.
+    """The failure store and the dead-letter queues of a shop. Thread-safe, because boto3 clients are.
 
     `wait_seconds`: how long a receive waits for messages (long polling), because SQS may not return them at once.
-    `max_dead_letters`: how many dead letters of a queue are received at a time.
-    Thread-safe, as boto3 clients are.
+    `max_dead_letters`: the maximum number of dead letters that are received from a queue at a time.
     """
 
     max_dead_letters = MAX_DEAD_LETTERS
@@ -149,9 +158,10 @@ class FailureRepository:
     def receive_dead_letters(
         self, queues: Sequence[DeadLetterQueueInfo] | None = None, working_seconds: float = 0
     ) -> Iterator[list[DeadLetter]]:
-        """Receive the dead letters (of these queues) and hide them from others for the time it takes to process them.
+        """Receive the dead letters of these queues (default: all) and hide them from other consumers.
 
-        Those that are not deleted in the meantime become visible again at the end.
+        They stay hidden for the visibility timeout plus `working_seconds`. At the end of the context, the dead letters
+        that were not deleted become visible again.
         """
         queues = self.dead_letter_queues if queues is None else queues
         received = [
@@ -164,11 +174,14 @@ class FailureRepository:
                 self._release(queue, [letter for letter in received if letter.queue is queue])
 
     def count_in_flight(self) -> int:
-        """Return about how many dead letters another run has received, or one that was killed."""
+        """Return the approximate number of dead letters in flight.
+
+        Another run has received them, or a run that was killed.
+        """
         return sum(self.count_messages(queue.url)[1] for queue in self.dead_letter_queues)
 
     def count_messages(self, url: str) -> tuple[int, int]:
-        """Return about how many messages of a queue are waiting, and how many are in flight."""
+        """Return the approximate numbers of messages of a queue that are waiting and that are in flight."""
         found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*COUNT_ATTRIBUTES]).get("Attributes", {})
         waiting, in_hand = (int(found.get(name, 0)) for name in COUNT_ATTRIBUTES)
         return waiting, in_hand
@@ -194,15 +207,15 @@ class FailureRepository:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        with suppress(ClientError, BotoCoreError):  # then they become visible after their timeout
-            for start in range(0, len(entries), SQS_BATCH_SIZE):  # deleted ones are ignored
+        with suppress(ClientError, BotoCoreError):  # after an error, the messages become visible at their timeout
+            for start in range(0, len(entries), SQS_BATCH_SIZE):  # SQS errors for deleted messages are ignored
                 self.sqs.change_message_visibility_batch(
                     QueueUrl=queue.url, Entries=entries[start : start + SQS_BATCH_SIZE]
                 )
 
     # list and show ----------------------------------------------------------------------------------------------------
     def list_entries(self, letters: Iterable[DeadLetter] = ()) -> list[FailureEntry]:
-        """Return all documents in the store and these dead letters, newest first."""
+        """Return all documents in the failure store together with these dead letters, newest first."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
         objects = [found for page in pages for found in page.get("Contents", ())]
         marked = {
@@ -216,7 +229,10 @@ class FailureRepository:
         return sort_newest_first([*found, *(letter.entry for letter in letters)])
 
     def summarize(self, key: str) -> JsonObject:
-        """Return the kind, reader and reason of a document, also if it is not one of ours."""
+        """Return the kind, reader and reason of a document in the failure store.
+
+        A document with an unknown format gets a summary too, with the format error as its reason.
+        """
         try:
             document = self.read_document(key)
             if key.startswith(PARKED_PREFIX):
@@ -228,7 +244,10 @@ class FailureRepository:
             return {"kind": "parked", "reader": "nobody", "reason": f"no document of ours: {type(error).__name__}"}
 
     def read_document(self, key: str) -> Any:
-        """Return a document of the store, with a JSON payload parsed. Raises RecordNotFound, or ValueError."""
+        """Return a document of the failure store. If its payload is JSON text, the payload is parsed.
+
+        Raises RecordNotFound if the document does not exist, ValueError if it is not JSON.
+        """
         try:
             body = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
@@ -241,7 +260,7 @@ class FailureRepository:
         return document
 
     def read_failure(self, key: str) -> Any:
-        """Return a whole document or dead letter by its key. Raises RecordNotFound, or ValueError."""
+        """Return the full content of a document or dead letter by its key. Raises RecordNotFound, or ValueError."""
         if not key.startswith(DEAD_LETTER_PREFIX):
             return self.read_document(key)
         with self.receive_dead_letters() as letters:
@@ -253,7 +272,10 @@ class FailureRepository:
     def list_page(
         self, limit: int, *, before: str | None = None, redriven: bool = True
     ) -> tuple[list[JsonObject], str | None]:
-        """Return a page, newest first, and the value of `before` for the next page, if there is one."""
+        """Return a page of failures, newest first, and the cursor of the next page; None if there is no next page.
+
+        `before`: the cursor of this page. `redriven`: whether to include failures that were redriven.
+        """
         with self.receive_dead_letters() as letters:
             by_key = {letter.key: letter for letter in letters}
             found = [entry for entry in self.list_entries(letters) if redriven or not entry.redriven]
@@ -268,7 +290,10 @@ class FailureRepository:
 
     # redrive ----------------------------------------------------------------------------------------------------------
     def mark_redriven(self, key: str, at: str) -> None:
-        """Record that a document was redriven. A mark holds no customer data, and the first mark stays."""
+        """Record that a document was redriven, in a marker object. If the document has a marker already, keep that one.
+
+        A marker contains no customer data.
+        """
         body = json.dumps({"redriven_at": at, "by": current_operator()}).encode()
         try:
             self.s3.put_object(Bucket=self.bucket, Key=f"{REDRIVEN_PREFIX}{key}", Body=body, IfNoneMatch="*")
@@ -277,7 +302,7 @@ class FailureRepository:
                 raise
 
     def send_to_queue(self, url: str, body: str, attributes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Send a message to a queue as a new one."""
+        """Send a message to a queue as a new message, with the given body and message attributes."""
         told = {
             name: {part: value[part] for part in ("DataType", "StringValue", "BinaryValue") if part in value}
             for name, value in attributes.items()
@@ -289,7 +314,7 @@ class FailureRepository:
 
 
 def event_detail_in(body: str) -> Mapping[str, Any]:
-    """Return the detail of the event in a message body; {} if there is none."""
+    """Return the `detail` of the EventBridge event in a message body; {} if the body contains no such event."""
     try:
         detail = json.loads(body)["detail"]
     except (LookupError, TypeError, ValueError):
@@ -298,7 +323,10 @@ def event_detail_in(body: str) -> Mapping[str, Any]:
 
 
 def _queue_label(url: str) -> str:
-    """Return the reaction to which a queue belongs, or the queue's name if it belongs to none."""
+    """Return the name of the reaction that a queue belongs to.
+
+    If it belongs to no reaction, return the queue's own name.
+    """
     name = url.rpartition("/")[2]
     ours = REACTION_QUEUE_NAME.search(name)
     return ours[1].lower() if ours else name

@@ -25,11 +25,14 @@ from ops.questions import (
 )
 
 MAX_VALUE_LENGTH = 40
-"""The most characters shown of a value, unless fields were chosen."""
+"""The maximum number of characters that are shown of a value. If fields were chosen, values are shown in full."""
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Parse name=value texts into a dict. Raises InvalidArgument."""
+    """Parse texts of the form name=value into a dict.
+
+    Raises InvalidArgument. `option`: its name in the error message.
+    """
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -42,13 +45,13 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def list_patterns() -> Iterator[str]:
-    """Yield every access pattern with its question and arguments; optional ones are in brackets."""
+    """Yield a line for every access pattern: its id, question and arguments. Optional arguments are in brackets."""
     rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
     yield from _align_columns(("", "question", "arguments"), rows)
 
 
 def format_result(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """Yield a result as lines of text. Long values are shown in full if fields were chosen."""
+    """Yield the lines of text that show a result. If fields were chosen, long values are shown in full."""
     yield f"{result.id}: {result.question}"
     yield ""
     yield from _format_requests(result.requests)
@@ -64,7 +67,7 @@ def format_result(result: PatternResult, display_filter: DisplayFilter) -> Itera
 
 
 def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """Explain why fewer items are shown than were read, and that filtering saves no capacity."""
+    """Yield the reasons why fewer items are shown than DynamoDB read. The display filter does not reduce the reads."""
     if result.passed_over:
         yield f"{result.passed_over} lie behind the page's end, have expired, or are no answer"
     if display_filter.where:
@@ -74,7 +77,10 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Ite
 
 
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
-    """Format the first request in full, and of each other one the differences from the first."""
+    """Yield the lines that show the requests.
+
+    The first is shown in full, the others by their differences from the first.
+    """
     for number, request in enumerate(requests, 1):
         yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 but for")
         width = max(map(len, requests[0].sent))
@@ -129,7 +135,10 @@ def command(commands: place.Subparsers) -> None:
 
 
 def run_query(args: argparse.Namespace) -> None:
-    """Run an access pattern, or list them all. Exits with 2 for wrong usage, with 1 if the query failed."""
+    """Run an access pattern and print the result. Without a pattern, list all access patterns.
+
+    Exits with 2 for wrong usage. Exits with 1 if the query failed.
+    """
     if args.pattern is None:
         print("\n".join(list_patterns()))
         return

@@ -1,4 +1,7 @@
-"""Describe the access patterns, and turn an operator's arguments into a query or an error that names the field."""
+"""Describe the access patterns, and build a query from an operator's arguments.
+
+An invalid argument raises an error that names the field.
+"""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +21,10 @@ Pattern: TypeAlias = Get[Any] | Query[Any]
 
 
 class InvalidArgument(ends.UsageError):
-    """An argument of a query is invalid: the field, the reason, and a message with both."""
+    """An argument of a query is invalid.
+
+    `field`: the argument. `reason`: why it is invalid. The message contains both.
+    """
 
     def __init__(self, field: str, reason: str, message: str = "") -> None:
         super().__init__(message or f"{field} {reason}")
@@ -27,14 +33,15 @@ class InvalidArgument(ends.UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternSpec:
-    """What an access pattern accepts.
+    """The arguments that an access pattern accepts, and the fields that it returns.
 
-    `needs`: required arguments.
-    `may`: optional arguments; each one needs those before it.
-    `numbers`: which arguments are whole numbers.
-    `range`: the field that a range selects on ("": no range); `is_time`: whether that is a time.
-    `pages`: whether it takes a limit and a cursor.
-    `fields`: the fields of its items.
+    `needs`: the required arguments.
+    `may`: the optional arguments; each one needs those before it.
+    `numbers`: the arguments that are whole numbers.
+    `range`: the field that a range selects on; "" if the access pattern accepts no range.
+    `is_time`: whether the field of the range is a time.
+    `pages`: whether the access pattern accepts a limit and a cursor.
+    `fields`: the fields of the returned items.
     """
 
     id: str
@@ -50,7 +57,10 @@ class PatternSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PatternQuery:
-    """An access pattern with its arguments. `after`: the cursor from which to continue. `all`: read all pages."""
+    """An access pattern with its arguments.
+
+    `after`: the cursor from which to continue. `all`: whether to read all pages.
+    """
 
     pattern: Pattern
     known: Mapping[str, Any]
@@ -63,7 +73,7 @@ class PatternQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DisplayFilter:
-    """Which of the read items and fields are shown. It does not change the requests."""
+    """Selects the items and fields to show. The requests to DynamoDB stay the same, so it saves no capacity."""
 
     where: Mapping[str, str]
     fields: Sequence[str]
@@ -71,7 +81,7 @@ class DisplayFilter:
 
 # describe patterns ----------------------------------------------------------------------------------------------------
 def describe_patterns() -> Iterator[PatternSpec]:
-    """Yield every access pattern with what it accepts."""
+    """Yield a description of every access pattern: its question, its arguments and the fields of its items."""
     for pattern in PATTERNS:
         may = _optional_arguments(pattern)
         yield PatternSpec(
@@ -88,12 +98,12 @@ def describe_patterns() -> Iterator[PatternSpec]:
 
 
 def pattern_fields(pattern: Pattern) -> tuple[str, ...]:
-    """Return the fields of the items that a pattern returns."""
+    """Return the fields of the items that an access pattern returns."""
     return pattern.view_attributes or tuple(dict.fromkeys(name for row in pattern.rows for name in row.fields))
 
 
 def find_pattern(id: str) -> Pattern:
-    """Return the pattern with this id. Raises InvalidArgument."""
+    """Return the access pattern with this id, such as "A9". Raises InvalidArgument if there is none."""
     by_id = {pattern.id: pattern for pattern in PATTERNS}
     if id in by_id:
         return by_id[id]
@@ -114,7 +124,7 @@ def build_query(
     after: str | None = None,
     all: bool = False,  # noqa: A002  as the option is called
 ) -> PatternQuery:
-    """Return the query for these arguments. Raises InvalidArgument, InvalidKeyValue."""
+    """Return the query of an access pattern with these arguments. Raises InvalidArgument, InvalidKeyValue."""
     known = _parse_arguments(pattern, arguments)
     if isinstance(pattern, Get):
         given = {"from": since, "to": until, "limit": limit, "cursor": after, "all": all}
@@ -134,7 +144,10 @@ def build_query(
 
 
 def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names: Iterable[str]) -> DisplayFilter:
-    """Return the filter. Raises InvalidArgument if no item of the pattern has such a field."""
+    """Return the filter for the items and fields to show.
+
+    Raises InvalidArgument if no item of the access pattern has such a field.
+    """
     made = DisplayFilter(where=where, fields=tuple(field_names))
     has = pattern_fields(pattern)
     for field, names in (("where", made.where), ("fields", made.fields)):
@@ -164,13 +177,13 @@ def _parse_arguments(pattern: Pattern, given: Mapping[str, str]) -> dict[str, An
 
 
 def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterator[str]:
-    """Yield the names of the arguments, optional ones in brackets."""
+    """Yield the names of the arguments. Optional arguments are in brackets."""
     yield from required
     yield from (f"[{name}]" for name in optional)
 
 
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
-    """Parse an argument: an int if its key pads it as a number, else text."""
+    """Parse an argument. Returns an int if the key template formats the field as a padded number, else the text."""
     if not _is_number(pattern, name):
         return text
     try:
@@ -180,7 +193,10 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 
 
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
-    """Return the optional fields of the sort key, in order; none if the pattern returns several types."""
+    """Return the fields of the sort key that are optional arguments, in the order of the key.
+
+    Returns no fields if the access pattern accepts none, for example because it returns several item types.
+    """
     if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
         return ()
     names = _key_templates(pattern)[1].field_names
@@ -201,19 +217,22 @@ def _is_time(pattern: Pattern, name: str) -> bool:
 
 # ranges ---------------------------------------------------------------------------------------------------------------
 def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
-    """Return the bounds of a range as the key spells them. The range is on the first unknown field of the sort key."""
+    """Return the two bounds of a range, in the format that the sort key uses.
+
+    The range applies to the first field of the sort key that has no given value.
+    """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
         why = "is for what takes a range"
         raise InvalidArgument("from" if since else "to", why, f"{pattern.id} takes no range: {pattern.description}")
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # If the field is the key's last, exclude the key that ends with `until` itself, too.
+    # A range ends before `until`. If the field is the key's last one, exclude the key that ends with `until` too.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 
 def _parse_bound(pattern: Query[Any], name: str, text: str, field: str) -> str:
-    """Return one bound of a range as the key spells it."""
+    """Return one bound of a range, in the format that the sort key uses."""
     if _is_time(pattern, name):
         return _parse_time(text, field)
     if not text.isprintable():
@@ -222,7 +241,7 @@ def _parse_bound(pattern: Query[Any], name: str, text: str, field: str) -> str:
 
 
 def _parse_time(text: str, field: str) -> Instant:
-    """Parse a time; without an offset it is UTC."""
+    """Parse an ISO 8601 time. A time without an offset is taken as UTC."""
     try:
         moment = datetime.fromisoformat(text)
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

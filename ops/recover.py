@@ -1,8 +1,9 @@
-"""Repeat the work of the stream's readers: from a stored stream record, or from the table's state if records are lost.
+"""Repeat the work of the Lambda functions that read the stream, from a stored stream record or from the table's state.
 
-A late stream record describes the past. So copies are rebuilt from the primary as it is now. Only two things are taken
-from the record: the log entry and the event, under the change's own id, by which consumers recognize a duplicate.
-Everything here is safe to repeat, and safe while the readers and the archive are running.
+Use the table's state if stream records were lost. A stream record that is processed late describes an old state, so
+copies are derived from the primary item as it is now. Three things are taken from the record: the log entry, the event,
+and the subtraction of a deleted item from the totals. The event keeps the id of its change, so consumers recognize a
+duplicate. Everything here is safe to repeat, also while the stream readers and the archive Lambda are running.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,14 +33,16 @@ from ops.progress import SweepProgress
 from ops.sweep import SweepResult, sweep
 
 PublishEvents = Callable[[Sequence[Mapping[str, Any]]], None]
-"""Publishes events, given as `events.build_event_detail` makes them. Raises TableBusy if the bus keeps rejecting some.
+"""Function that publishes events. An event is a mapping as returned by `events.build_event_detail`.
+
+Raises TableBusy if the event bus rejects some events at every retry.
 """
 ENDED_STATES = {*CLOSED_STATUSES, "ARCHIVING"}
 TTL_IDENTITY = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
 def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
-    """Return a function that publishes events to this bus and retries rejected entries."""
+    """Return a function that publishes events to this event bus. It retries the entries that the bus rejects."""
 
     def publish(details: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(details), MAX_ENTRIES_PER_CALL):
@@ -57,9 +60,10 @@ def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
 
 
 def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
-    """Process a stored stream record again, as both readers would have done. `record` has the format of a Lambda event.
+    """Process a stored stream record again: update totals, copies and logs, and publish its event.
 
-    Raises Permanent if this version of the code cannot read it; a newer version may.
+    `record`: the record in the format of a Lambda event. Raises Permanent if this version of the code cannot read the
+    record. A newer version may be able to.
     """
     change = changes.parse_change(record)
     if change is None:
@@ -86,10 +90,11 @@ def rebuild_copies(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Rebuild every outdated copy, add missing log entries, and subtract deleted items from the totals.
+    """Write every missing or outdated copy and missing log entry, and update the totals. Returns the counts.
 
-    If neither a stream record nor a log gives the time of a change, the time of the next known change is used. `dry`:
-    only count, write nothing.
+    Primary items that were not counted yet are added to the totals. Deleted items that are still counted are
+    subtracted. If neither a stream record nor a log has the time of a change, the time of the next known change is
+    used. `dry`: only count, write nothing.
     """
 
     def act(image: Image) -> bool | None:
@@ -111,11 +116,11 @@ def republish_events(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Publish again the event of each primary's current state, under its original id.
+    """Publish again the event of each primary item's current state, with the event's original id. Returns the counts.
 
-    Also publishes the expiry of each closed order whose expiry marker is gone but which was not archived. Consumers
-    that have already handled an event recognize it by its id. Earlier states are not published: a shipped order causes
-    no late "paid" mail.
+    Consumers that have already handled an event recognize its id. Events of earlier states are not published, so a
+    shipped order causes no late "paid" mail. If a closed order was not archived and its expiry marker is gone, the
+    expiry event is published too.
     """
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
 
@@ -140,15 +145,16 @@ LogEntries = Sequence[tuple[Row[Any], Any]]
 
 
 def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = None, *, dry: bool = False) -> bool:
-    """Count a primary, and write its missing or outdated copies and log entries.
+    """Write the missing or outdated copies and log entries of a primary item, and count the item in its totals.
 
-    `recorded_entries`: the log entries of a stream record; None: use those that the order's state implies. Returns
-    whether there was anything to do; `dry`: write nothing. Raises WriteConflict if the primary has changed since it was
-    read.
+    `recorded_entries`: the log entries of a stream record; None: derive them from the order's state.
+    `dry`: write nothing.
+
+    Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
     """
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
-        return False  # the archive Lambda owns the order from here on
+        return False  # the archive Lambda is moving the order to S3, so write nothing
     if isinstance(item, ArchivedOrder):
         writes, ended = _write_missing_copies(shop, derived.copies_of(row, item)), copy_deletions(shop.table, item)
     else:
@@ -171,7 +177,10 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
 
 
 def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> bool:
-    """Subtract from the totals what a deleted item has contributed."""
+    """Subtract the contribution of a deleted item from the totals.
+
+    Returns whether it was still counted. `dry`: write nothing.
+    """
     found = counters.possibly_missed_deletion(contribution, shop.now_instant())
     if found is None or shop.table.batch_get([found[0]], consistent=True):
         return False
@@ -181,11 +190,14 @@ def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> boo
 
 
 class CopyExists(Exception):
-    """The copy already exists in this or a newer version."""
+    """The copy already exists with the same or a newer version."""
 
 
 def _write_missing_copies(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
-    """Return writes for copies that are missing or differ. A copy that differs only in its version is right."""
+    """Return the writes for the copies that are missing or differ from what their primary item implies.
+
+    A copy that differs only in its version is correct and gets no write.
+    """
     lie = load_existing(shop, list(copies))
     found = []
     for place, (into, copy) in copies.items():
@@ -196,10 +208,10 @@ def _write_missing_copies(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row
 
 
 def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries | None) -> Iterator[Write[Any]]:
-    """Return writes for the log entries that are missing.
+    """Return the writes for the log entries that are missing.
 
-    The time of a change in its stream record is authoritative. So an entry of the same change with another time, which
-    was reconstructed without the record, is deleted.
+    An entry may have been reconstructed earlier with a wrong time, because the stream record was not available. The
+    time in the record is correct. So the entry of the same change with another time is deleted.
     """
     of_record = recorded_entries is not None
     if recorded_entries is None and isinstance(item, Order):
@@ -219,7 +231,7 @@ def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries |
 
 
 def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[Any]:
-    """Return the entries of this log for the same change."""
+    """Yield the stored entries of the same log that describe the same change as `entry`."""
     beside = {
         TIMELINE: lambda: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=entry.order_id),
         ACTIVITY: lambda: shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=entry.customer_id, since=entry.at),
@@ -231,9 +243,10 @@ def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[
 
 
 def _write_if_source_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
-    """Write a copy if its primary is unchanged since it was read, so that nothing is added to an archived partition.
+    """Write a copy in a transaction that fails if its primary item has changed since it was read.
 
-    Raises WriteConflict if the primary has changed.
+    So no copy is added to the partition of an order that was archived in the meantime. Raises WriteConflict if the
+    primary item has changed. If the copy exists already, nothing is written.
     """
     try:
         shop.table.write(check_unchanged(row, item), replace(write, condition_error=lambda _: CopyExists()))
@@ -248,15 +261,17 @@ def _is_expired(shop: Shop, item: Any) -> bool:
 
 # events ---------------------------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
-    """Return the change that brought an order to its current status. Later changes have not changed the status."""
+    """Yield the change that brought an order to its current status. Later changes of the order kept this status."""
     if order.status != "ARCHIVING":  # no event is published for this status
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from (change for change in reconstruct_history(shop, order, beside) if change.version == order.reached)
 
 
 def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
-    """Return the expiry of a closed order whose expiry marker is gone or has expired. The archive waits for this
-    change."""
+    """Yield the expiry of a closed order whose expiry marker is gone or has expired.
+
+    The order is archived only after this change was published.
+    """
     if order.status not in ENDED_STATES or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
         return
     marker = Expiry(
@@ -271,6 +286,6 @@ def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
 
 
 def _latest_change(image: Image) -> Change | None:
-    """Return the latest change of a primary; None for other items. Raises Permanent."""
+    """Return the latest change of a primary item; None for copies and other items. Raises Permanent."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     return changes.parse_change(make_stream_record(image)) if row is None or row.kind == "primary" else None

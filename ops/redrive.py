@@ -1,4 +1,4 @@
-"""Redrive parked records and dead letters: process them again, in the order of each item."""
+"""Redrive parked records and dead letters: process them again, so that each item's records keep their order."""
 
 from __future__ import annotations
 
@@ -26,17 +26,20 @@ from ops.recover import PublishEvents
 
 
 class TooOld(Permanent):
-    """The record is so old that the idempotency markers of its effects may have expired."""
+    """The record is too old to redrive.
+
+    The idempotency markers of its effects may have expired, so effects could be repeated.
+    """
 
 
 @dataclass
 class RedriveStep:
-    """A record or message to process again.
+    """A stream record or message to process again.
 
-    `sort_key`: the order of processing.
-    `item_key`: the item of a record; () for a message.
-    `check`, `act`: raise Permanent if this code cannot process it.
-    `keys`: the documents that contain it.
+    `sort_key`: steps are processed in ascending order of this key.
+    `item_key`: the key of the item that the record is about; () for a message.
+    `check`, `act`: check or process the record. Both raise Permanent if this code cannot process it.
+    `keys`: the keys of the documents in the failure store that contain the record.
     """
 
     sort_key: tuple[int, int]
@@ -51,10 +54,10 @@ class RedriveStep:
 class RedriveResult:
     """The result of a redrive.
 
-    `done`: the keys that were redriven.
-    `rejected`: by key, why this code cannot process it.
-    `retryable`: by key, why it failed this time.
-    `has_more`: there may be more dead letters than were received.
+    `done`: the keys of the documents and dead letters that were redriven.
+    `rejected`: why this code cannot process a document or dead letter, by key.
+    `retryable`: why a document or dead letter failed this time, by key. It can be tried again.
+    `has_more`: whether there may be more dead letters than were received.
     `in_flight`: how many dead letters another run had received.
     """
 
@@ -81,12 +84,13 @@ def redrive_entries(
     per_second: float | None = None,
     report_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RedriveResult:
-    """Redrive the selected entries: first the records of all documents, the earliest of each item first, then the dead
-    letters queue by queue.
+    """Redrive the selected documents and dead letters, and return the result.
 
-    A record that cannot be read stays in the store, and later records of its item are processed, as the readers do.
-    After a failure that may pass, later records of the item wait. `report_progress` gets the number of processed
-    records and their total. Safe to repeat, also after a kill.
+    The records of all documents are processed first, in their order in the stream. The dead letters follow, queue by
+    queue. A record that cannot be read stays in the failure store, and later records of its item are still processed.
+    After an error that may be temporary, later records of the same item are not processed in this run.
+
+    `report_progress` gets the number of processed records and their total. Safe to repeat, also after a kill.
     """
     result = RedriveResult(in_flight=failures.count_in_flight())
 
@@ -118,7 +122,7 @@ class _RedriveRun:
     remaining: dict[str, int] = field(default_factory=dict)
 
     def add_document(self, key: str) -> None:
-        """Add the records of a document; a record that is in several documents is processed once."""
+        """Add the records of a document to this run. A record that several documents contain is processed once."""
         try:
             steps = self._read_steps(key)
         except (Permanent, RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -148,7 +152,10 @@ class _RedriveRun:
         )
 
     def _message_step(self, message: Mapping[str, Any]) -> RedriveStep:
-        """Return the step of a parked message. The message names the queue it came from."""
+        """Return the step for a parked message.
+
+        It sends the message to the queue that the message names as its source.
+        """
         url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
         if url is None:
             raise Permanent("it is of no queue that is here")
@@ -162,7 +169,7 @@ class _RedriveRun:
             url,
             letter.message,
             letter.message["Body"],
-            check=lambda: None,  # the queue's worker parks it if it is unreadable
+            check=lambda: None,  # the queue's worker parks an unreadable message
             done=lambda: self.failures.delete_dead_letter(letter),
         )
 
@@ -238,13 +245,13 @@ class _RedriveRun:
 
 
 def _record_id(record: Record) -> object:
-    """Return an id that is the same in every document with this record."""
+    """Return an id of a stream record. It is the same in every document that contains the record."""
     told = record.get("dynamodb") or {}
     return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
 
 
 def _event_timestamp(time: object) -> float | None:
-    """Return when an event happened, if it says so."""
+    """Return the time of an event as a Unix timestamp; None if the event has no valid time."""
     try:
         return datetime.fromisoformat(str(time)).timestamp()
     except ValueError:

@@ -1,8 +1,9 @@
-"""Replay history for a new or repaired consumer: from the archive of the event bus or from the table's current state.
+"""Replay past events for a new or repaired consumer. The source is the event bus archive or the table's current state.
 
-Events go to the consumer of one rule or to all. A consumer that has already handled an event recognizes its id and does
-nothing. Totals are never replayed: copies are rebuilt from their primaries without events, and items that were not
-counted are counted. A wrong total is repaired by `drift`.
+Events are sent to the consumers of one rule or of all rules. A consumer that has already handled an event recognizes
+the event's id and does nothing. Copies are written again from their primary items, without publishing events. Totals
+are never replayed: an item adds to its totals only if it has not been counted yet. To repair a wrong total, use
+`drift`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ops.recover import PublishEvents, make_publisher, rebuild_copies, republish
 from ops.sweep import SweepResult
 
 SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
-"""The keys of an event pattern that this module understands."""
+"""The keys of an EventBridge event pattern that a replay from the table can evaluate."""
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}
 POLL_SECONDS = 5.0
@@ -43,7 +44,7 @@ POLL_SECONDS = 5.0
 # destination ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class EventRule:
-    """A rule of the bus. `pattern`: its event pattern. `targets`: the ARNs of its targets."""
+    """An EventBridge rule of the bus. `pattern`: its event pattern. `targets`: the ARNs of its targets."""
 
     name: str
     arn: str
@@ -52,7 +53,10 @@ class EventRule:
 
 
 def find_rule(shop: ShopTarget, text: str) -> EventRule:
-    """Return the rule with this name, or the only one whose name contains the text. Raises UsageError."""
+    """Return the EventBridge rule with this name, or the only rule whose name contains the text.
+
+    Raises UsageError if no rule or more than one rule matches.
+    """
     client = shop.client("events")
     pages = client.get_paginator("list_rules").paginate(EventBusName=shop.bus_name)
     rules = {rule["Name"]: rule for page in pages for rule in page["Rules"] if "EventPattern" in rule}
@@ -67,9 +71,10 @@ def find_rule(shop: ShopTarget, text: str) -> EventRule:
 
 
 def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
-    """Return a function that sends events that match a rule straight to the rule's queues, and to no other consumer.
+    """Return a function that sends events directly to the SQS queues of one rule, so no other consumer gets them.
 
-    Raises UsageError if the rule's pattern is not supported here or a target is not a queue.
+    The function sends only the events that match the rule's pattern. Raises UsageError if this module does not support
+    the pattern, or if a target of the rule is not an SQS queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
         raise UsageError(f"{rule.name} chooses by {', '.join(sorted(more))}, too: only the archive can play to it")
@@ -94,7 +99,10 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
 # from the archive -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TimeRange:
-    """A time range to replay. `validate` raises UsageError if it is empty or starts before the archive's retention."""
+    """The time range of the events to replay.
+
+    `validate` raises UsageError if the range is empty or starts before the oldest event that the archive keeps.
+    """
 
     since: datetime
     until: datetime
@@ -108,7 +116,10 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class EventArchive:
-    """The archive of the bus. `bus_arn`: the bus to which it replays."""
+    """The EventBridge archive of the bus.
+
+    `bus_arn`: the bus to which the archive replays. `events`: how many it contains.
+    """
 
     client: Any
     arn: str
@@ -117,7 +128,7 @@ class EventArchive:
 
     @classmethod
     def for_target(cls, target: ShopTarget) -> EventArchive:
-        """Return the archive of the target's bus. Raises UsageError if the bus has none."""
+        """Return the archive of the target's event bus. Raises UsageError if the bus has no archive."""
         client = target.client("events")
         bus_arn = client.describe_event_bus(Name=target.bus_name)["Arn"]
         archives = client.list_archives(EventSourceArn=bus_arn)["Archives"]
@@ -127,10 +138,10 @@ class EventArchive:
         return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
 
     def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
-        """Start a replay and return its name and state.
+        """Start a replay of a time range to one rule (None: to all rules). Returns the replay's name and state.
 
-        A replay of the same range and rule that is running or completed is returned instead of started again. One that
-        failed or was cancelled is started again under the next name.
+        If a replay of the same range and rule is running or completed, that replay is returned and no new one starts.
+        If it failed or was cancelled, a new replay is started under the next free name.
         """
         told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
@@ -157,7 +168,7 @@ class EventArchive:
         return "STARTING" if found["State"] in FINAL_STATES else str(found["State"])
 
     def wait_for_end(self, name: str, report: Callable[[str], None]) -> str:
-        """Wait until a replay has ended and return its final state."""
+        """Poll a replay until it has ended, report its progress, and return its final state."""
         while True:
             found = self.client.describe_replay(ReplayName=name)
             if (state := str(found["State"])) in FINAL_STATES:
@@ -191,7 +202,10 @@ def command(commands: place.Subparsers) -> None:
 
 
 def run_replay(args: argparse.Namespace) -> None:
-    """Replay and print the result. Exits with 1 if the replay failed or items were skipped, with 2 for wrong usage."""
+    """Replay events or copies and print the result.
+
+    Exits with 1 if the replay failed or items were skipped. Exits with 2 for wrong usage.
+    """
     if args.from_table and not (args.copies or args.reactions):
         raise UsageError("From the table: --copies or --reactions?")
     if args.copies and (args.to or args.to_all):
@@ -233,7 +247,10 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
 
 
 def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
-    """Return the command with absolute times, so that it finds the same replay later."""
+    """Return the command line that follows this replay again.
+
+    It has absolute times, so that it finds the same replay later.
+    """
     words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]
     for name in ("stack", "region"):
@@ -268,7 +285,7 @@ def _replay_from_table(args: argparse.Namespace, target: ShopTarget) -> None:
 
 
 def _publish_nothing(_: Sequence[Mapping[str, Any]]) -> None:
-    """Publish nothing, for a dry run."""
+    """Publish no event. A dry run uses this instead of a publisher."""
 
 
 def _print_result(what: str, found: SweepResult, *, dry: bool) -> None:

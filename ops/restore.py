@@ -1,10 +1,12 @@
 """Restore archived orders from their objects in S3 into the table, without any effects.
 
-An order is always either whole or archived, also after a crash. All its items are written in one transaction, on
-condition that the archived order is unchanged since it was read. Items that do not fit into one transaction are written
-before it, in parts under the same condition: log entries first, payments and refunds last. Nobody reads these until the
-order itself is back, and a repeated run finds them. Each item has `restored_at`, so the stream's readers ignore it: no
-mail, shipment, invoice or refund follows, and nothing is counted again. See docs/decisions/0025.
+An order is always either complete in the table or archived, also after a crash. One transaction writes all items of an
+order, on condition that the archived order is unchanged since it was read. If the items do not fit into one
+transaction, earlier transactions with the same condition write some of them. Log entries come first, payments and
+refunds last. These early items are not read until the order itself is restored, and a repeated run finds them.
+
+Each restored item has the attribute `restored_at`, so the stream readers ignore it. No mail, shipment, invoice or
+refund follows, and totals do not change. See docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -41,32 +43,42 @@ from ops.progress import ProgressBar, SweepProgress
 from ops.sweep import SweepResult, filter_by_type, sweep
 
 FetchObject = Callable[[str], bytes]
-"""Returns an object of the archive by its key. Raises NotRestorable if it is not available."""
+"""Function that returns an object of the archive bucket by its key.
+
+Raises NotRestorable if the object is not available.
+"""
 KEEP_DAYS = 30
 MAX_TRANSACTION_ITEMS, MAX_TRANSACTION_BYTES = 97, 3_500_000
-"""The limits of one transaction, without the order or archived order, its customer and its expiry marker. DynamoDB
-accepts 100 items and 4 MB."""
+"""The limits for the restored items of one transaction. DynamoDB accepts 100 items and 4 MB.
+
+The remaining capacity is for the order or archived order, its customer and its expiry marker.
+"""
 MONEY_TYPES = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
-"""For so long an archive function may still run after a faster one archived the same order, and delete the order's
-items."""
+"""An order can be restored only after it has been archived for this time.
+
+Two archive Lambdas may archive the same order. The slower one may still run for this time and delete the order's items.
+"""
 LOCAL_SETTLE_TIME = timedelta(0)
-"""No wait on the local shop, whose clock can be advanced by years at once."""
+"""The local shop does not wait before a restore, because its clock can be advanced by years at once."""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
-"""The S3 errors of an object that is missing or in cold storage. Missing permissions are not among them."""
+"""The S3 error codes of an object that is missing or in cold storage.
+
+An error for missing permissions is not included.
+"""
 
 
 class NotRestorable(Permanent):
-    """The order cannot be restored and stays archived; the message says why."""
+    """The order cannot be restored and stays archived. The message says why."""
 
 
 @dataclass(frozen=True)
 class RestoredOrder:
-    """An order that was restored, or would be.
+    """An order that was restored, or that would be restored without `--dry-run`.
 
-    `items`: how many items it has. `ends_at`: when it expires again.
-    `is_customer_erased`: its customer was erased, so it comes back without name and address.
+    `items`: the number of its items. `ends_at`: when it expires again.
+    `is_customer_erased`: whether its customer was erased. If so, it is restored without name and address.
     """
 
     order_id: str
@@ -91,10 +103,11 @@ def restore_order(
     settles: timedelta = SETTLE_TIME,
     dry: bool = False,
 ) -> RestoreOutcome:
-    """Restore an order for `keep_days`. After that it is archived again, in a new object next to the first.
+    """Restore an archived order from S3. After `keep_days` it is archived again, in a new object next to the first.
 
-    `settles`: how long ago it must have been archived. `dry`: check everything, write nothing. Safe to repeat, also
-    after a kill. Raises NotRestorable, TableBusy.
+    `settles`: how long ago the order must have been archived. `dry`: check everything, write nothing.
+
+    Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """
 
     def attempt() -> RestoreOutcome:
@@ -120,7 +133,7 @@ def restore_order(
             for image in shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
         }
         parts = list(_split_into_transactions(list(_missing_items(images, there, now))))
-        # The marker gets the order's version, as it does when an order is closed.
+        # The expiry marker gets the order's version, as when an order is closed.
         end = put_expiry_marker(shop, ORDER.decode(header), keep_days)
         if not dry:
             for part in parts[:-1]:
@@ -134,8 +147,10 @@ def restore_order(
 
 
 def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
-    """Return the images in an order's object. Raises WriteConflict if an erasure has replaced the object in the
-    meantime."""
+    """Return the items in an order's archive object.
+
+    Raises WriteConflict if an erasure has replaced the object since.
+    """
     try:
         return _verify_and_read(stub, fetch(stub.object_key))
     except NotRestorable:
@@ -145,8 +160,10 @@ def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[I
 
 
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
-    """Return a condition check that the customer is unchanged. If an erasure has just started, the restore is decided
-    again."""
+    """Return a condition check that fails if the customer has changed since it was read.
+
+    If an erasure of the customer has just started, the check fails and the restore is tried again with the new state.
+    """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
         return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER, key))
@@ -154,7 +171,10 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
 
 
 def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
-    """Return the images in an order's object. Raises NotRestorable if its SHA-256 is not that in the archived order."""
+    """Return the items in an order's archive object.
+
+    Raises NotRestorable if the SHA-256 of the object differs from the one stored in the archived order.
+    """
     found = hashlib.sha256(body).hexdigest()
     if found != stub.sha256:
         raise NotRestorable(f"its object {stub.object_key} is another than was written: sha256 {found}")
@@ -162,7 +182,10 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 
 
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
-    """Return the image of the closed order, with the version after that of the archived order."""
+    """Return the restored order in DynamoDB JSON. Its version is the one after the version of the archived order.
+
+    If the customer was erased, the personal attributes are left out.
+    """
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
     archived_versions = (*(order.away or ()), *range(order.version + 1, version))
@@ -172,9 +195,11 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 
 
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
-    """Yield the order's items that are missing in the table, without its snapshots, which the readers derive again.
+    """Yield the order's items that are missing in the table.
 
-    A run that was killed may have restored some already. Items that were written after the archive stay as they are.
+    Snapshots are left out, because the stream readers derive them again. Items that an earlier run restored are left
+    out too. Raises NotRestorable if an item with the same key was written since the order was archived, unless it is a
+    log entry or of a type that stays in the table.
     """
     for image in images:
         row = _known_row(image)
@@ -198,12 +223,12 @@ def _known_row(image: Image) -> Row[Any]:
 
 
 def _is_already_restored(found: Image, image: Image) -> bool:
-    """Return whether an earlier run has restored this item."""
+    """Return whether an earlier run of the restore has already written this item."""
     return RESTORED_ATTRIBUTE in found and {**found, RESTORED_ATTRIBUTE: None} == {**image, RESTORED_ATTRIBUTE: None}
 
 
 def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
-    """Split images into transactions: at least one, and the last is filled first."""
+    """Split items into transactions. There is at least one transaction, and the last one is filled first."""
     ordered = sorted(
         images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")
     )
@@ -219,8 +244,10 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
 
 
 def _put_item(image: Image) -> Write[Any]:
-    """Return a write that puts an item if it does not exist. A log entry, which the readers may have written, is
-    replaced."""
+    """Return a write that puts an item if the item does not exist.
+
+    A log entry is written without this condition, because the stream readers may have written it already.
+    """
     row = _known_row(image)
     key = {"PK": image["PK"], "SK": image["SK"]}
     request: dict[str, Any] = {"Item": image}
@@ -256,8 +283,10 @@ def restore_orders_placed(
     progress: SweepProgress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Restore every archived order that was placed in [since, until). Orders that cannot be restored are skipped and
-    listed."""
+    """Restore every archived order that was placed in [since, until), and return the counts.
+
+    Orders that cannot be restored are skipped and listed in the result.
+    """
 
     def act(image: Image) -> bool:
         order_id = ARCHIVED_ORDER.decode(image).order_id
@@ -272,7 +301,7 @@ def restore_orders_placed(
 
 
 def make_archive_fetcher(client: Any, bucket: str) -> FetchObject:
-    """Return a function that reads objects of the archive bucket."""
+    """Return a function that reads objects of the S3 archive bucket."""
 
     def fetch(key: str) -> bytes:
         try:
@@ -321,7 +350,10 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def run_restore(args: argparse.Namespace) -> None:
-    """Restore the named orders and print the results. Exits with 1 if an order stays archived or does not exist."""
+    """Restore the named orders and print the results.
+
+    Exits with 1 if an order does not exist or cannot be restored.
+    """
     _check_usage(args)
     where = place.resolve_target(args)
     fetch = make_archive_fetcher(where.client("s3"), where.outputs["ArchiveBucket"])

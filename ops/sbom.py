@@ -1,7 +1,7 @@
 """Write the software bill of materials (SBOM) in CycloneDX format: `python -m ops.sbom`, or `make sbom`.
 
-Writes three files to build/sbom, from the lock files alone, so that they are the same on every machine: the packages
-deployed with the functions, the Python packages for synth, deploy and tests, and the Node packages.
+This writes three files to build/sbom: the packages deployed with the functions, the Python packages for synth, deploy
+and tests, and the Node packages. They are made from the lock files alone, so they are the same on every machine.
 """
 
 import json
@@ -17,10 +17,10 @@ FOLDER = locks.PROJECT / "build" / "sbom"
 
 
 def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
-    """Write the files and return their paths by name.
+    """Write the SBOM files and return their paths by name.
 
-    `validate`: check them against CycloneDX's schema, which takes some seconds. Raises CalledProcessError,
-    IncompleteSbom.
+    `validate`: whether to check the files against the CycloneDX schema, which takes some seconds. Raises
+    CalledProcessError, IncompleteSbom.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: folder / f"{name}.cdx.json" for name in ("functions", "python", "node")}
@@ -34,7 +34,7 @@ def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
 
 
 class IncompleteSbom(ValueError):
-    """An SBOM lacks a locked package, or has it in another version."""
+    """An SBOM does not contain a locked package, or contains another version of it."""
 
 
 def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ def _run(command: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Write all files and print how many packages each one has."""
+    """Write all SBOM files and print how many packages each file contains."""
     for name, file in write_sboms(FOLDER).items():
         count = len(json.loads(file.read_text())["components"])
         print(f"{name}: {count} packages in {file.relative_to(locks.PROJECT)}")

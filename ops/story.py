@@ -1,7 +1,7 @@
-"""Build the timeline of an order from the local shop's journal and from the table.
+"""Build the timeline of an order from the journal of the local shop and from the items in the table.
 
-The local shop keeps a journal of every request, record, delivery, event and effect. Before the journal begins, and on
-AWS, the timeline comes from the items in the table.
+The local shop keeps a journal of every request, record, delivery, event and effect. If there is no journal, as on AWS,
+or if it begins later, the timeline is built from the items in the table.
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ from functions.shop.names import REACTION as RENAMING
 from ops.history import change_ids
 
 TimelineEntry = Mapping[str, Any]
-"""{"at" (UTC), "kind", "text"} and further fields of the journal."""
+"""An entry of the timeline: {"at" (UTC), "kind", "text"}. Entries of the journal have further fields."""
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
-"""The reactions that store an Effect to run once. Other reactions are visible by the items they create."""
+"""The reactions that store an Effect item so that they act only once.
+
+Other reactions create items of their own instead.
+"""
 
 
 def build_timeline(
     journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
 ) -> list[TimelineEntry]:
-    """Return all entries, the oldest first. Entries from the table are used only from before the journal begins."""
+    """Merge the entries of the journal and of the table into one list, the oldest first.
+
+    Entries from the table are used only if they are older than the first entry of the journal.
+    """
     begins = min((str(one["at"]) for one in journal_entries), default="~")
     return sorted(
         [*(one for one in table_entries if one["at"] < begins), *journal_entries], key=lambda one: str(one["at"])
@@ -39,7 +45,7 @@ def build_timeline(
 def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
 ) -> Iterator[TimelineEntry]:
-    """Yield an entry for each change, each request to the payment provider or warehouse, and each effect."""
+    """Yield an entry for each change of an order, each payment, return, refund and shipment, and each effect."""
     for item in items:
         yield from _entries_of_item(item)
     for mail in mails:
@@ -75,7 +81,10 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 
 
 def list_effects(table: Table, order: Any) -> list[Effect]:
-    """Return the Effect items of an order, of its changes, and of its customer's latest name on it."""
+    """Return the Effect items of an order, oldest first.
+
+    They include the effects of the order's changes, and of the latest customer change that was copied to the order.
+    """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
     if isinstance(order, Order) and isinstance(customer, Customer):

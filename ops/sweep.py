@@ -1,8 +1,8 @@
-"""Scan the whole table page by page and run an action on each item: the loop under every operator tool.
+"""Scan the whole table page by page and run an action on each item. The operator tools use this table sweep.
 
-Only this module scans the table. A sweep is throttled to the given rate and skips items that cannot be read. It runs
-the action again after a write conflict, and resumes from its checkpoint after a kill. Actions must be safe to repeat,
-because the page at which a sweep was killed is processed again.
+Only this module scans the table. A sweep limits its consumed capacity and skips items that cannot be read. After a
+write conflict it reads the item again and runs the action again. After a kill, the next run resumes from the
+checkpoint. Actions must be safe to repeat, because the page during which a sweep was killed is processed again.
 """
 
 import random
@@ -28,28 +28,34 @@ if TYPE_CHECKING:
     from ops.progress import SweepProgress
 
 PAGE_SIZE = 500
-"""Items of a page. It limits the work that is repeated after a kill, and the burst on the table at any rate."""
+"""The number of items of a page.
+
+It limits the work that is repeated after a kill, and the capacity that one request consumes.
+"""
 
 ItemAction = Callable[[Image], bool | None]
-"""The action on an item. Returns True if the item was changed (or would be), False if it was right, None if it does not
-apply.
+"""The action that a table sweep runs on each item.
 
-Raises WriteConflict or LostRace if the item has changed since it was read; it is then read and passed in again. Raises
-Unreadable, InvalidKeyValue or Permanent if the item cannot be read or written; it is then skipped and listed.
+It returns True if it changed the item (or would change it in a dry run), False if the item was correct, and None if the
+action does not apply to the item. It raises WriteConflict or LostRace if the item has changed since it was read. The
+sweep then reads the item again and repeats the action. It raises Unreadable, InvalidKeyValue or Permanent if the item
+cannot be read or written. The sweep then skips and lists the item.
 """
 
 
 class LostRace(Exception):
-    """Another writer has changed the item first."""
+    """The item was not written, because another writer has changed it since it was read."""
 
 
 @dataclass
 class SweepResult:
-    """The counts of a sweep.
+    """The counts of a table sweep.
 
-    `read`: items read. `lost`: write conflicts, each of them retried. `passed_over`: items that cannot be read or
-    written.
-    `unreadable`: the reasons for these, by "PK / SK".
+    `read`: the number of items read.
+    `changed`, `right`: the number of items that the action changed, and that were already correct.
+    `lost`: the number of write conflicts; the action was repeated after each.
+    `passed_over`: the number of items that cannot be read or written.
+    `unreadable`: the reason for each of these items, by its key as "PK / SK".
     """
 
     read: int = 0
@@ -61,7 +67,7 @@ class SweepResult:
 
     @property
     def matched(self) -> int:
-        """The number of items to which the action applies."""
+        """The number of items to which the action applies, including those that cannot be read or written."""
         return self.changed + self.right + self.passed_over
 
     def add(self, other: "SweepResult") -> None:
@@ -70,7 +76,7 @@ class SweepResult:
         self.unreadable |= other.unreadable
 
     def summary(self, *, dry: bool = False) -> str:
-        """Return a summary in one line."""
+        """Return the counts as one line of text."""
         if not self.matched:
             return f"{self.read:,} read"
         parts = [f"{self.matched:,} looked at (of {self.read:,} read)"]
@@ -81,7 +87,7 @@ class SweepResult:
 
 
 AfterPage = Callable[[SweepResult, tuple[Stretch, ...]], None]
-"""Called after each page with the result so far and the position of each segment."""
+"""Function that is called after each page, with the counts so far and the scan position of each segment."""
 
 
 def sweep(
@@ -98,17 +104,17 @@ def sweep(
     checkpoint: "Checkpoint | None" = None,
     max_items: int | None = None,
 ) -> SweepResult:
-    """Run an action on each item of the table, or on those that the Scan arguments `scan` select.
+    """Run an action on each item of the table and return the counts. The Scan arguments `scan` can select fewer items.
 
-    `segments`: where each segment starts; several run in parallel, each in its own thread.
-    `result`: the counts so far.
-    `before_page`: called with the items of each page before the action.
+    `segments`: the start position of each segment of a parallel scan. Each segment runs in its own thread.
+    `result`: the counts of an earlier part of the same sweep.
+    `before_page`: called with the items of each page before the action runs.
     `progress`: reports the progress.
-    `checkpoint`: stores result and segments after each page; the sweep resumes from there.
+    `checkpoint`: stores the counts and positions after each page. A later run resumes from there.
     `max_items`: stop after this many items were read.
 
-    Raises TableBusy if throttling or conflicts outlast the retry budget, and Locked if another run has taken over the
-    checkpoint.
+    Raises TableBusy if throttling or conflicts last longer than the retry budget. Raises Locked if another run has
+    taken over the checkpoint.
     """
     if checkpoint is not None:
         result, segments, act = checkpoint.result, checkpoint.segments, checkpoint.with_heartbeat(act)
@@ -124,8 +130,10 @@ def sweep(
 
 
 def filter_by_type(type_name: str) -> dict[str, Any]:
-    """Return Scan arguments that select the items of one type. DynamoDB still reads and bills all items, but sends
-    fewer."""
+    """Return Scan arguments that select the items of one type.
+
+    DynamoDB still reads and bills all items, but returns only the selected ones.
+    """
     return {
         "FilterExpression": "#type = :type",
         "ExpressionAttributeNames": {"#type": "type"},
@@ -213,9 +221,10 @@ class _SweepRun:
 
 
 def rewrite_item(table: Table, before: Image, after: Image) -> None:
-    """Update an item from one image to another if its version and the changed attributes are as they were read.
+    """Update an item from one state to another, if its version and the attributes to change are as in `before`.
 
-    Raises LostRace if they are not; Impossible, TableBusy. Safe to repeat, also if a response was lost.
+    Raises LostRace if they have changed, Impossible if DynamoDB rejects the update for good, and TableBusy. Safe to
+    repeat, also if a response was lost.
     """
     request = _update_request(table, before, after)
     backoff = table.new_backoff()
@@ -231,7 +240,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
                 continue
             if code != "ConditionalCheckFailedException":
                 raise
-            if error.response.get("Item") != after:  # else the write succeeded and only its response was lost
+            if error.response.get("Item") != after:  # if equal, an earlier attempt succeeded but its response was lost
                 raise LostRace from None
         return
 
@@ -262,16 +271,22 @@ def _update_request(table: Table, before: Image, after: Image) -> dict[str, Any]
 
 
 def approximate_item_count(table: Table) -> int:
-    """Return the table's item count from DescribeTable, up to some hours old; 0 if the table is new."""
+    """Return the table's item count from DescribeTable.
+
+    DynamoDB updates it every few hours; it is 0 for a new table.
+    """
     return int(table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0))
 
 
 MIN_SAMPLE_SEGMENTS = 10
-"""From how many places of the table a sample is taken, at least."""
+"""The minimum number of places in the table from which a sample is read."""
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
-    """Yield random start positions for a sample of `number` items, each with the most items to read from there."""
+    """Yield random scan positions for a sample of `number` items.
+
+    With each position, yield the maximum number of items to read from it.
+    """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):
         segments = [Stretch(done=True)] * parts

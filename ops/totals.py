@@ -1,12 +1,12 @@
-"""Find and repair discrepancies in totals and in the contributions to them. Final totals are left as they are.
+"""Find and repair discrepancies in totals and in the contributions to them. Totals that are final are not repaired.
 
-A contribution is a Counted item: it records how much one item adds to totals. A total and its contributions change in
-one transaction. So the difference between a total and the sum of its contributions stays the same while the shop is in
-use. It is known exactly if the total had the same version before and after all contributions were read. A total that
-changed in between is not judged.
+A contribution is a Counted item. It records how much one item, its primary item, adds to totals. A total and its
+contributions change in one transaction. So the difference between a total and the sum of its contributions stays the
+same while the shop is in use. The difference is known exactly if the total had the same version before and after all
+contributions were read. If a total changed in between, it is not judged.
 
-A contribution is checked like any copy, against its primary alone. It is repaired without its totals; each total is
-then corrected once at the end.
+A contribution is checked against its primary item only, like any copy. Its repair does not change the totals. Each
+total is corrected once at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 
 # contributions --------------------------------------------------------------------------------------------------------
 def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
-    """Find the discrepancies in the contributions of these primaries."""
+    """Yield the discrepancies in the contributions of these primary items to totals."""
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := counters.source_id_of(row, item)) is not None}
     contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
@@ -53,7 +53,10 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """Return the key of the order or review that `find_orphaned_contribution` needs. Raises InvalidKeyValue."""
+    """Return the key of the order or review that `find_orphaned_contribution` needs to check this contribution.
+
+    The list is empty for the contribution of a return. Raises InvalidKeyValue.
+    """
     source = _contribution_source(image)
     if ":" in source:
         return [item_key(REVIEW.key_of(counters.placeholder_review(source)))]
@@ -63,9 +66,9 @@ def contribution_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Check whether the order or review of a contribution still exists.
+    """Yield a discrepancy if the order or review of a contribution no longer exists.
 
-    Contributions of returns do not name their order; see `TotalsScan.find_orphans`.
+    The contribution of a return does not name its order. See `TotalsScan.find_orphans` for these.
     """
     place, source = item_key(image), _contribution_source(image)
     of = _text_attribute(image, "of")
@@ -91,7 +94,7 @@ def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -
 
 
 def _text_attribute(image: Image, name: str) -> str:
-    """Return a string attribute unchecked, or "" if it is not a string."""
+    """Return the value of a string attribute, or "" if the item has no such attribute or if it is not a string."""
     return str(image.get(name, {}).get("S", ""))
 
 
@@ -101,7 +104,10 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: counters.ContributionChange) -> bool:
-    """Return whether a contribution equals what its item counts for, as of the item's version or an earlier one."""
+    """Return whether a stored contribution equals the one that the item's current state implies.
+
+    The contribution may have been written for an earlier version of the item.
+    """
     if contribution is None:
         return False
     wanted = _contribution_image(todo, contribution)
@@ -114,7 +120,10 @@ def _is_contribution_current(contribution: Image | None, todo: counters.Contribu
 
 
 def _contribution_image(todo: counters.ContributionChange, found: Image | None) -> Image:
-    """Return the image of the correct contribution, with the version after that of the image found."""
+    """Return the correct contribution in DynamoDB JSON.
+
+    Its version is one higher than that of the stored contribution.
+    """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return COUNTED.encode(
         Counted(
@@ -131,7 +140,10 @@ def _contribution_image(todo: counters.ContributionChange, found: Image | None) 
 
 
 def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
-    """Return the amounts of a contribution by total; {} if it cannot be read."""
+    """Return the amounts of a contribution, by the key of the total.
+
+    {} if the contribution is missing or cannot be read.
+    """
     if image is None:
         return {}
     try:
@@ -143,10 +155,10 @@ def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
 # totals ---------------------------------------------------------------------------------------------------------------
 @dataclass
 class TotalsScan:
-    """The contributions, totals and returns that a sweep has read.
+    """The contributions, totals and returns that a scan of the table has read.
 
-    `sums`: the sum of all contributions, by total.
-    `totals`: the images of the totals.
+    `sums`: the sum of all contributions, by the key of the total.
+    `totals`: the stored totals, by key.
     `return_contributions`: the contributions of returns, by return id.
     `returns`: the ids of the returns in the table.
     `last_archived_return_at`: the latest update time of an archived order with returns.
@@ -176,7 +188,7 @@ class TotalsScan:
             self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
 
     def find_orphans(self) -> Iterator[Discrepancy]:
-        """Find contributions of returns that do not exist and that cannot belong to an archived order."""
+        """Yield the contributions of returns that do not exist and cannot belong to an archived order."""
         for source, image in self.return_contributions.items():
             if (
                 source not in self.returns
@@ -190,7 +202,7 @@ class TotalDifference:
     """The difference between a total and the sum of its contributions.
 
     `difference`: the total minus the sum; None if the total changed during the scan.
-    `has_contributions`: whether any contribution counts in it or once did.
+    `has_contributions`: whether the total has a contribution or must have one.
     """
 
     image: Image | None
@@ -200,12 +212,13 @@ class TotalDifference:
 
 @dataclass
 class TotalsCheck:
-    """The discrepancies of totals and contributions, judged together.
+    """The discrepancies of totals and of contributions.
 
+    They are judged together, because a wrong contribution makes the expected value of its totals wrong too.
     `final_totals`: how many totals were skipped because they are final.
-    `guard`: returns writes to add to each transaction, which fail if another run has taken over. They prevent two runs
-    from correcting the same difference. Without a guard, a total is repaired only if it is unchanged since it was
-    measured.
+    `guard`: returns writes that are added to each transaction. They fail if another run has taken over the checkpoint,
+    so two runs never correct the same difference. Without a guard, a total is repaired only if it is unchanged since it
+    was measured.
     """
 
     shop: Shop
@@ -241,8 +254,10 @@ class TotalsCheck:
                     yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
 
     def repair(self) -> tuple[int, int]:
-        """Rewrite the contributions and then each total once. Returns how many discrepancies were repaired and how many
-        are left."""
+        """Rewrite the wrong contributions, then correct each total once.
+
+        Returns how many discrepancies were repaired, and how many are left.
+        """
         faults = list(self.find_discrepancies())
         mended = 0
         for mark in self.contributions:
@@ -263,7 +278,7 @@ class TotalsCheck:
         return mended, len(faults) - mended
 
     def _repair_total(self, where: str, off: TotalDifference) -> bool:
-        """Correct one total. Returns whether it is right now."""
+        """Correct one total. Returns whether the total is correct now."""
 
         def attempt() -> bool:
             found = load_existing(self.shop, [_parse_key(where)]).get(_parse_key(where))
@@ -287,7 +302,10 @@ class TotalsCheck:
 def scan_totals(
     shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
 ) -> TotalsScan:
-    """Sweep the table for contributions, totals and returns, if no other sweep has read all of it."""
+    """Scan the whole table for contributions, totals and returns.
+
+    Use this if the drift check was resumed, because its own scan has then not read the whole table.
+    """
     seen = TotalsScan()
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
     return seen
@@ -302,7 +320,10 @@ def check_totals(
     progress: SweepProgress | None = None,
     guard: GuardWrites = tuple,
 ) -> TotalsCheck:
-    """Check all totals that seem wrong after a sweep, by a second scan of all contributions."""
+    """Check the totals and contributions that seemed wrong in a scan of the table. Returns the confirmed discrepancies.
+
+    The check scans all contributions a second time and reads the totals before and after that scan.
+    """
     candidates = [
         *contributions,
         *(one for one in totals_scan.find_orphans() if one.key not in {mark.key for mark in contributions}),
@@ -349,7 +370,7 @@ CONTRIBUTIONS_SCAN = {
         ":mark": {"S": COUNTED.templates("main")[0].prefix},
     },
 }
-"""Scan arguments that select contributions, even those of a wrong type, and returns."""
+"""Scan arguments that select returns and contributions, including contributions with a wrong `type` attribute."""
 
 
 def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
@@ -363,8 +384,10 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 
 
 def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
-    """Write a contribution and add to totals in one transaction, if it and its primary are unchanged since they were
-    read."""
+    """Write a contribution and add the given amounts to totals, in one transaction. Returns whether it was written.
+
+    The transaction fails if the contribution or its primary item has changed since it was read.
+    """
     row, item = contribution.source
     for _ in range(MAX_ATTEMPTS):
         totals = load_existing(shop, [_parse_key(where) for where in added])
@@ -397,7 +420,7 @@ MAX_ATTEMPTS = 5
 
 
 def _amounts_delta(contribution: Discrepancy) -> dict[str, Counter[str]]:
-    """Return how much rewriting a contribution would add to totals."""
+    """Return, by total, how much the total would change if this contribution were replaced by the expected one."""
     added = read_amounts(contribution.expected)
     for where, amounts in read_amounts(contribution.actual).items():
         _add_amounts(added.setdefault(where, Counter()), amounts, -1)
@@ -430,7 +453,11 @@ def _parse_key(where: str) -> ItemKey:
 
 
 def is_final(shop: Shop, where: str) -> bool:
-    """Return whether a total can no longer change: its season is final, or its minute has expired."""
+    """Return whether a total can no longer change.
+
+    The total of a best seller is final some days after its month has ended. The total of a minute is final when its ttl
+    has passed.
+    """
     row = _require_total_row(where)
     key = match_key(row, _parse_key(where)) or {}
     if row is BEST_SELLER:
@@ -439,7 +466,7 @@ def is_final(shop: Shop, where: str) -> bool:
 
 
 def total_amounts(image: Image | None) -> dict[str, int]:
-    """Return the summed attributes of a total as stored."""
+    """Return the stored amounts of a total, by attribute name. {} if there is no total."""
     if image is None or (row := total_row(item_key(image))) is None:
         return {}
     return {name: int(image.get(name, {}).get("N", 0)) for name in counters.TOTAL_FIELDS[row]}
@@ -450,7 +477,7 @@ def _version(image: Image | None) -> int:
 
 
 def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
-    """Return the complete image of a total."""
+    """Return a total with these amounts and this version, in DynamoDB JSON. `where`: its key."""
     row = _require_total_row(where)
     attributes: dict[str, Any] = {
         **(match_key(row, _parse_key(where)) or {}),

@@ -1,9 +1,9 @@
-"""Export the key table as a data model for NoSQL Workbench: indexes, a facet for each type of item, sample items.
+"""Export the key table as a data model for NoSQL Workbench: its indexes, a facet for each item type, and sample items.
 
-The format is that of Workbench's own exports (version 3.0), which AWS's sample models use. A facet's name is the item's
-type, its aliases are the key templates. Sample items are generated from the fields' declared types and encoded by the
-rows, so their keys are written exactly as the shop writes them. They are part of the facets: a table with facets has no
-`TableData` of its own.
+The format is that of Workbench's own exports (version 3.0), which AWS's sample models also use. The name of a facet is
+the item type. Its key aliases are the key templates. Sample items are generated from the declared types of the fields.
+The same code as in the shop encodes them, so their keys are correct. The samples are part of the facets, because a
+table with facets has no `TableData` of its own.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ops import place
 
 MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
-"""A fixed date, so that an unchanged model gives an identical file."""
+"""A fixed date, so that the exported file changes only if the model changes."""
 SAMPLE_TIME = instant_from_epoch(1_795_253_400)
-SAMPLE_VALUES: Mapping[str, Any] = {  # for fields whose type is not enough
+SAMPLE_VALUES: Mapping[str, Any] = {  # for fields that need a special value
     "country": "AT",
     "email": "ann@example.com",
     "name": "Ann",
@@ -41,12 +41,12 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # for fields whose type is not enough
     "season": SAMPLE_TIME[:7],
     "shard": "0",
     "ttl": 2**33,
-    "valid_until": None,  # for ever
+    "valid_until": None,  # valid without end
 }
 
 
 def render_model() -> str:
-    """Return the data model as JSON."""
+    """Return the data model for NoSQL Workbench as JSON."""
     return json.dumps(build_data_model(), indent=2, ensure_ascii=False)
 
 
@@ -88,10 +88,10 @@ def build_data_model() -> dict[str, Any]:
 
 
 def attribute_types() -> dict[str, str]:
-    """Return the type of every attribute except keys.
+    """Return the DynamoDB type of every attribute except the keys, by attribute name.
 
-    Raises TypeError if two types of item use one name with different types: Workbench allows one type for each
-    attribute of a table.
+    Raises TypeError if two item types use an attribute name with different types. Workbench allows only one type for
+    each attribute of a table.
     """
     found = {"type": "S", "schema": "N"}
     for row in t.ROWS:
@@ -102,7 +102,7 @@ def attribute_types() -> dict[str, str]:
 
 
 def attribute_type(hint: Any) -> str:
-    """Return DynamoDB's type for a declared type."""
+    """Return the DynamoDB type, such as "S", for a declared Python type."""
     hint = unwrap_newtype(unwrap_optional(hint) or hint)
     if is_list(hint):
         return "L"
@@ -112,8 +112,11 @@ def attribute_type(hint: Any) -> str:
 
 
 def sample_item(row: Row[Any]) -> dict[str, Any]:
-    """Return a sample item of this row, bytes as base64. All samples belong to one customer and one order."""
-    # An item that replaces another one has the same key, so number 2 gives it a key of its own.
+    """Return a sample item of the type that this row of the key table declares, with bytes as base64.
+
+    All samples belong to one customer and one order.
+    """
+    # An item type that replaces another one has the same key template. Number 2 gives its sample a different key.
     number = 1 if row.replaces is None else 2
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
@@ -122,7 +125,10 @@ def sample_item(row: Row[Any]) -> dict[str, Any]:
 
 
 def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
-    """Return the item in its first status in which all of its index keys are set."""
+    """Return the item with the first status in which all of its index keys are set.
+
+    If there is no such status, return the item unchanged.
+    """
     keys = {name for index in row.indexes for name in KEY_ATTRIBUTES[index]}
     states = typing.get_args(typing.get_type_hints(row.entity).get("status"))
     variants = [item, *(replace(item, status=state) for state in states)]
@@ -152,7 +158,7 @@ def _make_sample(cls: type[Any], number: int) -> Any:
 
 
 def _sample_value(name: str, hint: Any, number: int) -> Any:
-    """Return a sample value for a field: a fixed one, or one of its type."""
+    """Return a sample value for a field: the fixed value in SAMPLE_VALUES, or else a value of the field's type."""
     if name in SAMPLE_VALUES:
         return SAMPLE_VALUES[name]
     hint = unwrap_optional(hint) or hint
@@ -186,7 +192,7 @@ def command(commands: place.Subparsers) -> None:
 
 
 def export_model(args: argparse.Namespace) -> None:
-    """Print the model in the requested form, or write it to the given file."""
+    """Print the key table as a diagram or as a Workbench model, or write the Workbench model to the given file."""
     if args.diagram:
         print(model.render_diagram())
     elif args.workbench == "-":

@@ -1,7 +1,7 @@
-"""The infrastructure on AWS: one main stack, one construct per file, settings per stage.
+"""The CDK app with the AWS infrastructure: one main stack, one construct in each file, and settings for each stage.
 
 The CDK library for Python runs on Node. Importing this package selects the Node that is installed with the Python
-packages, and unpacks the CDK library below build/. So the app needs no Makefile, home folder or other Node.
+packages, and unpacks the CDK library below build/. So the app needs no Makefile, no home folder and no other Node.
 """
 
 import os

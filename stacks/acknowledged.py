@@ -8,24 +8,27 @@ from constructs import IConstruct
 
 
 def add_nag_checks(app: IConstruct) -> None:
-    """Check every resource of the app with these rule packs."""
+    """Check every resource of the app with the cdk-nag rule packs AwsSolutions and Serverless."""
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Accept findings on one construct: the full id of each rule (AwsSolutions-S1) with the reason."""
+    """Accept cdk-nag findings on one construct.
+
+    `reasons`: the full id of each rule (AwsSolutions-S1), with the reason.
+    """
     for rule, reason in reasons.items():
         Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
-    """Accept a wildcard resource in a policy of this construct."""
+    """Accept the cdk-nag finding about a wildcard resource in an IAM policy of this construct."""
     named = _as_nag_text(Stack.of(construct).resolve(resource))
     acknowledge(construct, {f"AwsSolutions-IAM5[Resource::{named}]": reason})
 
 
 def _as_nag_text(value: object) -> str:
-    """Return a resource as cdk-nag writes it in a finding: references in angle brackets."""
+    """Return a resource in the notation of cdk-nag's findings, with references in angle brackets."""
     match value:
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(_as_nag_text, parts))

@@ -1,4 +1,4 @@
-"""Create the alarms declared in stacks/conditions.py, and the topic that they notify."""
+"""Create the alarms declared in stacks/conditions.py, and the SNS topic that they notify."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from stacks.conditions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget
 from stacks.stage import Stage
 
 MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]
-"""For each kind of resource: its readable names, each with its name in CloudWatch."""
+"""The resources that alarms watch, by kind: the readable name of each resource, with its name in CloudWatch."""
 
 
 EMAIL_RETRY_REASON = (
@@ -84,7 +84,7 @@ class Alarms(Construct):
 
 
 def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
-    """Return the threshold of an alarm and its handling of missing data, as arguments."""
+    """Return the CDK arguments for the threshold of an alarm and for missing data."""
     compared, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
     if alarm.below is not None:
         return {
@@ -102,7 +102,10 @@ def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
 def _alarm_metrics(
     scope: Construct, alarm: AlarmDefinition, places: MonitoredResources
 ) -> Iterator[tuple[str, cloudwatch.Metric]]:
-    """Yield the name and metric of an alarm. An alarm for several resources has one of each per resource."""
+    """Yield the name and metric of each alarm to create for a definition.
+
+    A definition with `for_each` yields one name and metric for each resource of this kind.
+    """
     if alarm.for_each is None:
         assert isinstance(alarm.metric, MetricDefinition), f"{alarm.name} is of one thing, so of ours"
         yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes)
@@ -121,7 +124,7 @@ def _alarm_metrics(
 def shop_metric(
     scope: Construct, metric: MetricDefinition, statistic: str, minutes: int = 1, **dimensions: str
 ) -> cloudwatch.Metric:
-    """Return one of Orderstream's own metrics, for this deployment."""
+    """Return the CloudWatch metric of this deployment for one of Orderstream's own metric definitions."""
     return cloudwatch.Metric(
         namespace=Stack.of(scope).stack_name,
         metric_name=metric.name,
@@ -134,7 +137,7 @@ def shop_metric(
 def aws_metric(
     name: str, dimensions: Mapping[str, str], statistic: str, minutes: int = 1, label: str = ""
 ) -> cloudwatch.Metric:
-    """Return the metric of an AWS service. `name`: "namespace name"."""
+    """Return a metric of an AWS service. `name`: namespace and name, such as "AWS/Lambda Errors"."""
     namespace, _, metric = name.partition(" ")
     return cloudwatch.Metric(
         namespace=namespace,

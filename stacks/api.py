@@ -1,4 +1,4 @@
-"""The HTTP API: one Lambda behind it. Every route needs a token, except the public routes listed by name."""
+"""The HTTP API with one Lambda behind it. Every route needs an access token, except the routes in PUBLIC_ROUTES."""
 
 import json
 
@@ -15,9 +15,11 @@ from stacks.identity import Identity
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
 
-# Not ANY: a browser's preflight (OPTIONS) has no token. If no route takes OPTIONS, the API answers it itself.
+# The methods do not include OPTIONS, because a browser's preflight request has no token. API Gateway answers OPTIONS
+# requests itself if no route takes them.
 AUTHORIZED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-# Enough to find a request and its log lines. No IP address, user agent or path: these can identify a person.
+# These fields are enough to find a request and its log lines. The log has no IP address, user agent or path, because
+# these can identify a person.
 ACCESS_LOG = {
     "requestId": "$context.requestId",
     "time": "$context.requestTime",
@@ -34,7 +36,8 @@ ACCESS_LOG = {
 class ShopApi(Construct):
     """The HTTP API and its routes.
 
-    `url`: its endpoint. `api_id`: its id in metrics. `function`: the Lambda function or alias that it calls.
+    `url`: the endpoint of the API. `api_id`: the id of the API in metrics. `function`: the Lambda function or alias
+    that the API calls.
     """
 
     def __init__(

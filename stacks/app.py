@@ -1,10 +1,10 @@
-"""Build and synthesize the CDK app: `python -m stacks.app`. stacks/synth_cache.py runs it."""
+"""Build and synthesize the CDK app: `python -m stacks.app`. stacks/synth_cache.py runs this command."""
 
 import json
 import sys
 from collections.abc import Mapping
 
-from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # first: it sets the CDK's Node
+from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # first: it selects the CDK's Node
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
@@ -18,13 +18,13 @@ VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 def build_app(context: Mapping[str, object] | None = None) -> App:
     """Return the app, ready to synthesize. Raises stage.InvalidSetting.
 
-    `context` overrides cdk.json; the context of the command line overrides both. `laptop=true` leaves out the packages
-    of the Lambdas: the local AWS runs them with the packages of its own Python.
+    `context` overrides cdk.json, and the context of the command line overrides both. With `laptop=true` the Lambda
+    bundle has no packages, because the local AWS runs the Lambdas with the packages of its own Python.
     """
     given = {**synth_cache.context_from_environment(), **(context or {})}
     laptop = synth_cache.is_laptop(given)
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
-    if laptop:  # validation doubles the time, and `make synth` validates the same stack
+    if laptop:  # skip validation: it doubles the time, and `make synth` validates the same stack
         flags[VALIDATE] = False
     app = App(context={**flags, **(context or {})})
     merged = app.node.get_all_context()
@@ -45,9 +45,9 @@ def build_app(context: Mapping[str, object] | None = None) -> App:
 
 
 def _lambda_code(laptop: bool) -> lambda_.Code:
-    """Return the code of every Lambda: one folder for all.
+    """Return the code bundle that all Lambdas share.
 
-    So the writers and readers of the stream always have the same version.
+    Because the bundle is shared, the writers and readers of the stream have the same version.
     """
     folder, digest = bundle.build_bundle(source_only=laptop)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)

@@ -1,4 +1,4 @@
-"""The archive bucket: one object per archived order, and one per day of activity. Objects never expire."""
+"""The archive bucket: an object for each archived order, and objects with daily activity. Objects never expire."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
@@ -10,9 +10,12 @@ from stacks.stage import Stage
 
 GLACIER_AFTER_DAYS = 90
 NONCURRENT_VERSION_DAYS = 30
-"""How long a replaced object can be restored. Not longer, because an erasure also replaces objects."""
+"""How many days a replaced object can be restored.
+
+The time is short, because an erasure replaces objects to remove personal data.
+"""
 MIN_GLACIER_BYTES = 128 * 1024
-"""The smallest object moved to Glacier Instant Retrieval, which bills at least 128 KB per object.
+"""Only objects larger than this move to Glacier Instant Retrieval, which bills at least 128 KB per object.
 
 Smaller objects are cheaper in S3 Standard (S3 pricing).
 """
@@ -21,8 +24,8 @@ Smaller objects are cheaper in S3 Standard (S3 pricing).
 class ArchiveBucket(Construct):
     """The archive bucket.
 
-    `name`, `arn`. `object_arns`: the objects that the archive Lambda may write and read. `orders_arn`: the orders among
-    them.
+    `name`, `arn`: name and ARN of the bucket. `object_arns`: ARN patterns of the objects that the archive Lambda may
+    write and read. `orders_arn`: the ARN pattern of the archived orders.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:

@@ -1,6 +1,6 @@
 """Backups of the table with AWS Backup, in addition to point-in-time recovery.
 
-They outlive the table and the 35 days of point-in-time recovery, and can be copied to another region.
+The backups outlive the table and the 35 days of point-in-time recovery. They can be copied to another region.
 """
 
 from aws_cdk import Duration
@@ -20,8 +20,8 @@ SERVICE_ROLE = "service-role/AWSBackupServiceRolePolicyForBackup"
 class Backups(Construct):
     """The backup plan and its vault.
 
-    `vault_name`: the vault with the backups. If the stage is protected, vault and backups stay when the stack is
-    deleted.
+    `vault_name`: the vault that holds the backups. If the stage is protected, the vault and the backups stay when the
+    stack is deleted.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, table: OrdersTable, key: kms.IKey) -> None:

@@ -1,7 +1,7 @@
-"""Build the code bundle of all Lambdas without Docker. It is cached under build/ by a hash of its inputs.
+"""Build the code bundle of all Lambdas without Docker. Bundles are cached under build/ by a hash of the inputs.
 
-It holds the source, the packages of functions/requirements.txt built for Lambda's processor, and botocore's data of the
-services in use only. Everything is compiled if a Python of Lambda's version is installed.
+A bundle holds the source, the packages of functions/requirements.txt for Lambda's processor, and botocore's data of the
+services that the functions use. All Python files are compiled if a Python of Lambda's version is installed.
 """
 
 import gzip
@@ -25,7 +25,7 @@ REQUIREMENTS = SOURCE / "requirements.txt"
 BUNDLES = PROJECT / "build" / "bundles"
 
 BOTOCORE_SERVICES = ("cognito-idp", "dynamodb", "events", "s3", "secretsmanager", "sesv2", "sqs")
-"""The services whose botocore data is kept: the functions create clients of these."""
+"""The AWS services whose botocore data stays in the bundle, because the functions create clients of them."""
 UNUSED_FILES = (
     "*.dist-info",
     "bin",
@@ -37,14 +37,17 @@ UNUSED_FILES = (
     "**/py.typed",
     "**/__pycache__",
 )
-"""Files that no import needs. The docs packages of boto3 and botocore are imported by them, so they stay."""
+"""Files that are removed from the bundle, because no import needs them.
+
+The docs packages of boto3 and botocore stay, because boto3 and botocore import them.
+"""
 MAX_BUNDLES = 8
-LAMBDA_TASK_ROOT = "/var/task"  # where Lambda unpacks the bundle: compiled files contain the path of their source
+LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here. Compiled files contain the path of their source.
 
 
 @dataclass(frozen=True)
 class BundleTarget:
-    """What a bundle is built for: a Python version, and a platform in uv's notation."""
+    """The Python version, and the platform in uv's notation, that a bundle is built for."""
 
     python: str
     platform: str
@@ -91,7 +94,10 @@ def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET
 
 
 def find_python(target: BundleTarget) -> str | None:
-    """Return a Python of the target version on this machine, or None. Lambda ignores files compiled by others."""
+    """Return a Python of the target version that is installed on this machine, or None.
+
+    Lambda ignores files that another Python version compiled.
+    """
     for candidate in (sys.executable, f"python{target.python}"):
         command = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         try:
@@ -106,7 +112,7 @@ def find_python(target: BundleTarget) -> str | None:
 
 
 def _digest(source_only: bool, target: BundleTarget, compiled: bool) -> str:
-    """Return a hash of all inputs, this file included. The same inputs give the same hash on every machine."""
+    """Return a hash of all inputs of a bundle, including this file. It is the same on every machine."""
     digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
     for file in (Path(__file__), *_inputs()):
         content = file.read_bytes()
@@ -147,9 +153,9 @@ def _trim(folder: Path) -> None:
 
 
 def _strip_documentation(model: Path) -> str:
-    """Remove the documentation from a service model, because each cold start parses it.
+    """Remove the documentation from a botocore service model, so that each cold start parses less.
 
-    Return the name of the service in endpoints.json.
+    Returns the name of the service in endpoints.json.
     """
     whole = json.loads(gzip.decompress(model.read_bytes()))
     model.with_suffix("").write_text(json.dumps(_without_documentation(whole), separators=(",", ":")))
@@ -158,7 +164,7 @@ def _strip_documentation(model: Path) -> str:
 
 
 def _without_documentation(model: Any) -> Any:
-    """Return a model with every `documentation` text empty. A shape member of that name stays."""
+    """Return a service model with every `documentation` text empty. A shape member named `documentation` stays."""
     if isinstance(model, list):
         return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):
@@ -170,7 +176,10 @@ def _without_documentation(model: Any) -> Any:
 
 
 def _compile(folder: Path, python: str, target: BundleTarget) -> None:
-    """Compile all files. Python must not check them against the source: a zip does not keep modification times."""
+    """Compile all Python files of the bundle.
+
+    Python does not check the compiled files against the source, because a zip does not keep modification times.
+    """
     command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(folder), "-p", LAMBDA_TASK_ROOT, str(folder)]
     subprocess.run(command, env=_compile_environment(target), check=True)  # noqa: S603
@@ -182,7 +191,7 @@ def _compile_environment(target: BundleTarget) -> dict[str, str]:
 
 
 def _delete_old_bundles() -> None:
-    """Delete all but the most recently used bundles: every edit of a function makes a new one."""
+    """Delete old bundles, except the most recently used ones. Every edit of a function creates a new bundle."""
     by_use = sorted(BUNDLES.glob("[!.]*"), key=lambda bundle: bundle.stat().st_mtime)
     for bundle in by_use[:-MAX_BUNDLES]:
         shutil.rmtree(bundle, ignore_errors=True)
@@ -192,5 +201,5 @@ def _rename_into_place(temporary: Path, folder: Path) -> None:
     try:
         temporary.rename(folder)
     except OSError:
-        if not folder.exists():  # else another process built the same bundle first
+        if not folder.exists():  # if it exists, another process built the same bundle first
             raise

@@ -1,4 +1,4 @@
-"""The event bus, and the archive that its events can be replayed from."""
+"""The EventBridge event bus, and the archive from which its events can be replayed."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -9,7 +9,10 @@ from functions.model.events import EVENT_SOURCE
 
 
 class ShopEventBus(Construct):
-    """The event bus and its archive. `event_bus`: for rules. Also `name`, `arn`, `archive_arn`."""
+    """The event bus and its archive. `event_bus`: the bus, to create rules on it.
+
+    `name`, `arn`: name and ARN of the bus. `archive_arn`: the ARN of the archive.
+    """
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)

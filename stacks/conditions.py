@@ -1,6 +1,6 @@
 """The definitions of all alarms: name, metric, threshold and runbook.
 
-An alarm stays raised as long as its condition holds, and ends when the steps of its runbook are done.
+An alarm stays raised while its condition holds. It ends when the steps of its runbook are done.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from functions.model import metrics
 from functions.model.metrics import MetricDefinition
 
 AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
-"""Kinds of resources that an alarm can be for. One alarm is created per resource of the kind."""
+"""The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind."""
 DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
@@ -23,22 +23,25 @@ DIMENSIONS: dict[AlarmTarget, str] = {
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"bulk", "notices"})
-"""Reactions that are slow on purpose: large product imports, and mails to thousands of followers."""
+"""Reactions that are slow on purpose: large product imports, and mails to thousands of followers.
+
+The alarms for a lag of 5 minutes and 1 hour do not watch their queues.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmDefinition:
     """An alarm: when it is raised, what it means, and which runbook to follow.
 
-    It is raised when the `statistic` of `metric` is `above` or `below` the limit in each of so many `periods` of so
-    many `minutes`.
+    The alarm compares the `statistic` of `metric` with the limit `above` or `below`. It is raised if the limit is
+    exceeded in `periods` consecutive periods. `minutes`: the length of one period.
 
-    `metric`: one of ours, or a metric of an AWS service as "namespace name".
-    `description`: what is wrong while it is raised. `runbook`: what to do.
-    `for_each`: one alarm for each resource of this kind, except the `excluded` ones.
-    `is_level`: the metric is a gauge, so the alarm keeps its state if data is missing. For other metrics missing data
-    means no problem, except that it raises an alarm with `below`.
-    `stops_release`: a new version of the API function does not take over while it is raised.
+    `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
+    `description`: what is wrong while the alarm is raised. `runbook`: the name of the document that says what to do.
+    `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
+    `is_level`: whether the metric is a gauge. Then the alarm keeps its state if data is missing. For other metrics,
+    missing data means no problem. But missing data always raises an alarm with `below`.
+    `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
     """
 
     name: str
@@ -68,7 +71,11 @@ class AlarmDefinition:
 
 
 LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
-"""The levels of lag: worth a look; customers notice; half of the time is left until the stream's mappings give up."""
+"""The lag, in seconds, at which an alarm is raised.
+
+After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 6 hours, half of the time
+is over until the stream's event source mappings give up on a record.
+"""
 
 
 def _lag_alarms() -> Iterator[AlarmDefinition]:

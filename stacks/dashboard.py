@@ -1,4 +1,4 @@
-"""The CloudWatch dashboard. Its first row answers: are orders flowing?"""
+"""The CloudWatch dashboard. Its first row shows whether orders are processed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from stacks.alarms import MonitoredResources, aws_metric, shop_metric
 GraphMetric = Any
 """A metric, or a math expression over metrics."""
 WidgetRow = Sequence[tuple[Callable[[str, Sequence[GraphMetric], int], Any], str, Sequence[GraphMetric]]]
-"""The widgets of one row: kind, title and metrics of each."""
+"""The widgets of one dashboard row: kind, title and metrics of each widget."""
 QUEUE_AGE_METRIC, QUEUE_DEPTH_METRIC = (
     "AWS/SQS ApproximateAgeOfOldestMessage",
     "AWS/SQS ApproximateNumberOfMessagesVisible",
@@ -25,7 +25,7 @@ WIDTH, HEIGHT = 24, 6
 class Dashboard(Construct):
     """The dashboard of the deployment.
 
-    `places`: the queues, stream readers and the API. `table`: the name of the table.
+    `places`: the monitored queues, stream readers and API. `table`: the name of the table.
     """
 
     def __init__(self, scope: Construct, id: str, *, places: MonitoredResources, table: str) -> None:
@@ -42,7 +42,7 @@ class Dashboard(Construct):
         )
 
     def _orders(self) -> WidgetRow:
-        """Are orders flowing?"""
+        """Return the first row, which shows whether orders are placed, paid and fulfilled, and which failures wait."""
         steps = [self._sum_metric(metric) for metric in (m.ORDERS_PLACED, m.ORDERS_PAID, m.ORDERS_FULFILLED)]
         levels = self._level_metrics(m.ORDERS_STALLED, m.PARKED_WAITING, m.GIVEN_UP_WAITING)
         failures = [*levels, *_metric_per_resource(QUEUE_DEPTH_METRIC, self._monitored["dead letters"])]
@@ -112,7 +112,7 @@ class Dashboard(Construct):
         return [shop_metric(self, metric, "Maximum", 5) for metric in metrics]
 
     def _metric_by_dimension(self, metric: MetricDefinition, statistic: str = "Sum", minutes: int = 1) -> GraphMetric:
-        """Return one line for each value of the metric's dimension."""
+        """Return a search expression that draws one line for each value of the metric's dimension."""
         (dimension,) = metric.dimensions
         schema = f'{{"{Stack.of(self).stack_name}",{dimension}}}'
         search = f"""SEARCH('{schema} MetricName="{metric.name}"', '{statistic}', {60 * minutes})"""
@@ -122,7 +122,7 @@ class Dashboard(Construct):
 
 
 def _table_throttles(table: str) -> Iterable[GraphMetric]:
-    """Yield DynamoDB's own throttle metrics. They include requests that come from no function."""
+    """Yield DynamoDB's own throttle metrics. They also count requests that do not come from a Lambda."""
     for name in ("ReadThrottleEvents", "WriteThrottleEvents"):
         yield aws_metric(f"AWS/DynamoDB {name}", {"TableName": table}, "Sum")
 
@@ -132,7 +132,7 @@ def _metric_per_resource(metric: str, resources: Mapping[str, str], dimension: s
 
 
 def _fill_width(row: WidgetRow) -> list[Any]:
-    """Place the widgets side by side over the whole width."""
+    """Return the widgets of a row with equal widths, so that they fill the width of the dashboard."""
     width = WIDTH // len(row)
     return [kind(title, list(lines), width) for kind, title, lines in row]
 

@@ -1,4 +1,7 @@
-"""The failure store: stream records that a function parked, or that an event source mapping gave up on."""
+"""The failure store: a bucket for records and messages that could not be processed.
+
+A function parks them there, or an event source mapping of the stream gives up on them.
+"""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms

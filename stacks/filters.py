@@ -1,4 +1,4 @@
-"""Build the event filters of the two stream readers from the model.
+"""Build the Lambda event filters of the two stream readers from the model.
 
 Sources: Lambda developer guide, "Using event filtering with a DynamoDB event source"; DynamoDB developer guide,
 "DynamoDB Streams and Time to Live", for how to recognize the deletion of an expired item.
@@ -18,10 +18,10 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 
 
 def build_copies_patterns() -> list[str]:
-    """Return the patterns of the records that copies and totals are made from.
+    """Return the filter patterns for the stream records from which copies and totals are updated.
 
-    These are new and changed primary items, and deleted items that were counted. Raises ValueError if a copy were made
-    from a copy, because that could loop forever.
+    These are records of new and changed primary items, and of deleted items that were counted in totals. Raises
+    ValueError if a copy is derived from another copy, because this could loop forever.
     """
     if looping := [row.type for row in derived.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies are derived from {looping}, which are no primaries")
@@ -31,10 +31,10 @@ def build_copies_patterns() -> list[str]:
 
 
 def build_publisher_patterns() -> list[str]:
-    """Return the patterns of the records that have an event.
+    """Return the filter patterns for the stream records that are published as events.
 
-    Copies have none, and of the deletions only those at an item's ttl that an event exists for. Items that are written
-    all the time are filtered by their old image, too.
+    The patterns exclude copies, because they have no events. They include a deletion by TTL only if an event exists for
+    it. If items of a type change very often, the pattern also checks the old image.
     """
     published = {(event.row, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}

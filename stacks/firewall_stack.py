@@ -1,4 +1,4 @@
-"""The firewall of CloudFront, in a stack of its own: web ACLs for CloudFront exist only in us-east-1."""
+"""The firewall for CloudFront. It has its own stack, because web ACLs for CloudFront exist only in us-east-1."""
 
 from ipaddress import ip_network
 
@@ -10,7 +10,10 @@ from stacks.stage import Stage
 
 REGION = "us-east-1"
 MAX_REQUESTS_PER_ADDRESS = 2_000
-"""In five minutes. Above it, an IP address gets 403 until it sends fewer requests."""
+"""How many requests an IP address may send in five minutes.
+
+Above this limit the address gets 403 until it sends fewer requests.
+"""
 WEBHOOK_PATH = "/payments/events"
 MANAGED_RULE_GROUPS = (
     "AWSManagedRulesAmazonIpReputationList",
@@ -18,7 +21,10 @@ MANAGED_RULE_GROUPS = (
     "AWSManagedRulesCommonRuleSet",
 )
 COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY",)}
-"""Rules that count and do not block. Imports are larger than 8 KB; the API checks the size itself."""
+"""Firewall rules that only count requests and do not block them.
+
+The rule for body sizes would block imports, which are larger than 8 KB. The API checks the size of a body itself.
+"""
 
 
 class FirewallStack(Stack):
@@ -54,8 +60,8 @@ class FirewallStack(Stack):
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
         """Return the statement that selects the requests counted per IP address.
 
-        Not counted: the payment provider's webhooks, which are signed and come from a few addresses for all customers;
-        and the networks in the stage's `spared_addresses`.
+        The rate limit does not count the payment provider's webhooks. These are signed and come from few addresses for
+        all customers. It also does not count the networks in the stage's `spared_addresses`.
         """
         statement = waf.CfnWebACL.StatementProperty
         spared = [
@@ -81,7 +87,7 @@ class FirewallStack(Stack):
 
 
 def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
-    """Return a rule group that AWS maintains."""
+    """Return a firewall rule that uses a rule group maintained by AWS."""
     only_counted = [
         waf.CfnWebACL.RuleActionOverrideProperty(name=rule, action_to_use=waf.CfnWebACL.RuleActionProperty(count={}))
         for rule in COUNT_ONLY_RULES.get(name, ())

@@ -1,4 +1,7 @@
-"""CloudFront in front of the API: for the firewall, which an HTTP API does not support, and for the page."""
+"""The CloudFront distribution in front of the API. It serves the page and supports a firewall.
+
+An HTTP API itself does not support a firewall.
+"""
 
 from typing import Any
 
@@ -15,8 +18,9 @@ from stacks.stage import Stage
 class ApiDistribution(Construct):
     """The CloudFront distribution. `url`: the address of the API behind it.
 
-    No answer of the API is cached, because it depends on the caller. `secret`: sent to the API with each request if
-    there is a firewall. The API checks it, so nobody can bypass the firewall with the API's own address.
+    CloudFront caches no answer of the API, because answers depend on the caller. `secret`: if there is a firewall,
+    CloudFront sends this secret to the API with each request. The API checks the secret, so a request to the API's own
+    address cannot bypass the firewall.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:

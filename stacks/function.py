@@ -1,4 +1,7 @@
-"""A Lambda function with its own role and log group. It may only log and trace until the stack grants more."""
+"""A Lambda function with its own role and log group.
+
+The role may only write logs and traces. The stack grants all other permissions.
+"""
 
 from typing import Any
 
@@ -21,9 +24,9 @@ USE_KEY_ACTIONS = (
     "kms:Encrypt",
     "kms:GenerateDataKey",
     "kms:DescribeKey",
-)  # the actions that grants of the CDK allow, named one by one
+)  # the same actions that the CDK's own grants allow
 
-# Why a function has no dead-letter queue: Lambda uses it only for asynchronous invocations.
+# The reasons why a function has no dead-letter queue of its own. Lambda uses one only for asynchronous invocations.
 NO_DLQ_SYNCHRONOUS = "Whoever calls it waits for the answer, and gets it."
 NO_DLQ_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
 NO_DLQ_QUEUE = "Its queue has a dead-letter queue."
@@ -33,8 +36,8 @@ NO_DLQ_SCHEDULE = "Its on-failure destination tells more than a dead-letter queu
 class ShopFunction(Construct):
     """A Lambda function of the shop.
 
-    `module`: the module with its `handler`, below functions. `environment`: its settings, a class of
-    functions.environment. `no_dead_letters`: why it has no dead-letter queue of its own.
+    `module`: the module below functions/ with the function's `handler`. `environment`: the environment variables, an
+    instance of a class in functions/environment.py. `no_dead_letters`: why the function has no dead-letter queue.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The role for operators: they assume it for `python -m ops` and for the runbooks.
+"""The IAM role that operators assume to run `python -m ops` and the commands of the runbooks.
 
-No other role may read the whole table.
+No other role may scan the table.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class OperatorRole(Construct):
             "Role",
             assumed_by=trusted_principals(stage),
             description=f"Operators of {stage.shop_name} ({stage.name}): python -m ops",
-            max_session_duration=Duration.hours(12),  # a sweep of a large table takes hours
+            max_session_duration=Duration.hours(12),  # a table sweep (reads all items) takes hours
         )
         self.arn: str = self.role.role_arn
         self._grant(*USE_KEY_ACTIONS, on=key.key_arn)
@@ -133,10 +133,10 @@ class OperatorRole(Construct):
 
 
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
-    """Return who may assume the role: the principals that the stage names, or, if it names none, the whole account.
+    """Return the principals that may assume the role: the `operators` of the stage, else the whole account.
 
-    For the whole account, its own policies decide who may. Everyone needs MFA, except named roles: role sessions have
-    no MFA context.
+    For the whole account, the IAM policies of the account decide who may assume the role. MFA is required, except for
+    roles in `operators`, because role sessions have no MFA context.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

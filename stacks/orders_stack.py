@@ -1,4 +1,4 @@
-"""The main stack: all resources of the shop, how they are connected, and the permissions of each function."""
+"""The main stack: creates and connects all resources of the shop, and grants the permissions of each function."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -148,7 +148,7 @@ class OrdersStack(Stack):
     def create_origin_secret(self, api: ShopFunction) -> SecretValue | None:
         """Return the secret that CloudFront sends to the API. None if there is no firewall.
 
-        It proves to the API that a request came through the firewall.
+        The secret proves to the API that a request came through the firewall.
         """
         if not self.secrets.origin_secret:
             return None
@@ -190,7 +190,7 @@ class OrdersStack(Stack):
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
         """Create the queue of each reaction and return the functions that process them.
 
-        If a reaction has no function, an external system reads its queue. Then its URL is an output of the stack.
+        If a reaction has no function, an external system reads the queue. Then the URL of the queue is a stack output.
         """
         workers = []
         for reaction in REACTIONS:
@@ -233,7 +233,7 @@ class OrdersStack(Stack):
         return notifications
 
     def notices(self) -> ShopFunction:
-        each = self.stage.notices_per_second // 2  # two invocations run at a time
+        each = self.stage.notices_per_second // 2  # two invocations run at the same time, so each gets half of the rate
         noticing = env.ProductAlertsEnvironment(
             **self.table_environment,
             **self.mail_environment,
@@ -351,9 +351,9 @@ class OrdersStack(Stack):
         )
 
     def allow_parking(self, function: ShopFunction) -> None:
-        """Allow the function to park records that it can never process.
+        """Allow the function to park records that it can never process, which means to store them in the failure store.
 
-        Parked records and all data of the table are encrypted, so it may also use the key.
+        The failure store and the table are encrypted, so the function may also use the KMS key.
         """
         function.grant(
             "s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content."

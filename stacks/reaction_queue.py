@@ -17,14 +17,14 @@ from stacks.stage import Stage
 
 MAX_RECEIVE_COUNT = 5
 EXTERNAL_WORKER_SECONDS = 300
-"""The visibility timeout for the shop's own systems."""
+"""The visibility timeout of a queue that an external system of the shop reads."""
 
 
 class ReactionQueue(Construct):
     """The queue of a reaction: `queue`, `dead_letter_queue`, `rule`, `mapping_id`.
 
-    `mapping_id`: the event source mapping from the queue to the function. Without a function a system of the shop reads
-    the queue, and `mapping_id` is "".
+    `mapping_id`: the event source mapping from the queue to the function. If there is no function, an external system
+    of the shop reads the queue, and `mapping_id` is "".
     """
 
     def __init__(

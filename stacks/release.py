@@ -1,7 +1,7 @@
-"""How a new version of a function takes over: behind an alias, all at once or shifted by CodeDeploy.
+"""Release a new version of a function behind an alias: all at once, or shifted step by step by CodeDeploy.
 
-CodeDeploy rolls back as soon as one of its alarms is raised. Without a release the API calls the latest deployed code:
-on a laptop, and if no setting asks for versions.
+CodeDeploy rolls back as soon as one of its alarms is raised. If no setting needs versions, there is no alias, and the
+API calls the latest deployed code. This is also the case on a laptop.
 """
 
 from collections.abc import Sequence
@@ -40,14 +40,17 @@ class Release(Construct):
         self._function, self._shifts = function, stage.shift == "linear"
 
     def deploy_after(self, others: Sequence[ShopFunction]) -> None:
-        """Let the new version take over after the other functions were updated.
+        """Release the new version after the other functions were updated.
 
-        They must be able to read what the new version writes.
+        The other functions must be able to read the items that the new version writes.
         """
         self.alias.node.add_dependency(*(other.function for other in others))
 
     def roll_back_on(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
-        """If the new version takes over step by step, stop it and roll back when one of these alarms is raised."""
+        """Stop the release and roll back if one of these alarms is raised.
+
+        Does nothing if versions do not shift step by step.
+        """
         if not self._shifts:
             return
         application = codedeploy.LambdaApplication(self, "Application")

@@ -1,4 +1,4 @@
-"""Invoke a function every so many minutes. The `time` of the event is when the run was due."""
+"""Invoke a function at a fixed interval of minutes. The `time` field of the event is the scheduled time of the run."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -11,7 +11,7 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 MAX_EVENT_AGE_SECONDS = 5 * 60
-"""How long a run may wait before it is given up.
+"""How many seconds late a scheduled run may start. After that it is dropped.
 
 Each run works from the state of the table, so the next run does the missed work.
 """

@@ -1,7 +1,7 @@
 """The secrets of the shop.
 
-The first deploy generates them. The owner replaces the values that others issue, such as the key of the payment
-provider.
+The first deploy generates all secrets. Then the owner of the shop replaces the values that other companies issue, such
+as the API key of the payment provider.
 """
 
 import json
@@ -23,9 +23,9 @@ class ShopSecrets(Construct):
     `provider_arn`: the API key of the payment provider, which the provider issues. Fill it in after the first deploy.
     Until then refunds wait in their queue.
     `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API if there is a firewall, else None
-    and "". It is JSON like the webhook's. CloudFront sends the current value of the version it was deployed with; the
-    API accepts both.
-    `required_origin_secret_arn`: the same if the API rejects requests without it, else "".
+    and "". It is JSON like the webhook secret. CloudFront sends the current value of the secret version with which it
+    was deployed. The API accepts the current and the previous value.
+    `required_origin_secret_arn`: the ARN of the origin secret if the API rejects requests without this secret, else "".
     `rotatable_arns`: the secrets that operators may change, but never read.
     """
 
@@ -86,7 +86,7 @@ class ShopSecrets(Construct):
 
 
 def _rotatable_secret() -> secretsmanager.SecretStringGenerator:
-    """Generate a current value. The previous value is empty."""
+    """Return a generator for a rotatable secret: it generates the current value, and the previous value is empty."""
     return secretsmanager.SecretStringGenerator(
         password_length=48,
         exclude_punctuation=True,

@@ -41,7 +41,7 @@ LOG_RETENTION_DAYS = (
     3288,
     3653,
 )
-"""The values that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
+"""The retention times in days that CloudWatch Logs allows (API reference, PutRetentionPolicy)."""
 
 
 EMAIL_PATTERN = r"[\w.+-]+@[\w-]+(\.[\w-]+)+"
@@ -51,7 +51,7 @@ RESERVED_DOMAIN_WORDS = ("aws", "amazon", "cognito")
 
 
 class InvalidSetting(ValueError):
-    """A setting is invalid. The text names it and says what is allowed."""
+    """A setting is invalid. The text of the error names the setting and the allowed values."""
 
 
 def _integer_setting(default: int, lowest: int, highest: int) -> Any:
@@ -59,12 +59,12 @@ def _integer_setting(default: int, lowest: int, highest: int) -> Any:
 
 
 def _choice_setting(*choices: str) -> Any:
-    """The first choice is the default."""
+    """Return a dataclass field for a setting with a fixed list of values. The first value is the default."""
     return field(default=choices[0], metadata={"choices": choices})
 
 
 CAPACITY_TARGETS = ("table", *INDEX_PROJECTIONS)
-"""The table and each of its indexes: each has its own capacity."""
+"""The names of the table and its indexes in the capacity settings. Each has its own capacity."""
 OWN_TABLE_SETTINGS = (
     "billing",
     "read_units",
@@ -372,7 +372,7 @@ OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
-    """Return the stage that the context names, with the settings it changes. Raises InvalidSetting."""
+    """Return the stage that the CDK context selects, with the settings of the context. Raises InvalidSetting."""
     name = context.get("stage") or "dev"
     if not isinstance(name, str) or name not in STAGES:
         raise InvalidSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")
@@ -390,9 +390,9 @@ def read_settings(context: Mapping[str, object]) -> Stage:
 
 
 def _parse_value(setting: str, given: object, default: object) -> Any:
-    """Return the value in the type of the setting. Raises InvalidSetting.
+    """Return a context value in the type of its setting. Raises InvalidSetting if the value does not have this type.
 
-    The command line gives text, cdk.json gives JSON values.
+    The command line passes values as text, and cdk.json passes JSON values.
     """
     if isinstance(default, tuple):
         listed = given if isinstance(given, list) else str(given).split(",")

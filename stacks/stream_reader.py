@@ -14,22 +14,24 @@ from stacks.stage import Stage
 UNLIMITED_RETRIES = -1
 """Retry until the record is too old.
 
-If the table or the bus does not answer, the retries succeed as soon as it does. A reader immediately parks a record
-that it can never process. So only a batch that kills its function is retried in vain.
+If the table or the bus is unavailable, the retries succeed as soon as it is available again. A reader does not retry a
+record that it can never process: it parks the record at once. So only a batch that crashes the function is retried
+without success.
 """
 MAX_RECORD_AGE_SECONDS = 12 * 60 * 60
-"""How long a shard waits for a record that keeps failing.
+"""How many seconds a shard retries a record that keeps failing.
 
-This leaves time to notice all alarms about lag. The stream keeps records for 24 hours, so there is still time to
+12 hours are enough time to react to the lag alarms. The stream keeps records for 24 hours, so there is still time to
 inspect a batch that was given up on.
 """
 
 
 class StreamReader(Construct):
-    """Invokes the function with the records that match the patterns, at once and in order per item. `mapping_id`.
+    """Event source mapping that invokes a function with the stream records that match the filter patterns.
 
-    A failing batch is split down to the records that fail. When these reach the maximum age, Lambda writes them to the
-    failure store.
+    Records are delivered without delay, and in order for each item. A failing batch is split until only the failing
+    records are left. When these reach the maximum age, Lambda writes them to the failure store. `mapping_id`: the id of
+    the mapping.
     """
 
     def __init__(
@@ -46,7 +48,8 @@ class StreamReader(Construct):
     ) -> None:
         super().__init__(scope, id)
         mapping = lambda_.CfnEventSourceMapping
-        # The L1 resource, because the L2 construct would allow the function to read and delete in the bucket.
+        # This is the L1 resource, because the L2 construct would allow the function to read and delete objects in the
+        # bucket.
         made = mapping(
             self,
             "Mapping",

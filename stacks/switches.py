@@ -1,4 +1,4 @@
-"""Resources that runbooks name: mappings and rules that can be switched off, and queues to empty by hand."""
+"""Resources that the runbooks use: mappings and rules to switch off by hand, and queues to empty by hand."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from aws_cdk import aws_sqs as sqs
 
 @dataclass
 class RunbookResources:
-    """Resources by the name of their function or reaction.
+    """The resources that the runbooks use, by the name of their function or reaction.
 
     `mappings`: the ids of the event source mappings of streams and queues.
     `rules`: the rules of the bus and of schedules.
@@ -23,7 +23,7 @@ class RunbookResources:
 
     @property
     def outputs(self) -> Mapping[str, str]:
-        """The stack outputs: {"CopiesMapping", "LapseRule", "LapseDeadLetters", ...}."""
+        """Return the stack outputs by name, such as CopiesMapping, LapseRule and LapseDeadLetters."""
         return {
             **{f"{name}Mapping": id for name, id in self.mappings.items()},
             **{
@@ -41,5 +41,8 @@ class RunbookResources:
 
 
 def _rule_name(rule: events.Rule, *, of_the_bus: bool) -> str:
-    """Return a rule's own name. The ARN of a rule on a custom bus has the name of the bus before it."""
+    """Return the name of an EventBridge rule from its ARN.
+
+    On a custom bus, the ARN has the bus name before the rule name.
+    """
     return str(Fn.select(2 if of_the_bus else 1, Fn.split("/", rule.rule_arn)))

@@ -1,7 +1,7 @@
 """Caches synthesized templates under build/ by the hash of their inputs, for `make synth`, `make up`, docs and tests.
 
-A synthesis starts the CDK's Node and takes seconds; the same inputs give the same assembly. A process that needs an
-assembly while another one synthesizes it waits for that one.
+A synthesis starts the CDK's Node and takes seconds. The same inputs give the same assembly. If two processes need the
+same assembly, one synthesizes it and the other waits.
 """
 
 import fcntl
@@ -22,7 +22,10 @@ CACHE = PROJECT / "build" / "assemblies"
 MAX_ASSEMBLIES = 12
 INPUTS = ("cdk.json", "package-lock.json", "page", "requirements.txt", "stacks")
 LAPTOP_INPUTS = (*INPUTS, "functions/model", "functions/dynamodb", "functions/environment.py")
-"""The laptop deploys the source of the functions itself, so an edit of a handler needs no synthesis."""
+"""The inputs of the cache key on a laptop. An edit of a handler needs no synthesis there.
+
+The local AWS deploys the source of the functions itself.
+"""
 CHECKSUM = "checksum"
 CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
 
@@ -96,9 +99,9 @@ def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _digest(context: Mapping[str, object]) -> str:
-    """A hash of everything that the assembly depends on."""
+    """Return a hash of all inputs that the assembly depends on."""
     digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
-    if not is_laptop(context):  # else the app warns, and the bundle differs
+    if not is_laptop(context):  # without this Python the app adds a warning, and the bundle differs
         digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())
     for name in _inputs(context):
         path = PROJECT / name

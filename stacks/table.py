@@ -11,7 +11,10 @@ from stacks.stage import Stage
 
 
 class OrdersTable(Construct):
-    """The table: `arn`, `name`, `stream_arn`, and `index_arns` by index name."""
+    """The DynamoDB table.
+
+    `name`, `arn`, `stream_arn`: of the table. `index_arns`: the ARN of each index by its name.
+    """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
         super().__init__(scope, id)

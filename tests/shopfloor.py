@@ -1,6 +1,6 @@
 """Runs the whole shop in one process: real handlers, real stream records, and in-process S3, EventBridge, SQS and SES.
 
-DynamoDB is the local engine, everything else is moto. Nothing runs in the background: `process_all` delivers all
+DynamoDB is the local engine. The other services are moto. No code runs in the background: `process_all` delivers all
 records and messages.
 """
 
@@ -77,16 +77,16 @@ MOTO: Any = {
         "reset_boto3_session": False,  # keep the loaded service models between tests
         "passthrough": {
             "urls": [r"http://127\.0\.0\.1.*"]
-        },  # requests to the engine: skip moto's search for the service
+        },  # pass requests to the engine through, without moto's search for the service
     }
 }
 
 
 @dataclass
 class ShopHarness:
-    """A running shop.
+    """A running shop for tests.
 
-    `all_records`: every stream record so far, in Lambda's format. `clock_offset`: how far its clock is ahead.
+    `all_records`: every stream record so far, in Lambda's format. `clock_offset`: how far the shop's clock is ahead.
     `provider`: the payment provider, which a test may replace.
     """
 
@@ -103,7 +103,7 @@ class ShopHarness:
         return datetime.now(UTC) + self.clock_offset
 
     def advance_days(self, days: float) -> None:
-        """Advance the clock, and delete the items whose TTL has passed, as DynamoDB does."""
+        """Advance the shop's clock, and delete the items whose TTL has passed, as DynamoDB does."""
         self.clock_offset += timedelta(days=days)
         expire_until(self.engine, self.shop.table.name, self.now())
 
@@ -131,7 +131,7 @@ class ShopHarness:
     def take_messages(self, queue: str) -> list[dict[str, Any]]:
         """Receive and delete all messages of a queue."""
         if not sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[self.queues[queue].rpartition("/")[2]].messages:
-            return []  # faster than a request
+            return []  # checking moto's state is faster than a request
         sqs = wiring.client("sqs")
         taken: list[dict[str, Any]] = []
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
@@ -141,7 +141,7 @@ class ShopHarness:
         return taken
 
     def process_all(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
-        """Deliver every record and message until nothing is left, each batch `times` times.
+        """Deliver all stream records and queue messages, until none are left. Deliver each batch `times` times.
 
         The test fails if a handler reports a failure.
         """
@@ -196,7 +196,7 @@ class ShopHarness:
         return placed.order.order_id
 
     def pay_order(self, order_id: str, event_id: str = "evt_1", payment_id: str = "pi_1") -> str:
-        """Record a succeeded payment of exactly the order's total. Return the payment's status."""
+        """Record a successful payment of exactly the order's total. Return the payment's status."""
         order = orders.get_order(self.shop, STAFF, order_id)
         told = payments.ProviderPaymentEvent(event_id, payment_id, order_id, "succeeded", order.total, order.currency)
         return str(payments.record_payment(self.shop, told, {"id": event_id}).result["status"])
@@ -212,30 +212,30 @@ class ShopHarness:
 
 @cache
 def _streams(engine: Engine) -> Any:
-    """Return a cached client: creating one takes longer than most tests."""
+    """Return the engine's DynamoDB Streams client. It is cached: creating one takes longer than most tests."""
     return engine.streams()
 
 
 @contextmanager
 def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """Create buckets, bus, rules and queues from the same declarations as the stack. Yield the queues' URLs.
+    """Create buckets, bus, rules and queues from the same list of queues as the stack. Yield the queues' URLs.
 
-    All tests of a file share them, because creating them takes longer than most tests.
+    All tests of a file share these resources, because creating them takes longer than most tests.
     """
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
-        # moto computes these values again for each event, message or request, although they never change.
+        # Cache these values: moto computes them for each event, message or request, although they never change.
         patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
         patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
         for name in ("method_names_from_class", "camelcase_to_underscores"):
             patch.setattr(responses, name, cache(getattr(responses, name)))
-        # moto searches the URL patterns of all services one after the other: put the used services first.
+        # Put the services in use first: moto searches the URL patterns of all services one after the other.
         ours = sorted(backend_index.backend_url_patterns, key=lambda pattern: pattern[0] not in SERVICES)
         patch.setattr(backend_index, "backend_url_patterns", ours)
         patch.setattr(
             SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True
-        )  # no message is days old
+        )  # skip moto's check: no message is days old in a test
         wiring.client.cache_clear()
         yield _create_resources()
     wiring.client.cache_clear()
@@ -245,7 +245,7 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
 def run_shop(
     engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch
 ) -> Iterator[ShopHarness]:
-    """Run a shop on this table, with empty buckets and queues."""
+    """Run a shop on this table, with empty buckets and queues. Yield the shop."""
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     patch.setenv("QUEUE_URL", queues["notices"])

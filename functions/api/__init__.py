@@ -1,1 +1,1 @@
-"""The one Lambda with routes: one module per noun; HTTP, and nothing that decides about the shop."""
+"""The Lambda behind the HTTP API: one module per noun with its routes. The business rules are in functions/shop."""

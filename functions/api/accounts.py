@@ -1,6 +1,6 @@
 """Credit accounts: gift cards and store credit, their balances and entries.
 
-The code alone gives access to a gift card.
+Anyone who knows the code of a gift card can use the card.
 """
 
 from typing import Annotated, Any, Self
@@ -30,7 +30,7 @@ GIFT_CARD_EXAMPLE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}
 
 
 class NewCredit(RequestModel):
-    """The amount of credit to issue."""
+    """The amount and currency of the credit to issue."""
 
     amount: Amount
     currency: Currency
@@ -45,7 +45,7 @@ class GiftCardCode(RequestModel):
 
 
 class PaymentSourceBody(RequestModel):
-    """The source of a payment: `account_id`, an account of the payer, or `gift_card`, the code of a gift card."""
+    """The source of a payment: either `account_id`, an account of the payer, or `gift_card`, a gift card's code."""
 
     account_id: Id | None = None
     gift_card: CardCode | None = None
@@ -58,7 +58,7 @@ class PaymentSourceBody(RequestModel):
 
     @property
     def source(self) -> accounts.CreditSource:
-        """Return the source as the shop's type."""
+        """Return the source as the CreditSource that the shop functions take."""
         if self.gift_card is not None:
             return accounts.gift_card_source(shop(), self.gift_card)
         return accounts.CreditSource(self.account_id or "")
@@ -85,7 +85,10 @@ class NewTransfer(PaymentSourceBody):
 
 
 class GiftCardIssued(ResponseModel):
-    """A new gift card. Only this answer has its `code`, and a repeat by the issuer with the same Idempotency-Key."""
+    """A new gift card. Only this answer has the `code` of the card.
+
+    If the issuer sends the request again with the same Idempotency-Key, the answer has the code again.
+    """
 
     account_id: str
     code: str
@@ -94,7 +97,7 @@ class GiftCardIssued(ResponseModel):
 
 
 class CreditIssued(ResponseModel):
-    """The credit that a customer got, and its account."""
+    """The credit that was issued to a customer, and the account that got the credit."""
 
     account_id: str
     customer_id: str
@@ -103,7 +106,7 @@ class CreditIssued(ResponseModel):
 
 
 class Transferred(ResponseModel):
-    """A transfer. `balance`: the source's balance after it."""
+    """A transfer of credit. `balance`: the balance of the source account after the transfer."""
 
     account_id: str
     to: str
@@ -126,9 +129,10 @@ class AccountAnswer(ResponseModel):
 
 
 class EntryAnswer(ResponseModel):
-    """A movement on an account. A negative `amount` leaves the account. `balance`: after the movement.
+    """A movement on an account. `amount`: negative if the credit left the account.
 
-    `other`: the account it came from or went to. `order_id`: the order that it paid, or whose refund it is.
+    `balance`: the balance after the movement. `other`: the account that the credit came from or went to. `order_id`:
+    the order that was paid with the credit or refunded.
     """
 
     version: int
@@ -144,7 +148,7 @@ class EntryAnswer(ResponseModel):
 def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Response[GiftCardIssued]:
     """Issue a gift card, once for each Idempotency-Key. For staff.
 
-    Its code is not stored: pass it on at once.
+    The answer has the code of the card. The shop does not store the code, so pass it on at once.
     """
     return command_response(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
 
@@ -161,7 +165,7 @@ def issue_store_credit(
 ) -> Response[CreditIssued]:
     """Issue store credit to a customer, once for each Idempotency-Key. For staff.
 
-    It goes to the customer's account in this currency. The first credit creates the account.
+    The credit goes to the customer's account in this currency. The first credit creates the account.
     """
     customer_id = resolve_customer_id(caller, customer_id)
     done = accounts.issue_store_credit(shop(), caller, key, customer_id, new.amount, new.currency)
@@ -172,7 +176,7 @@ def issue_store_credit(
 def accounts_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[AccountAnswer]:
-    """List a customer's store credit, one account for each currency. A new account appears a moment later."""
+    """List a customer's accounts with store credit, one for each currency. A new account is listed a moment later."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, ACCOUNTS_OF_CUSTOMER, (customer_id,), cursor),
@@ -183,7 +187,7 @@ def accounts_of_customer(
 
 @router.get("/accounts/<account_id>")
 def account(caller: SignedIn, account_id: Id) -> AccountAnswer:
-    """Show one of your own accounts. For staff: any account."""
+    """Show one of your own accounts. Staff can see any account."""
     return AccountAnswer.of(accounts.get_account(shop(), caller, account_id))
 
 
@@ -207,7 +211,7 @@ def entries_of_account(
 def transfer(caller: SignedIn, key: IdempotencyKey, new: NewTransfer) -> Response[Transferred]:
     """Transfer credit to any account, once for each Idempotency-Key.
 
-    The source is one of your own accounts, by its id, or a gift card, by its code.
+    The source is one of your own accounts, given by its id, or a gift card, given by its code.
     """
     done = accounts.transfer_credit(shop(), caller, key, new.source, new.to, new.amount, new.currency)
     return command_response(done, Transferred)

@@ -13,7 +13,7 @@ router = Router()
 
 
 class ActivityAnswer(ResponseModel):
-    """An event of a customer's order. It is kept for 90 days."""
+    """An event of a customer's order. The activity list keeps an event for 90 days."""
 
     at: str
     event: str
@@ -30,7 +30,7 @@ def activity_of_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ActivityAnswer]:
-    """List a customer's recent order events, newest first. A new event appears a moment later."""
+    """List a customer's recent order events, newest first. A new event is listed a moment later."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(

@@ -1,4 +1,4 @@
-"""Categories: the tree of each catalogue, in which products are listed."""
+"""Categories: the trees in which products are listed. Each catalogue has its own tree."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -27,9 +27,9 @@ CatalogQuery = Annotated[CatalogId, Query(description="Of which catalogue.")]
 
 
 class NewCategory(RequestModel):
-    """A new category. Its parent must exist already, or be the root.
+    """A new category. The parent category must exist already, or be the root.
 
-    `path`: the full path with all parents. It starts and ends with a slash and has at most 1,000 characters.
+    `path`: the full path with all parents. A path starts and ends with a slash and has at most 1,000 characters.
     """
 
     path: CategoryPath
@@ -46,7 +46,7 @@ class CategoryChange(RequestModel):
 
 
 class CategoryAnswer(ResponseModel):
-    """A category. `parent`: the path of its parent, null for the root."""
+    """A category. `parent`: the path of the parent category, or null for the root."""
 
     catalog: str
     path: str
@@ -58,7 +58,7 @@ class CategoryAnswer(ResponseModel):
 
 
 class CategoryWithAncestors(CategoryAnswer):
-    """A category and all its ancestors, from the top down."""
+    """A category and all its ancestors, starting with the topmost ancestor."""
 
     ancestors: Sequence[CategoryAnswer]
 
@@ -83,7 +83,7 @@ def rename_category(
 
 @router.get("/categories", openapi_extensions=problem_responses(NotFound))
 def category(path: CategoryPathQuery, catalog: CatalogQuery = DEFAULT_CATALOG) -> CategoryWithAncestors:
-    """Show a category with all its ancestors. The root is found only if it has been given a name."""
+    """Show a category with all its ancestors. The root is found only if staff gave it a name."""
     found = categories.get_category(shop(), path, catalog)
     above = [CategoryAnswer.of(one) for one in categories.list_ancestors(shop(), path, catalog)]
     return CategoryWithAncestors(**CategoryAnswer.of(found).model_dump(), ancestors=above)
@@ -96,7 +96,7 @@ def children_of_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
-    """List the direct children of a category, by path. A new or renamed category appears a moment later."""
+    """List the direct children of a category, sorted by path. A new or changed category is listed a moment later."""
     return paginate(
         ListRequest(ANONYMOUS, CHILD_CATEGORIES, (catalog, path), cursor),
         lambda after: categories.list_children(shop(), path, limit, after, catalog),
@@ -111,7 +111,7 @@ def descendants_of_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
-    """List all categories below a path, each before its children."""
+    """List all categories below a path. Each category comes before its children."""
     return paginate(
         ListRequest(ANONYMOUS, DESCENDANT_CATEGORIES, (catalog, path), cursor),
         lambda after: categories.list_descendants(shop(), path, limit, after, catalog),

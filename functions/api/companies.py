@@ -30,7 +30,7 @@ class CompanyName(RequestModel):
 
 
 class NewCompany(RequestModel):
-    """A new company, with an id that staff chooses."""
+    """A new company. Staff chooses the `company_id`."""
 
     company_id: Id
     name: Name
@@ -55,14 +55,14 @@ class Member(ResponseModel):
 
 
 class Membership(ResponseModel):
-    """The company of a customer, if any."""
+    """The company of a customer. `company_id`: null if the customer is in no company."""
 
     customer_id: str
     company_id: str | None
 
 
 class CompanyPage(ResponseModel):
-    """A company with its members, by id. If there are several pages, the company is on the first."""
+    """A company with its members, sorted by id. If there are several pages, only the first page has the company."""
 
     company: CompanyAnswer | None
     members: Sequence[Member]
@@ -85,9 +85,9 @@ def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> Com
 
 @router.get("/companies/<company_id>")
 def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cursor = None) -> CompanyPage:
-    """Show a company with its members, by id. For its members and staff.
+    """Show a company with its members, sorted by id. For members of the company and staff.
 
-    A member who joined or left appears or disappears a moment later.
+    If a member joins or leaves, the list changes a moment later.
     """
     asked = ListRequest(caller, COMPANY_WITH_MEMBERS, (company_id,), cursor)
     found = companies.get_company_with_members(shop(), caller, company_id, limit, asked.after)
@@ -105,11 +105,14 @@ def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cur
     "/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed, InAnotherCompany)
 )
 def join(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
-    """Add a customer to a company. A customer can be in one company at most. Repeatable. For staff."""
+    """Add a customer to a company. A customer can be in one company at most. Safe to repeat. For staff."""
     return Membership.of(companies.add_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))
 
 
 @router.delete("/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed))
 def leave(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
-    """Remove a customer from a company. If they are not in it, nothing changes. Repeatable. For staff."""
+    """Remove a customer from a company. For staff. Safe to repeat.
+
+    If the customer is not in this company, nothing changes.
+    """
     return Membership.of(companies.remove_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))

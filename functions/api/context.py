@@ -1,4 +1,4 @@
-"""What a route gets from its request: the shop and the authenticated caller."""
+"""The context of an API request: the Shop object, the origin check and the authenticated caller."""
 
 import hmac
 import re
@@ -22,12 +22,12 @@ from functions.shop.shop import Caller, Shop
 PUBLIC_ROUTES = frozenset(entrance.PUBLIC_ROUTES)
 ME = "me"
 ANONYMOUS = Caller("")
-"""The caller of public routes. No token can have this id."""
+"""The caller of public routes. The id is empty, which no token can have."""
 
 
 @cache
 def shop() -> Shop:
-    """Return the shop of this Lambda. The first request creates it."""
+    """Return the Shop object of this Lambda. The first request creates it, later requests use the cache."""
     settings = environment.load_environment(environment.ApiEnvironment)
     return wiring.create_shop(
         settings.table_name,
@@ -40,9 +40,10 @@ def shop() -> Shop:
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:
-    """Check that the request came through CloudFront, if CloudFront and a firewall stand before the API.
+    """Check that a request came through CloudFront and its firewall, by the origin secret in a header.
 
-    Raises NotAllowed if the origin secret is wrong or missing: the API's own address is for CloudFront only.
+    Does nothing if no origin secret is configured. Raises NotAllowed if the secret in the request is wrong or missing,
+    because only CloudFront may call the API's own address.
     """
     name = environment.load_environment(environment.OriginSecretEnvironment).front_secret
     if not name:
@@ -54,10 +55,11 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
 
 
 def authenticate_caller(event: Mapping[str, Any]) -> Caller:
-    """Return the caller, from the claims of the access token that the authorizer verified. Raises Unauthenticated.
+    """Return the caller of a request, from the claims of the access token that API Gateway's authorizer verified.
 
-    An ID token has the same issuer and audience and passes the authorizer too. It proves an identity, but grants no
-    access. The authorizer also checks the client id; the check here is a second one at no cost.
+    Raises Unauthenticated if the token is missing or not an access token of this shop. The authorizer also lets ID
+    tokens pass, because they have the same issuer and audience. They are rejected here: an ID token proves an identity
+    but grants no access. The client id is checked again here, although the authorizer checks it too.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
@@ -74,19 +76,22 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
 
 def parse_groups(claim: Any) -> frozenset[str]:
-    """Parse the groups in a claim: a list, or a list as an HTTP API renders it: "[staff warehouse]"."""
+    """Return the groups in a token claim. The claim is a list, or text such as "[staff warehouse]" from an HTTP API."""
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
     return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
 
 
 def log_order_id(request: Request, order_id: Any) -> None:
-    """Add the order's id to the request's log line, if the value has the form of an id."""
+    """Add an order id to the log line of the request, if the value has the form of an id."""
     request.context["line"] |= order_id_field(order_id)
 
 
 def order_id_field(order_id: Any) -> dict[str, str]:
-    """Return the log field {"order_id": ...}, or {} if the value is not an id: a caller may send any text."""
+    """Return the log field {"order_id": ...}, or {} if the value does not have the form of an id.
+
+    The check keeps any other text that a caller sends out of the log.
+    """
     return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID_PATTERN, order_id) else {}
 
 
@@ -96,9 +101,9 @@ def _caller(request: Request) -> Caller:
 
 
 SignedIn = Annotated[Caller, Depends(_caller)]
-"""The parameter of a route that needs a signed-in caller."""
+"""The type of a route's `caller` parameter. The value is the authenticated caller of the request."""
 
 
 def resolve_customer_id(caller: Caller, customer_id: str) -> str:
-    """Return the customer id of a path. `me` is the caller."""
+    """Return the customer id in a path. If the path has `me`, this is the id of the caller."""
     return caller.id if customer_id == ME else customer_id

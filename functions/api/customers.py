@@ -39,7 +39,7 @@ class Profile(RequestModel):
 
 
 class Choices(RequestModel):
-    """The channels for notifications. An omitted channel stays as it is."""
+    """The channels for notifications. An omitted channel does not change."""
 
     email: bool | None = None
     sms: bool | None = None
@@ -53,7 +53,7 @@ class Choices(RequestModel):
 
 
 class CustomerAnswer(ResponseModel):
-    """A customer. `company_id`: their company, if any."""
+    """A customer. `company_id`: the company that the customer buys for, or null."""
 
     customer_id: str
     name: str
@@ -79,13 +79,13 @@ class NotificationSettings(ResponseModel):
 
 
 class SettingsAnswer(ResponseModel):
-    """All settings of a customer: chosen values, or else the defaults."""
+    """All settings of a customer. A setting that the customer did not choose has its default value."""
 
     notifications: NotificationSettings
 
     @classmethod
     def of(cls, item: Sequence[Settings]) -> Self:
-        """Return the answer for the stored settings."""
+        """Return the answer for a customer's stored settings, completed with the defaults."""
         wanted = {
             channel: customers.wants_notifications(tuple(item), channel)
             for channel in customers.DEFAULT_NOTIFICATION_CHOICES
@@ -94,7 +94,10 @@ class SettingsAnswer(ResponseModel):
 
 
 class CustomerPage(ResponseModel):
-    """A customer with settings and newest orders. `cursor` is for the list of the customer's orders."""
+    """A customer with settings and newest orders.
+
+    `cursor`: use it with the list of the customer's orders to get the next orders.
+    """
 
     customer: CustomerAnswer
     settings: SettingsAnswer
@@ -110,7 +113,7 @@ class CustomerPage(ResponseModel):
 def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
     """Register as a customer.
 
-    The e-mail address is the one that the identity provider has verified for the token's owner.
+    The customer gets the e-mail address that the identity provider has verified for the owner of the token.
     """
     email = _fetch_verified_email(caller, request.headers.get("authorization") or "")
     customer = customers.register_customer(shop(), caller, email, profile.name)
@@ -119,10 +122,10 @@ def register(caller: SignedIn, request: Request, profile: Profile) -> Response[C
 
 
 def _fetch_verified_email(caller: Caller, authorization: str) -> str:
-    """Fetch the verified e-mail address of the token's owner from Cognito. An access token does not contain it.
+    """Return the verified e-mail address of the token's owner, read from Cognito. An access token does not contain it.
 
-    Raises EmailNotVerified, Unauthenticated (signed out or deleted since), TableBusy (Cognito throttles). Needs the
-    scope aws.cognito.signin.user.admin:
+    Raises EmailNotVerified if Cognito has no verified address. Raises Unauthenticated if the user has signed out or was
+    deleted. Raises TableBusy if Cognito throttles the call. The token needs the scope aws.cognito.signin.user.admin:
     https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
     """
     scheme, _, token = authorization.partition(" ")
@@ -145,13 +148,13 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
 
 @router.get("/customers", openapi_extensions=problem_responses(NotAllowed, NotFound))
 def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
-    """Find a customer by e-mail address, in upper or lower case. For staff."""
+    """Find a customer by e-mail address. Upper and lower case do not matter. For staff."""
     return CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))
 
 
 @router.get("/customers/<customer_id>")
 def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
-    """Show a customer. `me` is the caller, here and in all paths below."""
+    """Show a customer. In this path and all paths below, `me` means the caller."""
     return CustomerAnswer.of(customers.get_customer(shop(), caller, resolve_customer_id(caller, customer_id)))
 
 
@@ -167,10 +170,10 @@ def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswe
     "/customers/<customer_id>/email", openapi_extensions=problem_responses(NotAllowed, EmailTaken, EmailNotVerified)
 )
 def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
-    """Change the e-mail address to the one that the identity provider has now verified for the token's owner.
+    """Change a customer's e-mail address to the one that the identity provider has now verified.
 
-    For the customer only, because only their own token proves the address. The old address is free again at once.
-    Repeatable.
+    Only the customer can do this, because only the customer's own token proves the address. Another customer can use
+    the old address at once. Safe to repeat.
     """
     authorization = request.headers.get("authorization") or ""
     changed = customers.change_email(
@@ -183,8 +186,9 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
 def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
     """Erase a customer's personal data.
 
-    The customer is unknown at once. Addresses are removed from their orders as soon as these are closed, and from the
-    archive. Invoices stay, as the law requires. Repeatable; `status` says whether the erasure is complete.
+    The profile is deleted at once. The customer's address is removed from their orders as soon as the orders are
+    closed, and from the archive. Invoices stay, as the law requires. Safe to repeat. `status` says whether the erasure
+    is complete.
     """
     erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     return Response(202, "application/json", ErasureAnswer.of(erased))
@@ -192,7 +196,7 @@ def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
 
 @router.get("/customers/<customer_id>/page")
 def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -> CustomerPage:
-    """Show a customer with settings and newest orders, in one request."""
+    """Show a customer with the customer's settings and newest orders, in one request."""
     customer_id = resolve_customer_id(caller, customer_id)
     page = customers.get_customer_overview(shop(), caller, customer_id, limit)
     return CustomerPage(
@@ -205,7 +209,7 @@ def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -
 
 @router.get("/customers/<customer_id>/settings")
 def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
-    """Show a customer's settings: chosen values, or else the defaults."""
+    """Show a customer's settings. A setting that the customer did not choose has its default value."""
     return SettingsAnswer.of(
         customers.list_settings_of_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     )
@@ -213,7 +217,7 @@ def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
 
 @router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=problem_responses(NotRegistered))
 def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
-    """Choose the channels for notifications about orders. The profile does not change."""
+    """Choose the channels for notifications about orders. The profile of the customer does not change."""
     chosen = choices.model_dump(exclude_none=True)
     settings = customers.update_settings(
         shop(), caller, resolve_customer_id(caller, customer_id), "notifications", chosen

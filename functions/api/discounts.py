@@ -1,4 +1,4 @@
-"""Discount codes: staff creates, shows and ends them; customers send them with an order."""
+"""Discount codes. Staff creates, shows and ends codes. Customers send a code with an order."""
 
 from typing import Annotated, Self, cast
 
@@ -20,11 +20,13 @@ router = Router()
 
 
 class NewDiscount(RequestModel):
-    """A code for a percentage off an order's goods, valid from `valid_from` until just before `valid_until`.
+    """A new discount code. The code takes `percent` percent off the price of an order's goods.
 
-    `valid_from`: now if omitted. `valid_until`: no end if omitted. `minimum`: the least value of the goods, in
-    `currency`; orders in other currencies cannot use the code then. `limit`: how often the code can be redeemed.
-    `parts`: over how many items that number is spread; use more than one if very many customers will redeem it at once.
+    The code is valid from `valid_from` (now if omitted) until just before `valid_until` (no end if omitted).
+    `minimum`: the minimum value of the goods in `currency`. If it is set, orders in other currencies cannot use the
+    code.
+    `limit`: how often the code can be redeemed. `parts`: the number of table items that share the limit. Use more than
+    one part if very many customers will redeem the code at the same time.
     """
 
     code: DiscountCode
@@ -54,7 +56,7 @@ class NewDiscount(RequestModel):
 
 
 class DiscountAnswer(ResponseModel):
-    """A discount code. `left`: how often it can still be redeemed, null without a limit."""
+    """A discount code. `left`: how often the code can still be redeemed, or null if there is no limit."""
 
     code: str
     percent: int
@@ -70,7 +72,7 @@ class DiscountAnswer(ResponseModel):
 
     @classmethod
     def of(cls, standing: DiscountUsage) -> Self:
-        """Return the answer for a code and its usage."""
+        """Return the answer for a discount code and how often it was redeemed."""
         shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
         return cls(**shown, left=standing.left)
 
@@ -96,11 +98,11 @@ def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnsw
 
 @router.get("/discounts/<code>", openapi_extensions=problem_responses(NotAllowed))
 def discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
-    """Show a discount code, and how often it can still be redeemed. For staff."""
+    """Show a discount code and how often the code can still be redeemed. For staff."""
     return DiscountAnswer.of(discounts.get_discount_usage(shop(), caller, code))
 
 
 @router.post("/discounts/<code>/end", openapi_extensions=problem_responses(NotAllowed))
 def end_discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
-    """End a discount code. Orders that already use it keep it. Repeatable. For staff."""
+    """End a discount code. Orders that already use the code keep their discount. Safe to repeat. For staff."""
     return DiscountAnswer.of(discounts.end_discount(shop(), caller, code))

@@ -1,4 +1,7 @@
-"""The docs page: renders the OpenAPI document as one static HTML page without scripts and external resources."""
+"""The API's documentation page: render the OpenAPI document as a static HTML page.
+
+The page has no scripts and no external resources.
+"""
 
 import base64
 import hashlib
@@ -32,12 +35,12 @@ CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The page's Content-Security-Policy. It allows only the page's own style."""
+"""The Content-Security-Policy of the documentation page. It allows only the style sheet in the page itself."""
 
 
 @cache
 def render_page(app: ApiResolver) -> str:
-    """Render the page. The first call renders it, later calls use the cache."""
+    """Return the HTML of the documentation page. The first call renders it, later calls use the cache."""
     described = document(app)
     title, about = described["info"]["title"], described["info"]["description"]
     schemas = described["components"]["schemas"]
@@ -99,7 +102,7 @@ def _curl_body_arguments(media_type: str, body: Mapping[str, Any], schemas: Mapp
 
 
 def _curl_command(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
-    """Return a curl command for an operation. The caller replaces the names in capitals."""
+    """Return an example curl command for an operation. The reader replaces the names in capitals by values."""
     required = [one for one in operation.get("parameters", ()) if one["required"]]
     query = "&".join(f"{one['name']}={one['name'].upper()}" for one in required if one["in"] == "query")
     url = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) + (f"?{query}" if query else "")
@@ -138,7 +141,7 @@ CONSTRAINT_LABELS = {
 
 
 def _render_type(schema: Mapping[str, Any]) -> str:
-    """Render a schema as a short text, with links to named schemas."""
+    """Return a short HTML text for a schema, such as its type and limits, or a link if the schema has a name."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#schema-{name}'>{name}</a>"
@@ -153,7 +156,7 @@ def _render_type(schema: Mapping[str, Any]) -> str:
 
 
 def _render_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Render a table. The cells must be HTML already."""
+    """Return an HTML table. The cells must be escaped HTML already."""
     head = "".join(f"<th>{one}</th>" for one in heads)
     lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{lines}</table>"
@@ -164,5 +167,5 @@ def _render_paragraphs(text: str) -> str:
 
 
 def _render_inline(text: str) -> str:
-    """Render plain text as HTML, with `backticks` as code."""
+    """Return plain text as escaped HTML. Text in `backticks` becomes code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

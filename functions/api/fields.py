@@ -1,4 +1,4 @@
-"""The field types of requests and answers, and the base classes of their models."""
+"""The field types that API requests and answers share, and the base classes of the pydantic models."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, Self, TypeVar
@@ -32,7 +32,7 @@ def _check_country_code(code: str) -> str:
 
 
 def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
-    """Return the constraints for trimmed text of one line."""
+    """Return pydantic constraints for a text of one line. Spaces at both ends are removed."""
     return StringConstraints(
         strip_whitespace=True, min_length=min_length, max_length=max_length, pattern=NO_CONTROL_CHARACTERS
     )
@@ -41,7 +41,7 @@ def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Name = Annotated[str, one_line_text(200)]
 DiscountCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
-# A path is part of a sort key, which may have 1,024 bytes.
+# The path of a category is part of a sort key. The maximum length keeps the key below DynamoDB's limit of 1,024 bytes.
 CategoryPath = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
 CatalogId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
@@ -52,7 +52,7 @@ Country = Annotated[
     Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
 ]
 Email = Annotated[str, StringConstraints(max_length=254, pattern=r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$")]
-# Part of a key: one line of text without the key's separator.
+# This text becomes part of a DynamoDB key. So it is one line and does not contain "#", the separator of key parts.
 KeySafeText = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
 IdempotencyKey = Annotated[
     str,
@@ -66,30 +66,35 @@ IdempotencyKey = Annotated[
 
 
 class RequestModel(BaseModel):
-    """The base class of request bodies. Unknown fields and other types are rejected."""
+    """The base class of request bodies. Unknown fields and values of a wrong type are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 class ResponseModel(BaseModel):
-    """The base class of answers. Only declared fields of an item are shown."""
+    """The base class of answers. An answer shows only the fields that its class declares."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
     @classmethod
     def of(cls, item: Any) -> Self:
-        """Return the answer for an item."""
+        """Return the answer with the declared fields of an item."""
         return cls.model_validate(item)
 
 
 def command_response(outcome: keyed.IdempotentResult, model: type[ResponseModel]) -> Response[Any]:
-    """Return the response of an idempotent command: 201, or 200 with the first result if it is replayed."""
+    """Return the HTTP response of an idempotent command.
+
+    The status is 201 for the first request. For a repeated request it is 200, with the result of the first request.
+    """
     status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
     return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
 
 
 class Listed(ResponseModel, Generic[T]):
-    """A page of a list. `cursor` starts the next page; null on the last. A page may be short and still not be the last.
+    """A page of a list. Send `cursor` to get the next page. It is null on the last page.
+
+    A page can have fewer items than requested even if it is not the last page.
 
     The class's name is part of the schema names in the OpenAPI document, on which generated clients depend.
     """
@@ -99,5 +104,5 @@ class Listed(ResponseModel, Generic[T]):
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Return the schema's name in the OpenAPI document."""
+        """Return the name of this schema in the OpenAPI document, such as PageOfSale."""
         return f"PageOf{params[0].__name__}"

@@ -13,7 +13,7 @@ router = Router()
 
 
 class Followed(ResponseModel):
-    """A followed product, and since when the customer follows it."""
+    """A product that a customer follows. `created_at`: since when."""
 
     product_id: str
     created_at: str
@@ -26,20 +26,20 @@ class Unfollowed(ResponseModel):
 
 
 class Follower(ResponseModel):
-    """A customer who follows a product. Only the id is shown."""
+    """A customer who follows a product. Only the customer's id is shown."""
 
     customer_id: str
 
 
 @router.put("/products/<product_id>/followers/me", openapi_extensions=problem_responses(NotRegistered))
 def follow(caller: SignedIn, product_id: Id) -> Followed:
-    """Follow a product. Repeatable."""
+    """Follow a product. Safe to repeat."""
     return Followed.of(follows.follow_product(shop(), caller, product_id))
 
 
 @router.delete("/products/<product_id>/followers/me")
 def unfollow(caller: SignedIn, product_id: Id) -> Unfollowed:
-    """Stop following a product. Repeatable."""
+    """Stop following a product. Safe to repeat."""
     follows.unfollow_product(shop(), caller, product_id)
     return Unfollowed(product_id=product_id)
 
@@ -48,7 +48,7 @@ def unfollow(caller: SignedIn, product_id: Id) -> Unfollowed:
 def followers_of_product(
     caller: SignedIn, product_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[Follower]:
-    """List the followers of a product, by id. For staff."""
+    """List the followers of a product, sorted by customer id. For staff."""
     return paginate(
         ListRequest(caller, FOLLOWERS_OF_PRODUCT, (product_id,), cursor),
         lambda after: follows.list_followers_of_product(shop(), caller, product_id, limit, after),
@@ -60,7 +60,7 @@ def followers_of_product(
 def follows_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[Followed]:
-    """List the products that a customer follows, by id."""
+    """List the products that a customer follows, sorted by product id."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, FOLLOWS_OF_CUSTOMER, (customer_id,), cursor),

@@ -1,7 +1,7 @@
-"""Checks before the router: a request body must be small, shallow, plain JSON with one meaning.
+"""Check a request before the router parses it: the body must be small, valid JSON without ambiguity.
 
-Without them, Powertools' router would accept duplicate keys. It would also raise uncaught errors for bodies that are
-not UTF-8, integers with thousands of digits, and deep nesting.
+Without these checks, Powertools' router would accept a JSON object with duplicate keys. It would also raise uncaught
+errors if a body is not UTF-8, is deeply nested, or has integers with thousands of digits.
 """
 
 import base64
@@ -18,13 +18,17 @@ MAX_DEPTH = 32
 MAX_NUMBER_DIGITS = 30
 METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 REPLACEMENT_CHARACTER = "\N{REPLACEMENT CHARACTER}"
-"""Replaces bytes that were not UTF-8, if a component before this one, such as the gateway, decoded the text."""
+"""A text with this character is rejected as not UTF-8.
 
-# A string is skipped as one token, to the end of the text if it is never closed. So the scan takes linear time.
+A component before the Lambda, such as API Gateway, puts it in place of bytes that are not UTF-8.
+"""
+
+# A string is one token, so the scan skips it. An unclosed string extends to the end of the text, so that the scan takes
+# linear time.
 JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
 
 
-# The fields of an event that the code reads: path, type, and whether the field may be missing or null.
+# Each entry is a field of an API Gateway event that the code reads: path, type, and whether it may be missing or null.
 EVENT_SCHEMA: tuple[tuple[tuple[str, ...], type, bool], ...] = (
     (("rawPath",), str, False),
     (("rawQueryString",), str, True),
@@ -47,9 +51,11 @@ TEXT_MAPS = ("headers", "queryStringParameters")
 
 
 def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the event if it is a request of an HTTP API (payload format 2.0). Raises MalformedRequest.
+    """Return the event if it has the form of an HTTP API request (payload format 2.0).
 
-    API Gateway sends no other events, but anyone with permission to invoke the function can.
+    Otherwise raise MalformedRequest.
+
+    API Gateway sends only such events. But anyone with the permission to invoke the function can send other events.
     """
     for way, kind, may_be_missing in EVENT_SCHEMA:
         found: Any = event
@@ -64,9 +70,10 @@ def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event with a body that is safe to parse, or without a body if its method has none (RFC 9110, 9.3).
+    """Return the event with a decoded body that is safe to parse as JSON.
 
-    Raises MalformedRequest, BodyTooLarge, UnsupportedMediaType.
+    If the method takes no body, such as GET, the body is removed (RFC 9110, 9.3). Raises MalformedRequest, BodyTooLarge
+    or UnsupportedMediaType if the body is not accepted.
     """
     body = event.get("body")
     if not body or event["requestContext"]["http"]["method"] not in METHODS_WITH_BODY:
@@ -76,7 +83,7 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     if _media_type(headers) != "application/json":
         raise UnsupportedMediaType("application/json")
     parse_json_object(text)
-    # The router knows media types in lower case only.
+    # Set the header in lower case, because the router compares media types in lower case only.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
@@ -92,9 +99,9 @@ class UploadedFile:
 def extract_file(
     event: Mapping[str, Any], media_types: Sequence[str], max_bytes: int
 ) -> tuple[UploadedFile, dict[str, Any]]:
-    """Return the uploaded file unchanged, and the event without its body.
+    """Return the uploaded file with unchanged content, and the event without its body.
 
-    Raises MalformedRequest, BodyTooLarge, UnsupportedMediaType.
+    Raises MalformedRequest, BodyTooLarge or UnsupportedMediaType if the file is not accepted.
     """
     body, is_base64 = event.get("body") or "", bool(event.get("isBase64Encoded"))
     media_type = _media_type(event.get("headers") or {})
@@ -132,7 +139,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
-    """Parse a JSON object. Raises MalformedRequest with the position and reason."""
+    """Parse a text that must be a JSON object. Raises MalformedRequest with the reason, and its position if known."""
     _check_json_limits(text)
     try:
         document = json.loads(text, object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant)
@@ -141,13 +148,13 @@ def parse_json_object(text: str) -> dict[str, Any]:
         raise MalformedRequest(("body", f"is not JSON: {error.msg} ({where})")) from None
     if not isinstance(document, dict):
         raise MalformedRequest(("body", "must be a JSON object"))
-    if "\\u" in text:  # only an escape can add a bad character
+    if "\\u" in text:  # the check is needed only after escapes: no other text can hold a bad character
         _reject_bad_characters(document)
     return document
 
 
 def _check_json_limits(text: str) -> None:
-    """Reject deep nesting and long numbers before parsing, because they are expensive to parse."""
+    """Raise MalformedRequest if the text has deep nesting or long numbers, because these are expensive to parse."""
     depth = 0
     for token in JSON_TOKENS.finditer(text):
         match token[0][0]:
@@ -177,7 +184,10 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _reject_bad_characters(document: dict[str, Any]) -> None:
-    """Reject lone surrogates and NUL. JSON can escape them, but no valid name or id has them."""
+    """Raise MalformedRequest if a text holds NUL or a lone surrogate.
+
+    JSON can express these characters with escapes, but no valid text contains them.
+    """
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while waiting:
         location, value = waiting.pop()

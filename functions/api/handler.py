@@ -2,8 +2,9 @@
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
-Steps of a request: check the event, find the route, authenticate the caller, check the body. Then the router validates
-the input and calls the route. `problems` turns every error into an answer. Each request writes one log line.
+The handler checks the event, finds the route, authenticates the caller and checks the body. Then the router validates
+the input and calls the route function. If any step raises an error, the module `problems` converts the error to an
+answer. Each request writes one log line.
 """
 
 import time
@@ -91,7 +92,7 @@ def docs_page() -> Response[str]:
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()
-    wiring.capacity_units.consumed_since_last_call()  # drop the units of an earlier request that timed out
+    wiring.capacity_units.consumed_since_last_call()  # discard the units of an earlier request that timed out
     line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
     try:
         response = _handle_request(event, context, line)
@@ -113,7 +114,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     route = app.find_route(request.http_method, request.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
-    if caller and caller.groups:  # log staff by their id, but customers only by their orders
+    if caller and caller.groups:  # log the id of staff, but never the id of a customer
         line["staff_id"] = caller.id
     line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}
@@ -123,6 +124,6 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:
-    """Return the request id of the HTTP API's access log, or Lambda's own if the event has none."""
+    """Return the request id that API Gateway's access log has too, or Lambda's request id if the event has none."""
     of = event.get("requestContext")
     return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)

@@ -1,4 +1,4 @@
-"""Imports: create or change products and add stock from a file, and show the progress."""
+"""Imports: create or change products and add stock from a file, and show the progress of an import."""
 
 import csv
 import hashlib
@@ -27,16 +27,19 @@ IMPORT_ROUTE = "POST /products:import"
 NDJSON, CSV = "application/x-ndjson", "text/csv"
 MEDIA_TYPES = (NDJSON, CSV)
 MAX_FILE_BYTES = 1024 * 1024
-"""The largest file.
+"""The maximum size of an import file.
 
-It is stored in one transaction (4 MB at most) and arrives in one Lambda event (6 MB, as base64).
+The file must fit into one DynamoDB transaction (4 MB at most) and, as base64, into one Lambda event (6 MB at most).
 """
 MAX_LINE_BYTES = 4096
 
 
 # request --------------------------------------------------------------------------------------------------------------
 class ImportLine(NewProduct):
-    """A line of an import: a product as in `POST /products`. `quantity`: how many pieces to add to its stock."""
+    """A line of an import: a product as in `POST /products`.
+
+    `quantity`: how many pieces to add to the stock of the product.
+    """
 
     quantity: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     model_config = ConfigDict(json_schema_extra={"examples": []})
@@ -64,7 +67,7 @@ REQUEST_BODY = {
 
 
 def parse_lines(file: UploadedFile) -> list[ParsedLine | Rejected]:
-    """Parse a file line by line, into valid lines and rejected lines with the reason. Blank lines are skipped.
+    """Return each line of an import file, either parsed or rejected with a reason. Blank lines are skipped.
 
     Raises InvalidInput if the column names of a CSV file are not valid.
     """
@@ -83,7 +86,7 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
         given = dict(ImportLine.model_validate(read(_decode_line(raw))).model_dump(exclude_unset=True))
     except MalformedRequest as error:
         field, why = error.errors[0]
-        why = why.replace("line 1, ", "")  # the answer has the line's number in a field of its own
+        why = why.replace("line 1, ", "")  # the answer has the line number in another field
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field, why = field_path(found["loc"]), validation_message(found)
@@ -105,7 +108,7 @@ def _decode_line(raw: bytes) -> str:
 
 
 def _parse_column_names(number: int, raw: bytes) -> list[str]:
-    """Parse the column names in the first line of a CSV file. Raises InvalidInput."""
+    """Return the column names in the first line of a CSV file. Raises InvalidInput if a name is unknown or repeated."""
     try:
         names = [cell.strip() for cell in _split_cells(_decode_line(raw))]
     except MalformedRequest as error:
@@ -119,7 +122,10 @@ def _parse_column_names(number: int, raw: bytes) -> list[str]:
 
 
 def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
-    """Return the values of a row by column, without empty cells. Raises MalformedRequest."""
+    """Return the values of a CSV line by column name, without empty cells.
+
+    Raises MalformedRequest if the line is not CSV or has a wrong number of cells.
+    """
     cells = _split_cells(text)
     if len(cells) != len(columns):
         raise MalformedRequest(("line", f"has {len(cells)} cells, and there are {len(columns)} columns"))
@@ -127,9 +133,9 @@ def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
 
 
 def _split_cells(text: str) -> list[str]:
-    """Split one line into cells.
+    """Split one line of a CSV file into cells. Raises MalformedRequest if the line is not CSV.
 
-    A cell cannot continue on the next line, so an unclosed quote affects one line only.
+    A cell cannot continue on the next line. So an unclosed quote affects one line only.
     """
     try:
         ((*cells,),) = csv.reader([text], strict=True)
@@ -139,7 +145,10 @@ def _split_cells(text: str) -> list[str]:
 
 
 def _convert_cell(name: str, cell: str) -> Any:
-    """Convert a cell to its column's type. If that fails, return the text, and the model rejects it."""
+    """Return the value of a CSV cell in the type of its column.
+
+    If the conversion fails, return the text of the cell. The pydantic model then rejects the text.
+    """
     if name in NUMBER_COLUMNS and re.fullmatch(r"-?[0-9]{1,18}", cell):
         return int(cell)
     return BOOLEANS.get(cell, cell) if name == "backorder" else cell
@@ -149,7 +158,7 @@ def _convert_cell(name: str, cell: str) -> Any:
 class ImportAccepted(ResponseModel):
     """An accepted import.
 
-    `lines`: the number of lines. `rejected`: how many of them are invalid and will not be written.
+    `lines`: the number of lines in the file. `rejected`: how many lines are invalid and will not be written.
     """
 
     import_id: str
@@ -158,10 +167,10 @@ class ImportAccepted(ResponseModel):
 
 
 class ImportAnswer(ResponseModel):
-    """The progress of an import. Each of its `lines` is one of `written`, `unchanged`, `rejected` or `waiting`.
+    """The progress of an import. Each line counts as `written`, `unchanged`, `rejected` or `waiting`.
 
-    `unchanged`: the product already had these values. `retried`: how many lines took more than one try. `state`:
-    RUNNING while lines are waiting, then DONE.
+    `lines`: the number of all lines. `unchanged`: how many lines have values that the product already had. `retried`:
+    how many lines needed more than one attempt. `state`: RUNNING while lines are waiting, then DONE.
     """
 
     import_id: str
@@ -177,7 +186,10 @@ class ImportAnswer(ResponseModel):
 
 
 class RejectedLine(ResponseModel):
-    """A line that was not written: its number, the invalid `field` (`line`: the line as a whole), and the reason."""
+    """A line that was not written, with its line number.
+
+    `field`: the invalid field, or `line` if the whole line is invalid. `why`: the reason.
+    """
 
     line: int
     field: str
@@ -193,7 +205,8 @@ def import_products(caller: SignedIn, request: Request, key: IdempotencyKey) -> 
     The file is NDJSON, or CSV whose first line has the column names. It has up to 5,000 lines and 1 MiB. If a line
     omits a field, an existing product keeps its value, and a new product gets the default of `POST /products`. An
     invalid line is rejected and does not stop the others. If a product is in the file twice, the first line counts. The
-    lines are written asynchronously, in no fixed order, each of them once. `Location` is the address of the progress.
+    lines are written after the answer, in no fixed order, and each line once. The `Location` header has the address of
+    the import's progress.
     """
     file: UploadedFile = request.context["file"]
     body = {"media_type": file.media_type, "sha256": hashlib.sha256(file.content).hexdigest()}
@@ -212,7 +225,7 @@ def import_(caller: SignedIn, import_id: Id) -> ImportAnswer:
 
 @router.get("/imports/<import_id>/rejected", openapi_extensions=problem_responses(NotAllowed))
 def rejected_lines(caller: SignedIn, import_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RejectedLine]:
-    """List the rejected lines of an import, by line number, each with the reason. For staff."""
+    """List the rejected lines of an import with their reasons, sorted by line number. For staff."""
     return paginate(
         ListRequest(caller, IMPORT_WITH_PARTS, (import_id,), cursor),
         lambda after: imports.list_rejected_lines(shop(), caller, import_id, limit, after),

@@ -1,4 +1,4 @@
-"""Sales statistics: best sellers by month, and sales by minute."""
+"""Sales statistics: the best-selling products of each month, and the sales of each minute."""
 
 from typing import Annotated
 
@@ -29,9 +29,9 @@ class BestSellerAnswer(ResponseModel):
 
 
 class UnitsAnswer(ResponseModel):
-    """How many pieces of a product were sold in a month, minus the returns in that month.
+    """How many pieces of a product were sold in a month, minus the pieces returned in that month.
 
-    An order counts in the month in which it is paid.
+    An order counts in the month in which it is paid. `season`: the month, such as 2026-11.
     """
 
     product_id: str
@@ -40,7 +40,7 @@ class UnitsAnswer(ResponseModel):
 
 
 class PointAnswer(ResponseModel):
-    """The sales of one minute in one currency, minus the returns in that minute. `revenue` is in minor units."""
+    """The sales of one minute in one currency, minus the returns in that minute. `revenue`: in minor units (cents)."""
 
     minute: str
     currency: str
@@ -87,9 +87,9 @@ def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor
 def metrics(
     caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
 ) -> Listed[PointAnswer]:
-    """List orders, pieces and revenue by minute, oldest first. For staff. Kept for 30 days.
+    """List the number of orders, sold pieces and revenue of each minute, oldest first. For staff.
 
-    A minute without sales has no point.
+    The values are kept for 30 days. A minute without sales is not in the list.
     """
     low, high = check_time_range(since, until)
     return paginate(

@@ -1,4 +1,7 @@
-"""Render an invoice as a printable page: no scripts, no external resources, and all input is escaped."""
+"""Render an invoice as a printable HTML page. The page has no scripts and no external resources.
+
+All values from the invoice are escaped.
+"""
 
 import base64
 import hashlib
@@ -17,7 +20,7 @@ METHOD_LABELS = {"CARD": "Card", "CREDIT": "Credit"}
 
 
 def render_page(invoice: Invoice, shop_name: str) -> str:
-    """Render the page."""
+    """Return the HTML page of an invoice."""
     return (
         _load_templates()
         .get_template("invoice.html")
@@ -34,10 +37,10 @@ def render_page(invoice: Invoice, shop_name: str) -> str:
 
 
 def response_headers() -> dict[str, str]:
-    """Return the security headers of the page.
+    """Return the security headers of an invoice page.
 
-    The policy allows only the page's own style. No referrer is sent, because the page's URL gives access to the
-    invoice.
+    The Content-Security-Policy allows only the style in the page itself. The browser sends no referrer, because the URL
+    of the page gives access to the invoice.
     """
     style = _load_templates().get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -46,14 +49,14 @@ def response_headers() -> dict[str, str]:
 
 
 def _address_lines(invoice: Invoice) -> list[str]:
-    """Return the address lines that are not empty; [] if the address was erased."""
+    """Return the lines of the invoice's address that are not empty. [] if the address was erased."""
     to = invoice.address
     return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
 
 
 @cache
 def _load_templates() -> "Environment":
-    # Imported here, because it would slow down the start for all other requests.
+    # Import Jinja here and not at the top: otherwise the import would slow down the cold start of all other requests.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
 
     return Environment(

@@ -1,4 +1,4 @@
-"""Invoices, as data and as a printable page."""
+"""Invoices: show and list invoices as data, and show an invoice as a printable page."""
 
 from typing import Annotated
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
 
 @router.get("/orders/<order_id>/invoice")
 def invoice_of_order(caller: SignedIn, order_id: Id) -> InvoiceAnswer:
-    """Show the invoice of an order. It exists a moment after the order was paid."""
+    """Show the invoice of an order. The invoice is issued a moment after the order is paid."""
     return InvoiceAnswer.of(invoices.get_invoice_of_order(shop(), caller, order_id))
 
 
@@ -66,7 +66,10 @@ def invoices_of_customer(
 
 @router.get("/invoices/<invoice_id>/print-link")
 def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
-    """Create a link to the printable page for a browser, which cannot send a token. It expires after ten minutes."""
+    """Create a link to the printable page of an invoice. The link expires after ten minutes.
+
+    A browser can open the link without a token.
+    """
     link = invoices.create_print_link(shop(), caller, invoice_id)
     query = urlencode({"until": link.until, "signature": link.signature})
     return PrintLink(url=f"/invoices/{invoice_id}/print?{query}")
@@ -78,7 +81,7 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
     openapi_extensions=problem_responses(NotAllowed),
 )
 def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
-    """Show an invoice as a printable page. Needs a link that has not expired."""
+    """Show an invoice as a printable page. The URL must be a print link that has not expired."""
     invoice = invoices.get_invoice_by_link(shop(), invoice_id, invoices.SignedLink(until, signature))
     text = invoice_page.render_page(invoice, environment.load_environment(environment.ApiEnvironment).shop_name)
     return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

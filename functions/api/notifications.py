@@ -1,4 +1,4 @@
-"""Notifications: the mails that customers got."""
+"""Notifications: the mails that the shop sent to customers."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
 from functions.api.fields import Id, Listed, ResponseModel
@@ -11,9 +11,9 @@ router = Router()
 
 
 class NotificationAnswer(ResponseModel):
-    """A mail about an event of an order or of a followed product. It is kept for half a year.
+    """A mail about an event of an order or of a followed product. The list keeps a mail for half a year.
 
-    `status` SENDING: the mail is being sent and is not confirmed yet.
+    `status`: SENDING while the mail is being sent and not confirmed yet.
     """
 
     at: str

@@ -1,4 +1,8 @@
-"""Build the OpenAPI document: the router's own document plus tokens, problems and the docstrings of the routes."""
+"""Build the OpenAPI document of the API.
+
+It is the document that the router generates, completed with access tokens, problem responses and the docstrings of the
+route functions.
+"""
 
 import inspect
 import json
@@ -39,7 +43,7 @@ PROBLEM_SCHEMA = {
     },
 }
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
-"""Schemas that the router adds, but this API never returns."""
+"""Schemas that the router adds to the document. They are removed, because this API never returns them."""
 
 
 @cache
@@ -96,7 +100,7 @@ def _describe_operation(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, Any]:
-    """Describe the responses: the successful ones, then the problems, one response for each status."""
+    """Return the responses of an operation: the successful responses, then one response for each problem status."""
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
     if _takes_idempotency_key(operation) and "201" in answers:
         replayed = {"description": "Done before, with the same Idempotency-Key (`Idempotent-Replayed: true`)"}
@@ -112,7 +116,10 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
-    """Yield the problems that a route may return: those of its form and those it declares."""
+    """Yield the problem types that a route may return.
+
+    These are the problems that follow from its method, path and parameters, and the problems that the route declares.
+    """
     shape = {
         "malformed": True,  # for example for an unknown query parameter or body field
         "unauthenticated": route.key not in PUBLIC_ROUTES,

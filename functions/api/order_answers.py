@@ -1,4 +1,4 @@
-"""The answer models of an order, its lines and the items that belong to it."""
+"""The answer models for an order and its lines, payments, shipments, returns, refunds and invoice."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -31,8 +31,8 @@ class LineAnswer(ResponseModel):
 class OrderLineAnswer(LineAnswer):
     """A product of an order and how many pieces were shipped, delivered, returned or dropped.
 
-    `backordered`: not in stock when it was ordered. `dropped`: will not be sent, because the rest of the order was
-    cancelled.
+    `backordered`: how many pieces were not in stock when they were ordered. `dropped`: how many pieces will not be
+    sent, because the rest of the order was cancelled.
     """
 
     backordered: int
@@ -51,7 +51,7 @@ class DiscountedAnswer(ResponseModel):
 
 
 class TaxAnswer(ResponseModel):
-    """The tax included in a total. `rate`: in hundredths of a percent."""
+    """The tax that a total includes. `rate`: the tax rate in hundredths of a percent."""
 
     rate: int
     net: int
@@ -59,7 +59,7 @@ class TaxAnswer(ResponseModel):
 
 
 def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
-    """Return an order's lines, sorted by product id."""
+    """Return the answers for the lines of an order, sorted by product id, with shipped and returned quantities."""
     return [
         OrderLineAnswer(
             product_id=id,
@@ -77,7 +77,7 @@ def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
 
 
 def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
-    """Return the lines, sorted by product id."""
+    """Return the answers for lines with product, price and quantity only, sorted by product id."""
     return [
         LineAnswer(product_id=id, name=line.name, price=line.price, quantity=line.quantity)
         for id, line in sorted(lines.items())
@@ -85,11 +85,14 @@ def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
 
 
 class OrderAnswer(ResponseModel):
-    """An order; money is in minor units. `archived`: it is in the archive, and the optional fields are not shown.
+    """An order. All amounts are in minor units (cents).
 
-    `total`: the goods minus the discount, plus `shipping`; it includes `tax`. `due`: what is still to be paid.
+    `archived`: the order is in the archive. Then the optional fields are not shown. `total`: the price of the goods
+    minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
     `refunded`: the part of `paid` that is refunded or being refunded. `owed`: a further refund that waits for the end
-    of a dispute. `customer_name`: the current name while the order is open, then the last one; null after an erasure.
+    of a dispute.
+    `customer_name`: the current name while the order is open. A closed order keeps the last name. The name is null
+    after an erasure.
     """
 
     order_id: str
@@ -115,7 +118,7 @@ class OrderAnswer(ResponseModel):
 
     @classmethod
     def of(cls, item: e.Order | e.ArchivedOrder) -> Self:
-        """Return the answer for an order, or for the stub of an archived order."""
+        """Return the answer for an order. An archived order has only a stub, so its answer has no optional fields."""
         stays = cls(
             order_id=item.order_id,
             customer_id=item.customer_id,
@@ -148,7 +151,8 @@ class OrderAnswer(ResponseModel):
 class OrderInList(ResponseModel):
     """An order in a list.
 
-    `items`: the number of pieces, in a customer's list only. `customer_name`: in a status list only.
+    `items`: the number of pieces, shown only in the list of a customer. `customer_name`: shown only in the list of a
+    status.
     """
 
     order_id: str
@@ -164,9 +168,10 @@ class OrderInList(ResponseModel):
 
 
 class ShipmentAnswer(ResponseModel):
-    """A parcel and how many pieces of each product it has. Carrier and tracking number are set once it is on its way.
+    """A parcel. `quantities`: how many pieces of each product the parcel has.
 
-    `backordered`: the pieces that were not in stock when they were ordered, if any; null once it is sent.
+    The carrier and the tracking number are null until the parcel is sent. `backordered`: how many pieces of each
+    product were not in stock when they were ordered; null if there are none or the parcel is sent.
     """
 
     shipment_id: str
@@ -181,10 +186,10 @@ class ShipmentAnswer(ResponseModel):
 
 
 class ReturnAnswer(ResponseModel):
-    """Returned goods: how many pieces of each product, and how many of them can be sold again.
+    """Returned goods. `quantities`: how many pieces of each product came back. `restocked`: how many can be sold again.
 
-    `amount`: is refunded for them. `owed`: will be refunded once the customer's bank no longer disputes it. `shipping`:
-    the part of both that is for shipping.
+    `amount`: the amount that is refunded for the goods. `owed`: the amount that is refunded later, when the customer's
+    bank no longer disputes it. `shipping`: the part of `amount` and `owed` that is for shipping.
     """
 
     return_id: str
@@ -199,7 +204,7 @@ class ReturnAnswer(ResponseModel):
 
 
 class RefundAnswer(ResponseModel):
-    """A refund of a payment. `why`: the cause of the refund. `reason`: why it failed.
+    """A refund of a payment. `why`: the cause of the refund. `reason`: why a failed refund failed.
 
     `account_id`: the credit account that gets the money; null if it goes to a card.
     """
@@ -219,10 +224,12 @@ class RefundAnswer(ResponseModel):
 
 
 class PaymentAnswer(ResponseModel):
-    """A payment by card, as reported by the provider, or with credit. `refunded`: how much of it was refunded.
+    """A payment by card, as the payment provider reported it, or a payment with credit.
 
-    `account_id`: the account that the credit came from. `disputes`: the state of each dispute by the customer's bank:
-    OPEN, WON or LOST; a lost dispute has taken the payment. `reason`: why it pays nothing.
+    `refunded`: how much of the payment was refunded. `account_id`: the account that the credit came from. `disputes`:
+    the state of each dispute by the customer's bank: OPEN, WON or LOST. If a dispute is lost, the shop loses the
+    payment.
+    `reason`: why the payment does not count for the order.
     """
 
     payment_id: str
@@ -238,7 +245,7 @@ class PaymentAnswer(ResponseModel):
 
 
 class PaidAnswer(ResponseModel):
-    """A payment on an invoice. `amount`: the part that counted for the order."""
+    """A payment on an invoice. `amount`: the part of the payment that counted for the order."""
 
     payment_id: str
     method: str
@@ -246,7 +253,10 @@ class PaidAnswer(ResponseModel):
 
 
 class InvoiceAnswer(ResponseModel):
-    """An invoice as it was issued. Its id is its number. `taxes`: included in the total."""
+    """An invoice as it was issued.
+
+    `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes.
+    """
 
     invoice_id: str
     order_id: str
@@ -301,8 +311,9 @@ class Happened(ResponseModel):
 
 
 class WholeOrder(ResponseModel):
-    """An order with all items that belong to it, by kind. Over several pages, each kind continues on the next page.
+    """An order with all items that belong to it, grouped by kind.
 
+    If there are several pages, each page has a part of the items, and every kind can continue on the next page.
     `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
     """
 
@@ -319,7 +330,7 @@ class WholeOrder(ResponseModel):
 
     @classmethod
     def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
-        """Group the items of one page by kind."""
+        """Return the answer for the items of one page, grouped by kind."""
 
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
             return [answer.of(item) for item in items if isinstance(item, kind)]

@@ -1,4 +1,4 @@
-"""Orders: place, show, list, change the address, cancel."""
+"""Orders: place an order, show and list orders, change the delivery address, and cancel."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -63,14 +63,14 @@ class ProductQuantity(RequestModel):
 class WantedLine(ProductQuantity):
     """A product and its quantity.
 
-    `price`: the price that the client showed. If it has changed, the order is rejected.
+    `price`: the price that the client showed to the customer. If the price has changed, the order is rejected.
     """
 
     price: Price | None = None
 
 
 def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
-    """Return the lines if no product appears twice. Raises ValueError."""
+    """Return the lines if each product appears once. Raises ValueError if a product appears twice."""
     counted = Counter(line.product_id for line in lines)
     if twice := sorted(id for id, count in counted.items() if count > 1):
         raise ValueError(f"one line for each product: {', '.join(twice[:5])} stands in several")
@@ -125,9 +125,9 @@ class PlacerAnswer(ResponseModel):
 def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
     """Place an order, once for each Idempotency-Key.
 
-    Prices come from the products; shipping is added. All goods are reserved, except the quantities that the lines show
-    as backordered. If the same key and body are sent again, the answer is 200 with the order in its current state, and
-    `Idempotent-Replayed: true`.
+    Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
+    show as backordered. If you send the same key and body again, no second order is placed. Then the answer is 200 with
+    the order in its current state and the header `Idempotent-Replayed: true`.
     """
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
     address = e.Address(**new.address.model_dump())
@@ -152,10 +152,10 @@ def list_orders(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[OrderInList]:
-    """List your own orders, newest first. With `status`, list all customers' orders in that state (for staff).
+    """List your own orders, newest first. With `status`, list the orders of all customers in that state (for staff).
 
-    Orders in a state are sorted by when they were placed. A new order is in its state's list at once, and in its
-    customer's list a moment later.
+    The orders in a state are sorted by the time when they were placed. A new order is in the list of its state at once,
+    and in the list of its customer a moment later.
     """
     if status is None:
         if since or until or order:
@@ -181,7 +181,7 @@ def list_orders(
 def orders_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[OrderInList]:
-    """List a customer's orders, newest first. A new order appears a moment later."""
+    """List a customer's orders, newest first. A new order is listed a moment later."""
     return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
 
 
@@ -223,7 +223,7 @@ def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
 
 @router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
 def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
-    """Change the delivery address of an order, until the warehouse has it. Repeatable."""
+    """Change the delivery address of an order. Possible until the warehouse has the order. Safe to repeat."""
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
@@ -237,12 +237,11 @@ class CancelAnswer(ResponseModel):
 
 @router.post("/orders/<order_id>/cancel", openapi_extensions=problem_responses(WrongState))
 def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """Cancel an order, or the rest of it. Its goods are released, and what was paid for them is refunded.
+    """Cancel an order, or the unsent rest of it. The goods are released, and payments for them are refunded.
 
-    Until the warehouse has the order, it is cancelled at once. After that the warehouse is asked to stop it: the state
-    is
-    `CANCEL_REQUESTED`, or `CUT_REQUESTED` for the unsent rest if a part was sent. The warehouse agrees, refuses, or has
-    sent it already. Repeatable.
+    If the warehouse does not have the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
+    stop the order. Then the state is `CANCEL_REQUESTED`, or `CUT_REQUESTED` if a part was sent and only the unsent rest
+    can be cancelled. The warehouse then agrees, refuses, or has already sent the goods. Safe to repeat.
     """
     return OrderAnswer.of(ending.cancel_order(shop(), caller, order_id))
 
@@ -251,13 +250,13 @@ def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
     """Confirm that the warehouse stopped an order, or the unsent rest of it. For the warehouse and staff.
 
-    Repeatable. `status`: `CANCELLED`. If a part was sent before, the rest is dropped, and the status is `SHIPPED` or
-    `DELIVERED`, like that part.
+    The new `status` is `CANCELLED`. If a part was sent before, only the rest is cancelled, and the new status is the
+    state of the sent part: `SHIPPED` or `DELIVERED`. Safe to repeat.
     """
     return CancelAnswer.of(ending.agree_cancel(shop(), caller, order_id))
 
 
 @router.post("/orders/<order_id>/cancel/refused", openapi_extensions=problem_responses(NotAllowed, WrongState))
 def cancel_refused(caller: SignedIn, order_id: Id) -> CancelAnswer:
-    """Report that the warehouse can no longer stop an order. For the warehouse and staff. Repeatable."""
+    """Report that the warehouse can no longer stop an order. For the warehouse and staff. Safe to repeat."""
     return CancelAnswer.of(ending.refuse_cancel(shop(), caller, order_id))

@@ -1,4 +1,4 @@
-"""Lists: page size, cursor and time range."""
+"""The parameters of all list routes: page size, cursor and time range."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[
 
 
 def _parse_timestamp(text: str) -> str:
-    """Convert a day (its first moment, UTC) or an RFC 3339 timestamp to the table's format."""
+    """Return a day or an RFC 3339 timestamp in the table's format. A day means its first moment (UTC)."""
     try:
         moment = datetime.fromisoformat(text if TIMESTAMP_PATTERN.fullmatch(text) else "")
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
@@ -40,7 +40,10 @@ def _check_whole_number(value: Any) -> Any:
 
 
 def _check_day(text: str) -> str:
-    """Return the text if it is a valid day. All timestamps of the day start with it."""
+    """Return the text if it is a valid day, such as 2026-11-21. Otherwise raise ValueError.
+
+    The text is not converted, because all timestamps of the day start with it.
+    """
     try:
         date.fromisoformat(text if DAY_PATTERN.fullmatch(text) else "")
     except ValueError:
@@ -51,7 +54,7 @@ def _check_day(text: str) -> str:
 Day = Annotated[str, AfterValidator(_check_day), Query(description="Which day (UTC), such as 2026-11-21.")]
 Timestamp = Annotated[str, AfterValidator(_parse_timestamp)]
 WholeNumber = BeforeValidator(_check_whole_number)
-"""Rejects numbers in a query in any other format, such as 1.0, +1 or 1_0."""
+"""A validator for whole numbers in a query. It rejects other formats that pydantic would accept, such as 1.0 or +1."""
 Limit = Annotated[int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most.")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=1500)] | None,
@@ -62,7 +65,7 @@ Until = Annotated[Timestamp | None, Query(alias="to", description="Up to, not in
 
 
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
-    """Return the time range, with "" for an open end. Raises InvalidInput."""
+    """Return the time range, with "" for an open end. Raises InvalidInput if `since` is after `until`."""
     if since and until and since > until:
         raise InvalidInput("from", "is after to")
     return since or "", until or ""
@@ -72,7 +75,7 @@ def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
 class ListRequest:
     """A request for a page of a list.
 
-    `arguments`: the values that identify the list; a cursor is valid for the same only.
+    `arguments`: the values that identify the list. A cursor is valid only for the same caller, query and arguments.
     """
 
     caller: Caller
@@ -82,11 +85,14 @@ class ListRequest:
 
     @property
     def after(self) -> str | None:
-        """Return where the page starts. Raises InvalidCursor for a cursor of another caller or list."""
+        """Return the position in the list after which the page starts. None for the first page.
+
+        Raises InvalidCursor if the cursor belongs to another caller or list.
+        """
         return None if self.cursor is None else cursors.decode_cursor(_cursor_key(), self.cursor, *self._cursor_binding)
 
     def seal_cursor(self, after: str | None) -> str | None:
-        """Return the cursor for the page after this position."""
+        """Return the cursor of the page that starts after this position. None if there is no such page."""
         return None if after is None else cursors.encode_cursor(_cursor_key(), after, *self._cursor_binding)
 
     @property
@@ -97,7 +103,7 @@ class ListRequest:
 def paginate(
     request: ListRequest, fetch: Callable[[str | None], QueryPage[T]], to_answer: Callable[[T], A]
 ) -> Listed[A]:
-    """Fetch a page from its cursor, convert its items to answers, and add the cursor of the next page."""
+    """Return a page of a list: fetch the items, convert them to answers, and add the cursor of the next page."""
     found = fetch(request.after)
     return Listed(items=[to_answer(item) for item in found.items], cursor=request.seal_cursor(found.after))
 

@@ -1,8 +1,9 @@
 """Webhook for the payment provider's signed events, in Stripe's format: https://docs.stripe.com/api/events/object
 
-The order_id (and refund_id) in the metadata identifies our payments and refunds. A dispute has its own metadata, which
-is empty unless the shop's staff fills it in. A dispute without order_id is acknowledged and logged for a person to
-handle. So is an inquiry, because it withdraws no money. If it becomes a dispute, the withdrawal event opens that.
+The metadata of an event identifies the shop's order (order_id) or refund (refund_id). A dispute has its own metadata,
+which is empty unless the shop's staff fills it in. If a dispute has no order_id, the webhook acknowledges and logs it,
+and a person handles it. An inquiry is also only acknowledged and logged, because it withdraws no money. If an inquiry
+becomes a dispute, the provider sends a withdrawal event, and this event opens the dispute.
 """
 
 import re
@@ -28,17 +29,21 @@ from functions.shop.keyed import IdempotentResult as Kept
 T = TypeVar("T", bound=BaseModel)
 router = Router()
 
-# It becomes part of an idempotency key of at most 255 characters: https://docs.stripe.com/api/idempotent_requests
+# The length is limited, because a provider id becomes part of an idempotency key of at most 255 characters:
+# https://docs.stripe.com/api/idempotent_requests
 ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$")]
 REFUND_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$"
 Amount = Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)]
 Reason = Annotated[str, StringConstraints(max_length=200)]
-"""The provider's error code, such as insufficient_funds."""
+"""An error code of the payment provider, such as insufficient_funds."""
 
 
 # the provider's events ------------------------------------------------------------------------------------------------
 class ProviderModel(BaseModel):
-    """A part of the provider's event. Unknown fields are ignored, because the provider may add fields at any time."""
+    """The base class for all objects in an event of the payment provider.
+
+    Unknown fields are ignored, because the provider may add fields at any time.
+    """
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
 
@@ -50,7 +55,7 @@ class PaymentError(ProviderModel):
 
 
 class PaymentIntent(ProviderModel):
-    """A payment. Its metadata names our order. `amount_received`: the amount that was paid."""
+    """A payment. Its metadata has the order_id of the shop's order. `amount_received`: the amount that was paid."""
 
     id: ProviderId
     amount: Amount
@@ -64,7 +69,7 @@ class PaymentIntent(ProviderModel):
 class DisputeObject(ProviderModel):
     """A dispute: the customer's bank asks for a payment back.
 
-    `status`: won, lost, another state of an open dispute, or warning_… for an inquiry.
+    `status`: won, lost, or another text while the dispute is open. The status of an inquiry starts with warning_.
 
     https://docs.stripe.com/api/disputes/object
     """
@@ -77,7 +82,7 @@ class DisputeObject(ProviderModel):
 
 
 class RefundObject(ProviderModel):
-    """A refund. If this shop requested it, its metadata names our refund."""
+    """A refund. If this shop requested the refund, its metadata has the shop's order_id and refund_id."""
 
     id: ProviderId
     status: str | None = None
@@ -86,7 +91,7 @@ class RefundObject(ProviderModel):
 
 
 class EventData(ProviderModel):
-    """The object of an event. The event's `type` determines its form."""
+    """The object of an event, such as a payment. The `type` of the event determines the fields of the object."""
 
     object: dict[str, Any]
 
@@ -120,7 +125,7 @@ class ProviderEvent(ProviderModel):
 class Received(ResponseModel):
     """The result of an event: the state of the payment or refund.
 
-    All null if the event concerns neither of this shop.
+    All fields except `received` are null if the event belongs to no payment or refund of this shop.
     """
 
     received: Literal[True] = True
@@ -139,7 +144,7 @@ REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "failed": "failed",
     "canceled": "failed",
 }
-"""The refund states of the provider: https://docs.stripe.com/api/refunds/object"""
+"""For each refund state of the provider, the state in this shop: https://docs.stripe.com/api/refunds/object"""
 INQUIRY_PREFIX = "warning_"
 """The prefix of the states of an inquiry, which is not a dispute yet: https://docs.stripe.com/api/disputes/object
 
@@ -161,7 +166,8 @@ def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept
             currency=intent.currency.upper(),
             reason=failed if outcome == "failed" else None,
         )
-        # Compare the parsed event, not the body: the body counts the deliveries, so it differs each time.
+        # Detect a repeated event by its parsed fields. The body contains a delivery count, so it differs in each
+        # delivery.
         kept = payments.record_payment(shop(), update, asdict(update))
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": update.payment_id, "order_id": update.order_id, "event_id": update.event_id}
@@ -214,7 +220,7 @@ EVENT_HANDLERS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
     "refund.updated": _record_refund,
     "refund.failed": _record_refund,
 }
-"""The event types that are processed. All others are acknowledged and ignored."""
+"""The event types that the webhook processes. It acknowledges and ignores all other types."""
 
 
 @router.post("/payments/events", openapi_extensions=problem_responses(BadSignature, TooEarly, IdempotencyKeyReused))
@@ -225,8 +231,8 @@ def payment_event(
 ) -> Received:
     """Receive an event of the payment provider about a payment, dispute or refund.
 
-    Each event is processed once, even if it is delivered several times. An event that comes too early is answered with
-    409, and processed when the provider sends it again.
+    Each event is processed once, even if it is delivered several times. If an event arrives before the event that it
+    depends on, the answer is 409. The event is processed when the provider sends it again.
     """
     period = int(shop().now().timestamp() // wiring.SECRET_CACHE_SECONDS)
     live = wiring.get_valid_secrets(environment.load_environment(environment.ApiEnvironment).webhook_secret, period)
@@ -239,7 +245,7 @@ def payment_event(
 
 
 def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
-    """Parse the object of an event. Raises MalformedRequest."""
+    """Return the object of an event as this model. Raises MalformedRequest if the object does not fit the model."""
     try:
         return kind.model_validate(event.data.object)
     except ValidationError as error:
@@ -248,6 +254,6 @@ def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
 
 
 def _own_id(metadata: Mapping[str, str], name: str, pattern: str = ID_PATTERN) -> str | None:
-    """Return an id from the metadata, or None if it does not have the form of our ids."""
+    """Return an id from the metadata of an event, or None if it does not have the form of this shop's ids."""
     found = metadata.get(name, "")
     return found if re.fullmatch(pattern, found) else None

@@ -1,8 +1,10 @@
-"""Turn exceptions into error responses, as problem+json (RFC 9457). One table maps each exception to its response.
+"""Convert exceptions to error responses in the format problem+json (RFC 9457).
 
-A document has `type` (a link to the docs page), `title`, `status`, `detail`, `instance` (the request id of the log),
-and fields of the exception, such as `errors`, `short` or `changed`. It echoes nothing of the request except field
-names. For an internal fault it says only that one happened.
+The table `PROBLEM_TYPES` maps each exception class to its response. The problem document has `type` (a link to the
+documentation page), `title`, `status`, `detail` and `instance` (the request id in the log). It also has fields of the
+exception, such as `errors`, `short` or `changed`.
+
+The document repeats no content of the request except field names. After an internal error it gives no details.
 """
 
 import json
@@ -24,13 +26,13 @@ from functions.model import errors
 CONTENT_TYPE = "application/problem+json"
 DOCS_URL_PREFIX = "/docs#"
 MAX_ERRORS = 20
-"""How many errors of one request are listed. The limit keeps the answer to a bad request small."""
+"""How many errors of one request the answer lists at most. The limit keeps the answer to a bad request small."""
 MAX_FIELD_LENGTH = 100
 
 
 # Errors of the API itself ---------------------------------------------------------------------------------------------
 class MalformedRequest(Exception):
-    """The request is malformed. `errors`: (field, reason) of each error."""
+    """The request is malformed. `errors`: for each error, the field and the reason."""
 
     def __init__(self, *errors: tuple[str, str]) -> None:
         super().__init__("; ".join(f"{field}: {why}" for field, why in errors))
@@ -49,11 +51,11 @@ class UnsupportedMediaType(Exception):
 
 
 class Unauthenticated(Exception):
-    """The caller's token is missing, or is not one for this API."""
+    """The caller's access token is missing, or the token is not valid for this API."""
 
 
 class BadSignature(Exception):
-    """A webhook whose signature is not the provider's, or is too old."""
+    """The signature of a webhook is not from the payment provider, or the signature is too old."""
 
 
 class EmailNotVerified(Exception):
@@ -77,7 +79,10 @@ class MethodNotAllowed(Exception):
 # The table ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProblemType:
-    """One type of problem. `extensions`: the attributes of the exception that go into the document."""
+    """The error response for one kind of exception.
+
+    `extensions`: the attributes of the exception that are copied to the problem document.
+    """
 
     status: int
     slug: str
@@ -99,12 +104,12 @@ def _validation_errors(error: RequestValidationError) -> list[tuple[str, str]]:
 
 
 def field_path(location: Sequence[str | int]) -> str:
-    """Format the path of a field, such as lines.0.quantity."""
+    """Return the path of a field as text, such as lines.0.quantity."""
     return ".".join(map(str, location))
 
 
 def validation_message(found: Mapping[str, Any]) -> str:
-    """Return pydantic's message without the sent value."""
+    """Return the message of a pydantic error. The message does not contain the value that the caller sent."""
     plain = {"missing": "is required", "extra_forbidden": "is not known here"}
     return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
 
@@ -121,7 +126,7 @@ def _retry_after_header(error: Exception) -> dict[str, str]:
     return {"Retry-After": str(getattr(error, "retry_after_seconds", 2))}
 
 
-# The texts of foreign exceptions are not shown: they may quote sent or stored data.
+# These texts replace the texts of exceptions from libraries, because such texts may quote sent or stored data.
 def _retry_detail(_: Exception) -> str:
     return "a request with an Idempotency-Key is safe to repeat"
 
@@ -181,9 +186,9 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
 
 
 def problem_type_of(error: Exception) -> ProblemType:
-    """Return the problem type of an exception, or of its nearest base class in the table.
+    """Return the problem type of an exception. If its class is not in the table, use its nearest base class.
 
-    A transient error of an AWS service is "unreachable", not an internal fault.
+    A transient error of an AWS service has the type "unreachable" (503) and not the type "fault" (500).
     """
     if isinstance(error, ClientError) and _is_transient(error):
         return _UNREACHABLE
@@ -191,13 +196,13 @@ def problem_type_of(error: Exception) -> ProblemType:
 
 
 def _is_transient(error: ClientError) -> bool:
-    """Return whether an AWS service failed or throttled the call, and the client's own retries did not help."""
+    """Return whether a later retry may succeed: the AWS service failed or throttled the call."""
     status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or error.response["Error"]["Code"] in RETRYABLE_ERROR_CODES
 
 
 def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, dict[str, Any]]:
-    """Return the problem type of an exception and the Lambda response for it."""
+    """Return the problem type of an exception, and the Lambda response. `instance`: the request id."""
     problem_type = problem_type_of(error)
     said: dict[str, Any] = {name: getattr(error, name) for name in problem_type.extensions}
     if problem_type.errors:
@@ -218,16 +223,22 @@ def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, d
 
 
 def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
-    """Declare the problems of a route beyond those of all similar routes. Used for its documentation only."""
+    """Return the OpenAPI extension that declares additional problems of a route. It is only for the documentation.
+
+    Do not declare problems that follow from the route's method, path and parameters. They are documented automatically.
+    """
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 
 ERRORS_SAFE_TO_LOG = (ClientError, Unreadable, KeyError)
-"""Errors whose text is safe to log: it names what is missing or denied. Other texts may quote sent or stored data."""
+"""Errors whose text is safe to log, because it names only a missing or denied resource.
+
+The texts of other errors are not logged, because they may quote sent or stored data.
+"""
 
 
 def describe_fault(error: Exception) -> dict[str, Any]:
-    """Describe a fault for the log: the error's type, its stack frames, and its text if that is safe to log."""
+    """Return the log fields of an internal error: type, last stack frames, and the text if it is safe to log."""
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     says = str(error) if isinstance(error, ERRORS_SAFE_TO_LOG) else ""
     return {"error": type(error).__name__, "says": says, "at": frames[-8:]}

@@ -1,4 +1,4 @@
-"""Products and their stock."""
+"""Products and their stock: create, change, list and show products, and add received goods to stock."""
 
 from typing import Annotated, Self
 
@@ -32,10 +32,12 @@ MAX_STOCK_PARTS = 20
 
 
 class NewProduct(RequestModel):
-    """A new product. `parts`: over how many items its stock is spread; use more than one if it will sell very fast.
+    """A new product.
 
-    `backorder`: it can be ordered when it is out of stock; its stock is then one part. `category`: where it is listed
-    in its `catalog`, a path that starts and ends with a slash; the root if omitted. The category need not exist.
+    `parts`: the number of table items that share the stock of the product. Use more than one stock part if the product
+    will sell very fast. `backorder`: whether the product can be ordered when it is out of stock. If so, the stock has
+    only one part. `category`: the path in the `catalog` under which the product is listed. A path starts and ends with
+    a slash. If omitted, it is the root. The category does not have to exist.
     """
 
     product_id: Id
@@ -62,7 +64,7 @@ class NewProduct(RequestModel):
 
 
 class ProductChange(RequestModel):
-    """The fields to change. Omitted fields stay as they are. Orders keep the price at which they were placed."""
+    """The fields of a product to change. Omitted fields do not change. Existing orders keep their prices."""
 
     name: Name | None = None
     price: Price | None = None
@@ -86,7 +88,7 @@ class Receipt(RequestModel):
 
 
 class ProductAnswer(ResponseModel):
-    """A product; its price is in minor units."""
+    """A product. `price`: in minor units (cents)."""
 
     product_id: str
     name: str
@@ -101,7 +103,7 @@ class ProductAnswer(ResponseModel):
 
 
 class ProductInList(ProductAnswer):
-    """A product, and how many pieces can be ordered now."""
+    """A product in a list. `available`: how many pieces can be ordered now."""
 
     available: int
 
@@ -111,7 +113,10 @@ class ProductInList(ProductAnswer):
 
 
 class StockAnswer(ResponseModel):
-    """How many pieces can be ordered now. `backorder`: more can be ordered even if it is out of stock."""
+    """The stock of a product. `available`: how many pieces are in stock and can be ordered now.
+
+    `backorder`: whether customers can order more pieces than are in stock.
+    """
 
     product_id: str
     available: int
@@ -127,7 +132,7 @@ class ReceiptAnswer(ResponseModel):
 
 @router.post("/products", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
-    """Create a product, with no stock yet. For staff."""
+    """Create a product. It has no stock yet. For staff."""
     product = products.create_product(
         shop(),
         caller,
@@ -163,9 +168,9 @@ def products_in_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ProductInList]:
-    """List the products of a category, by id, each with how many pieces can be ordered now.
+    """List the products of a category with their available stock, sorted by product id.
 
-    Products of subcategories are not included. A change or sale appears a moment later.
+    Products of subcategories are not included. A change or a sale is visible a moment later.
     """
     return paginate(
         ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),

@@ -1,4 +1,4 @@
-"""Refunds: staff can refund an order or a payment. The state of every refund is shown."""
+"""Refunds: staff can refund an order or a payment and retry a failed refund. The refunds of an order can be listed."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -27,7 +27,7 @@ RefundDestination = Annotated[
 
 
 class Goodwill(RequestModel):
-    """The amount to refund, in the order's currency, and where it goes."""
+    """The amount to refund in the order's currency, and its destination."""
 
     amount: Amount
     to: RefundDestination = "original"
@@ -35,14 +35,14 @@ class Goodwill(RequestModel):
 
 
 class Retry(RequestModel):
-    """Where the money goes this time."""
+    """The destination of the money when a failed refund is retried."""
 
     to: RefundDestination = "original"
     model_config = ConfigDict(json_schema_extra={"examples": [{"to": "credit"}]})
 
 
 class GivenBack(ResponseModel):
-    """The amount to refund and its refunds: one for each payment that the money comes from."""
+    """The amount to refund. `refund_ids`: one refund for each payment that the money comes from."""
 
     order_id: str
     amount: int
@@ -65,9 +65,10 @@ def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: 
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
-    """Refund the rest of a payment that matched no order. For staff. Once for each Idempotency-Key.
+    """Refund the part that is not refunded yet of a payment that matched no order. For staff.
 
-    `order_id` is the order id in the payment, even if no such order exists.
+    The refund happens once for each Idempotency-Key. `order_id` is the order id in the payment, even if no such order
+    exists.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 
@@ -76,13 +77,13 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
     "/orders/<order_id>/refunds/<refund_id>/retry", openapi_extensions=problem_responses(NotAllowed, WrongState)
 )
 def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry) -> RefundAnswer:
-    """Retry a failed refund. For staff. Repeatable while the new attempt is in progress."""
+    """Retry a failed refund. For staff. Safe to repeat while the new attempt is in progress."""
     return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
 
 
 @router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
 def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
-    """List the refunds of an order and their states."""
+    """List the refunds of an order with their states."""
     return paginate(
         ListRequest(caller, REFUNDS_OF_ORDER, (order_id,), cursor),
         lambda after: refunds.list_refunds_of_order(shop(), caller, order_id, limit, after),

@@ -23,15 +23,16 @@ router = Router()
 
 
 class ReturnedLine(ProductQuantity):
-    """A product and how many pieces came back. `restock`: they can be sold again."""
+    """A product and how many pieces came back. `restock`: whether these pieces can be sold again."""
 
     restock: bool
 
 
 class NewReturn(RequestModel):
-    """The returned goods. `refund_shipping`: refund the shipping too, unless it was refunded before.
+    """The returned goods. `refund_shipping`: whether to refund the shipping too, unless it was refunded before.
 
-    `to`: where the money goes: back to its source, or to the customer's store credit.
+    `to`: the destination of the refund: the source of the payment (`original`) or the customer's store credit
+    (`credit`).
     """
 
     lines: Annotated[
@@ -53,7 +54,7 @@ class NewReturn(RequestModel):
 
 
 class ReturnMade(ReturnAnswer):
-    """Returned goods and the refunds of this return."""
+    """Returned goods. `refund_ids`: the refunds of this return."""
 
     refund_ids: Sequence[str]
 
@@ -66,8 +67,9 @@ class ReturnMade(ReturnAnswer):
 def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewReturn) -> Response[ReturnMade]:
     """Record returned goods of a delivered order, once for each Idempotency-Key. For the warehouse and staff.
 
-    The price of the goods is refunded, minus their share of a discount. The refunds of an order never exceed what the
-    shop still holds of its payments. An amount that the customer's bank disputes is refunded once the dispute is won.
+    The refund is the price of the goods minus their share of a discount. The refunds of an order never exceed the money
+    that the shop still holds from its payments. If the customer's bank disputes an amount, this amount is refunded
+    after the shop wins the dispute.
     """
     lines = {line.product_id: returns.ReturnedGoods(line.quantity, line.restock) for line in new.lines}
     done = returns.return_goods(shop(), caller, key, order_id, lines, refund_shipping=new.refund_shipping, to=new.to)
@@ -76,7 +78,7 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
 
 @router.get("/orders/<order_id>/returns", openapi_extensions=problem_responses(WrongState))
 def returns_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[ReturnAnswer]:
-    """List the returns of an order. For its customer and staff."""
+    """List the returns of an order. For the customer of the order and staff."""
     return paginate(
         ListRequest(caller, RETURNS_OF_ORDER, (order_id,), cursor),
         lambda after: returns.list_returns_of_order(shop(), caller, order_id, limit, after),

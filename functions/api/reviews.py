@@ -15,14 +15,14 @@ from functions.model.patterns import REVIEWS_OF_CUSTOMER, REVIEWS_OF_PRODUCT
 from functions.shop import reviews
 
 router = Router()
-# A text may have several lines.
+# The pattern allows line breaks but no other control characters: a review may have several lines.
 ReviewText = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=4000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")
 ]
 
 
 class NewReview(RequestModel):
-    """A review of a product. `order_id`: the order with which the caller bought it."""
+    """A review of a product. `order_id`: the order with which the caller bought the product."""
 
     order_id: Id
     stars: Annotated[int, Field(ge=1, le=5)]
@@ -35,7 +35,7 @@ class NewReview(RequestModel):
 
 
 class ReviewOfProduct(ResponseModel):
-    """A buyer's review of a product, without the buyer."""
+    """A review of a product. The buyer who wrote it is not shown."""
 
     stars: int
     text: str
@@ -44,7 +44,7 @@ class ReviewOfProduct(ResponseModel):
 
 
 class ReviewAnswer(ReviewOfProduct):
-    """A customer's review of a product, and the order with which they bought it."""
+    """A customer's review of a product. `order_id`: the order with which the customer bought the product."""
 
     product_id: str
     order_id: str
@@ -52,7 +52,10 @@ class ReviewAnswer(ReviewOfProduct):
 
 
 class RatingAnswer(ResponseModel):
-    """The rating of a product. `average`: of the stars (1 to 5), in hundredths; null without reviews."""
+    """The rating of a product. `reviews`: the number of reviews.
+
+    `average`: the average number of stars (1 to 5) in hundredths, or null if there are no reviews.
+    """
 
     product_id: str
     reviews: int
@@ -77,7 +80,7 @@ class Deleted(ResponseModel):
 def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewAnswer:
     """Write or replace your review of a product that was delivered to you.
 
-    The order must be your own and not archived. To change the review later, the order is not needed any more.
+    The order must be your own order and not archived. To change the review later, the order is not needed any more.
     """
     written = reviews.write_review(shop(), caller, product_id, review.order_id, review.stars, review.text)
     return ReviewAnswer.of(written)
@@ -85,7 +88,7 @@ def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewA
 
 @router.delete("/products/<product_id>/reviews/<customer_id>")
 def delete_review(caller: SignedIn, product_id: Id, customer_id: Id) -> Deleted:
-    """Delete your review of a product. For staff: any review. Repeatable."""
+    """Delete your review of a product. Staff can delete any review. Safe to repeat."""
     customer_id = resolve_customer_id(caller, customer_id)
     reviews.delete_review(shop(), caller, product_id, customer_id)
     return Deleted(product_id=product_id, customer_id=customer_id)
@@ -103,7 +106,7 @@ def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None)
 
 @router.get("/products/<product_id>/rating")
 def rating_of_product(product_id: Id) -> RatingAnswer:
-    """Show the rating of a product. A new review counts a moment later."""
+    """Show the rating of a product. A new review is included a moment later."""
     return RatingAnswer.of(reviews.get_rating_of_product(shop(), product_id))
 
 

@@ -1,4 +1,4 @@
-"""The router, extended to find the route of a request and to reject unknown parameters."""
+"""Extends the Powertools router: find the route of a request, and reject unknown query parameters and body fields."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,10 @@ INVALID_PATH = ("path", "holds a character that no id has")
 
 @dataclass(frozen=True)
 class Route:
-    """A route: method `GET`, path `/orders/{order_id}`, the pattern of its paths, and its handler function."""
+    """A route of the API: its method, such as GET, its path, such as /orders/{order_id}, and its handler function.
+
+    `pattern`: matches the paths of requests to this route.
+    """
 
     method: str
     path: str
@@ -26,24 +29,24 @@ class Route:
 
     @property
     def key(self) -> str:
-        """Return the route key of API Gateway: GET /orders/{order_id}."""
+        """Return the route key as API Gateway writes it, such as "GET /orders/{order_id}"."""
         return f"{self.method} {self.path}"
 
     def path_parameters(self, path: str) -> Mapping[str, str]:
-        """Return the parameters in a path of this route: {"order_id": ...}."""
+        """Return the parameters in the path of a request to this route, such as {"order_id": ...}."""
         found = self.pattern.fullmatch(path)
         return found.groupdict() if found else {}
 
 
 class Router(Undecided):
-    """The routes of one module."""
+    """The routes of one API module."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
 
 
 class ApiResolver(APIGatewayHttpResolver):
-    """Powertools' resolver with validation. It also keeps a list of its routes."""
+    """The Powertools resolver with input validation. `known_routes`: the list of all routes."""
 
     def __init__(self) -> None:
         super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
@@ -66,12 +69,16 @@ class ApiResolver(APIGatewayHttpResolver):
         return remember
 
     def find_route(self, method: str, path: str) -> Route:
-        """Return the route of a request. Raises RouteNotFound, MethodNotAllowed, MalformedRequest."""
+        """Return the route of a request.
+
+        Raises RouteNotFound if no route has this path, MethodNotAllowed if the path has no such method, and
+        MalformedRequest if the path ends with a newline.
+        """
         there = [route for route in self.known_routes if route.pattern.fullmatch(path)]
         if not there:
             raise RouteNotFound
         if path.endswith("\n"):
-            raise MalformedRequest(INVALID_PATH)  # the router's patterns end with $ and would ignore it
+            raise MalformedRequest(INVALID_PATH)  # the patterns of the router end with $ and ignore a final newline
         for route in there:
             if route.method == method:
                 return route
@@ -79,19 +86,19 @@ class ApiResolver(APIGatewayHttpResolver):
 
 
 def _reraise(error: Exception) -> Response[Any]:
-    """Raise the error again: the Lambda handler turns errors into answers, not the router."""
+    """Raise the error again, because the Lambda handler converts errors to answers, not the router."""
     raise error
 
 
 def _reject_path(_: Exception) -> Response[Any]:
-    """Reject a path that matches a route but holds an id that the router does not accept."""
+    """Raise MalformedRequest if a path matches a route but contains an id that the router does not accept."""
     raise MalformedRequest(INVALID_PATH)
 
 
 def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Reject unknown query parameters and body fields.
+    """Middleware that raises MalformedRequest if a request has unknown query parameters or an unexpected body.
 
-    Otherwise a misspelled filter would return everything, and a misspelled field would be lost.
+    Without this check, a misspelled filter would return all items, and a misspelled field would be ignored.
     """
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}

@@ -1,4 +1,4 @@
-"""Sales: the products of paid orders, by product and by customer."""
+"""Sales: list the products in paid orders, for one product or for one customer."""
 
 from functions.api.context import SignedIn, resolve_customer_id, shop
 from functions.api.fields import Id, Listed, ResponseModel
@@ -13,9 +13,10 @@ router = Router()
 
 
 class Sale(ResponseModel):
-    """A product in a paid order. `price`: the price of one piece in the order, in minor units.
+    """A product in a paid order. `price`: the price of one piece in the order, in minor units (cents).
 
-    `quantity`: without pieces that were ordered and never sent. `returned`: how many of them came back.
+    `quantity`: the number of pieces, without pieces that were cancelled and never sent. `returned`: how many pieces
+    came back.
     """
 
     product_id: str
@@ -38,7 +39,7 @@ def sales_of_product(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[Sale]:
-    """List the sales of a product by when the orders were placed, newest first. For staff."""
+    """List the sales of a product, sorted by the time when the orders were placed, newest first. For staff."""
     low, high = check_time_range(since, until)
     return paginate(
         ListRequest(caller, SALES_OF_PRODUCT, (product_id, low, high), cursor),
@@ -56,7 +57,7 @@ def bought_by_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[Sale]:
-    """List the products that a customer bought, by when the orders were placed, newest first."""
+    """List the products that a customer bought, sorted by the time when the orders were placed, newest first."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(

@@ -1,4 +1,4 @@
-"""Shipments: packing lists for the warehouse, its reports, and parcel tracking."""
+"""Shipments: packing lists for the warehouse, reports from the warehouse, and parcel tracking."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -18,9 +18,9 @@ router = Router()
 
 
 class Dispatched(RequestModel):
-    """Carrier and tracking number.
+    """The carrier and tracking number of a sent parcel.
 
-    `quantities`: pieces of each product in the parcel; the whole shipment if omitted.
+    `quantities`: how many pieces of each product are in the parcel. If omitted, the parcel has the whole shipment.
     """
 
     carrier: KeySafeText
@@ -34,9 +34,10 @@ class Dispatched(RequestModel):
 
 
 class Parcel(ResponseModel):
-    """The lines of an order and the delivery address. The order's shipments say which pieces go into which parcel.
+    """The lines of an order and the delivery address, for packing.
 
-    Of each line `quantity - shipped - dropped` is still to be sent. `backordered`: not in stock when it was ordered.
+    The shipments of the order say which pieces go into which parcel. The number of pieces of a line that are still to
+    be sent is `quantity - shipped - dropped`. `backordered`: how many pieces were not in stock when they were ordered.
     """
 
     order_id: str
@@ -47,7 +48,7 @@ class Parcel(ResponseModel):
 
 @router.get("/orders/<order_id>/shipments")
 def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]:
-    """List the shipments of an order. For its customer, the warehouse and staff."""
+    """List the shipments of an order. For the customer of the order, the warehouse and staff."""
     return Listed(items=[ShipmentAnswer.of(one) for one in shipments.list_shipments_of_order(shop(), caller, order_id)])
 
 
@@ -55,9 +56,10 @@ def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]
 def shipments_by_tracking(
     caller: SignedIn, carrier: KeySafeText, tracking_number: KeySafeText
 ) -> Listed[ShipmentAnswer]:
-    """Find shipments by carrier (in upper or lower case) and tracking number.
+    """Find shipments by carrier and tracking number. Upper and lower case of the carrier do not matter.
 
-    There are several if a carrier used a number twice. For their customers, the warehouse and staff.
+    The list has several shipments if a carrier used a tracking number twice. For the customers of the shipments, the
+    warehouse and staff.
     """
     found = shipments.list_shipments_by_tracking(shop(), caller, carrier, tracking_number)
     return Listed(items=[ShipmentAnswer.of(one) for one in found])
@@ -65,7 +67,7 @@ def shipments_by_tracking(
 
 @router.get("/orders/<order_id>/parcel", openapi_extensions=problem_responses(NotAllowed))
 def parcel(caller: SignedIn, order_id: Id) -> Parcel:
-    """Show what to pack, what is already sent, and the address. For the warehouse and staff."""
+    """Show which goods of an order to pack, which are already sent, and the address. For the warehouse and staff."""
     order = shipments.get_order_for_packing(shop(), caller, order_id)
     return Parcel(
         order_id=order.order_id,
@@ -80,9 +82,10 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, dispatched: Dispatched) -> ShipmentAnswer:
-    """Report that the carrier has a shipment, or the `quantities` of it. The rest becomes the order's next shipment.
+    """Report that the carrier has a shipment or a part of it. For the warehouse and staff.
 
-    For the warehouse and staff. Repeatable with the same carrier, number and quantities.
+    If `quantities` is only a part of the shipment, the rest becomes the next shipment of the order. Safe to repeat with
+    the same carrier, tracking number and quantities.
     """
     shipment = shipments.dispatch_shipment(
         shop(), caller, order_id, shipment_id, dispatched.carrier, dispatched.tracking_number, dispatched.quantities
@@ -94,8 +97,8 @@ def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, dispatc
     "/orders/<order_id>/shipments/<shipment_id>/delivered", openapi_extensions=problem_responses(NotAllowed, WrongState)
 )
 def shipment_delivered(caller: SignedIn, order_id: Id, shipment_id: Id) -> ShipmentAnswer:
-    """Report that a shipment was delivered. After its last shipment the order is delivered.
+    """Report that a shipment was delivered. When all shipments of an order are delivered, the order is delivered.
 
-    For the warehouse and staff. Repeatable.
+    For the warehouse and staff. Safe to repeat.
     """
     return ShipmentAnswer.of(shipments.deliver_shipment(shop(), caller, order_id, shipment_id))

@@ -1,7 +1,8 @@
 """Verify the payment provider's signature on webhooks, in Stripe's scheme: https://docs.stripe.com/webhooks/signature
 
-The header is `t=<epoch seconds>,v1=<hex>[,v1=<hex>]`. Each v1 is an HMAC-SHA256 of "<t>.<raw body>" with one of the
-secrets that are valid during a rotation. Other schemes in the header (v0) are ignored, as Stripe recommends.
+The header is `t=<epoch seconds>,v1=<hex>[,v1=<hex>]`. Each v1 value is an HMAC-SHA256 of "<t>.<raw body>" with one of
+the valid secrets. During a rotation two secrets are valid. Other schemes in the header (v0) are ignored, as Stripe
+recommends.
 """
 
 import hashlib
@@ -16,7 +17,10 @@ TOLERANCE_SECONDS = 300
 
 
 def verify_signature(header: str, body: str, secrets: Sequence[str], now: datetime) -> None:
-    """Check that one of the secrets signed this body, at most 300 seconds from now. Raises BadSignature."""
+    """Check that a body was signed with one of the secrets, and that the signature is at most 300 seconds old.
+
+    A signature up to 300 seconds in the future is accepted, too. Raises BadSignature if the check fails.
+    """
     pairs = [part.strip().partition("=") for part in header.split(",")]
     times = [value for name, _, value in pairs if name == "t"]
     given = [value for name, _, value in pairs if name == "v1"]

@@ -18,7 +18,10 @@ router = Router()
 
 
 class CreditPayment(PaymentSourceBody):
-    """The `amount` to pay, in the order's currency. If omitted, it is what is due, or the balance if that is less."""
+    """A payment with credit. `amount`: the amount to pay, in the order's currency.
+
+    If omitted, it is the amount that is due, or the balance of the account if the balance is less.
+    """
 
     amount: Amount | None = None
     model_config = ConfigDict(
@@ -27,7 +30,7 @@ class CreditPayment(PaymentSourceBody):
 
 
 class PaidWithCredit(ResponseModel):
-    """A payment with credit. `due`: what was still to be paid after it; 0 once the order is paid."""
+    """A payment with credit. `due`: the amount that is still to be paid after this payment. 0 if the order is paid."""
 
     order_id: str
     payment_id: str
@@ -45,9 +48,9 @@ class PaidWithCredit(ResponseModel):
 def pay_with_credit(
     caller: SignedIn, order_id: Id, key: IdempotencyKey, payment: CreditPayment
 ) -> Response[PaidWithCredit]:
-    """Pay an order, or a part of what is due, with its customer's store credit or a gift card.
+    """Pay an order fully or partly, with the customer's store credit or with a gift card.
 
-    Once for each Idempotency-Key. The rest can be paid by card or with other credit.
+    The payment happens once for each Idempotency-Key. The rest can be paid by card or with other credit.
     """
     done = tenders.pay_with_credit(shop(), caller, key, order_id, payment.source, payment.amount)
     return command_response(done, PaidWithCredit)
@@ -57,9 +60,10 @@ def pay_with_credit(
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[PaymentAnswer]:
-    """List the payments of an order by card and with credit, failed ones included, and how much of each was refunded.
+    """List the payments of an order by card and with credit, and how much of each payment was refunded.
 
-    For an order that does not exist or is archived, staff also sees payments that matched no order.
+    Failed payments are included. If the order does not exist or is archived, staff can list payments with this order id
+    that matched no order.
     """
     return paginate(
         ListRequest(caller, PAYMENTS_OF_ORDER, (order_id,), cursor),

@@ -1,2 +1,2 @@
-"""How items are stored: codecs, keys, access patterns, writes, cursors and stream batches. Independent of the shop's
-domain."""
+"""This package stores items in DynamoDB: codecs, keys, access patterns, writes, cursors and stream batches. It knows
+nothing of the shop."""

@@ -1,7 +1,8 @@
 """Pagination cursors: opaque text that works only for the caller who received it, and only for the same query.
 
-The position is an item's key, which may contain a customer id that the list does not show. So the cursor is encrypted
-as well as signed: the signature also serves as the IV of the keystream (a synthetic IV, as in RFC 5297).
+A cursor contains the sort key of an item. That key may contain a customer id that the list does not show. So
+the cursor is encrypted as well as signed. The signature also serves as the IV of the keystream (a synthetic IV, as in
+RFC 5297).
 """
 
 import base64
@@ -14,14 +15,16 @@ class InvalidCursor(ValueError):
 
 
 def encode_cursor(secret: bytes, after: str, *context: str) -> str:
-    """Return the cursor for the position `after`, bound to the caller and query named in `context`."""
+    """Return a cursor that contains the position `after`. The cursor works only with the same caller and query, given
+    as `context`."""
     position = after.encode()
     signature = _signature(secret, position, context)
     return base64.urlsafe_b64encode(signature + _xor_with_keystream(secret, signature, position)).decode().rstrip("=")
 
 
 def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
-    """Return the position in a cursor. Raises InvalidCursor."""
+    """Decrypt a cursor and return the position in it. Raises InvalidCursor if the cursor was made for another
+    `context`."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
@@ -38,13 +41,14 @@ def _signature(secret: bytes, position: bytes, context: tuple[str, ...]) -> byte
 
 
 def _xor_with_keystream(secret: bytes, signature: bytes, data: bytes) -> bytes:
-    """Encrypt or decrypt data: XOR with a keystream derived from the secret and the signature."""
+    """Encrypt or decrypt data, by XOR with a keystream that is derived from the secret and the signature."""
     blocks = range(0, len(data), 32)
     stream = b"".join(_digest(secret, b"hide", signature, start.to_bytes(4, "big")) for start in blocks)
     return bytes(one ^ other for one, other in zip(data, stream, strict=False))
 
 
 def _digest(secret: bytes, *parts: bytes) -> bytes:
-    """HMAC of the parts. Each part is prefixed with its length, so different lists of parts give different input."""
+    """Return the HMAC-SHA256 of the parts. Each part is prefixed with its length, so that different lists of parts
+    never give the same input."""
     text = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     return hmac.new(secret, text, hashlib.sha256).digest()

@@ -1,8 +1,9 @@
-"""Decode items into typed classes and encode them, with straight-line code compiled from the declared fields.
+"""Decode items into typed classes and encode them, with code generated from the classes' declared fields.
 
-An *image* is an item in DynamoDB's JSON, as the client and the stream deliver it: every value is tagged with its type,
-`{"order_id": {"S": "o1"}, "total": {"N": "995"}}`. A class's decoder and encoder are compiled once, on first use.
-Compared with boto3's TypeDeserializer this saves the dispatch on every tag and the Decimal of every number.
+An *image* is an item in DynamoDB's JSON, as the client and the stream deliver it. Every value is tagged with its type:
+`{"order_id": {"S": "o1"}, "total": {"N": "995"}}`. The decoder and the encoder of a class are compiled once, on first
+use. They are faster than boto3's TypeDeserializer because they do not inspect each tag and do not create a Decimal for
+each number.
 """
 
 import base64
@@ -23,14 +24,14 @@ class Unreadable(ValueError):
 
 
 class UnreadableWithin(Unreadable):
-    """A lazily decoded part of an image cannot be decoded (see `compile_lazy_decoder`)."""
+    """A value of a lazily decoded map is malformed. Raised on first access to the map (see `compile_lazy_decoder`)."""
 
 
 class LazyMap(Mapping[str, Any]):
-    """A map of parts that is decoded on first access.
+    """A map attribute of an item whose values are decoded on first access.
 
-    `counterpart`: the same attribute in the item's other image (before or after the change). If both are equal, they
-    share one decoded result.
+    `counterpart`: the same attribute in the item's other image (before or after the change). If both attributes are
+    equal, they are decoded once and share the result.
     """
 
     __slots__ = ("_image", "_made", "_read", "_twin")
@@ -69,14 +70,14 @@ class LazyMap(Mapping[str, Any]):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def entity(cls: type[T]) -> type[T]:
-    """Declare an item, or a part of one.
+    """Class decorator: declare a class whose instances are items of the table, or values nested in an item.
 
-    mypy treats the class as frozen. At run time it is a slotted dataclass whose slots the decoder fills, because
+    mypy treats the class as frozen. At run time the class is a slotted dataclass whose slots the decoder fills, because
     decoding into a truly frozen dataclass is three times slower.
     """
-    cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise dataclass() sets a generated signature as docstring
+    cls.__doc__ = cls.__doc__ or cls.__name__  # dataclass() would set a generated signature as docstring
     made: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False, match_args=False)(cls)
-    # Shared functions: generating these methods for each class would slow down a cold start.
+    # All classes share these functions, because generating methods for each class would slow down a cold start.
     made.__repr__, made.__eq__, made.__hash__ = _item_repr, _items_equal, None
     return cast(type[T], made)
 
@@ -92,7 +93,7 @@ def _items_equal(item: Any, other: Any) -> Any:
 
 
 def decode_binary(value: str | bytes) -> bytes:
-    """Return the bytes of a B value: the client delivers bytes, a Lambda event carries base64 text."""
+    """Return the bytes of a B (binary) value. The boto3 client delivers bytes; a Lambda event carries base64 text."""
     return base64.b64decode(value, validate=True) if isinstance(value, str) else memoryview(value).tobytes()
 
 
@@ -106,7 +107,7 @@ SCALAR_TYPES: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that
 
 
 def unwrap_newtype(hint: Any) -> Any:
-    """Return the type behind a NewType; `str` for a Literal of strings; any other type unchanged."""
+    """Return the type behind a NewType. Returns `str` for a Literal of strings, and any other type unchanged."""
     while hasattr(hint, "__supertype__"):
         hint = hint.__supertype__
     texts = typing.get_origin(hint) is Literal and all(isinstance(value, str) for value in typing.get_args(hint))
@@ -114,14 +115,17 @@ def unwrap_newtype(hint: Any) -> Any:
 
 
 def unwrap_optional(hint: Any) -> Any:
-    """Return X for a type `X | None`, else None."""
+    """Return X if the type is `X | None`. Return None for any other type."""
     inner = [arg for arg in typing.get_args(hint) if arg is not types.NoneType]
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     return inner[0] if union and len(inner) == 1 and len(typing.get_args(hint)) == 2 else None
 
 
 def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
-    """Return the Python expression that decodes a value of this type from the tagged `value`."""
+    """Return the source of a Python expression that decodes a value of the type `hint`.
+
+    `value`: the source of the expression for the tagged value. Functions that the result calls are added to `scope`.
+    """
     hint = unwrap_newtype(hint)
     arguments = typing.get_args(hint)
     if hint in SCALAR_TYPES:
@@ -143,7 +147,10 @@ def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
 
 
 def encode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
-    """Return the Python expression that encodes a `value` of this type with its tag."""
+    """Return the source of a Python expression that encodes a value of the type `hint` with its tag.
+
+    `value`: the source of the expression for the value. Functions that the result calls are added to `scope`.
+    """
     hint = unwrap_newtype(hint)
     arguments = typing.get_args(hint)
     if hint in SCALAR_TYPES:
@@ -174,31 +181,32 @@ def is_map(hint: Any) -> bool:
 
 
 def set_element_codec(hint: Any) -> tuple[str, str, str] | None:
-    """Return the tag and the expressions that decode and encode a set's elements; None if the type is not a supported
-    set.
+    """Return a set's element tag and the expressions that decode and encode an element.
 
-    DynamoDB stores no empty set, so an empty set is left out and a missing one is decoded as empty. This works only for
-    a top-level attribute without another default; anywhere else a set would not survive the round trip.
+    Returns None if the type is not a set, or is a set that items cannot hold. DynamoDB stores no empty set, so the
+    encoder leaves out an empty set and the decoder reads a missing set as empty. This works only for a top-level
+    attribute without another default.
     """
     inner = unwrap_newtype(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
     return SCALAR_TYPES[inner] if inner in SCALAR_TYPES and inner is not bool else None
 
 
 def compile_decoder(cls: type[T]) -> Callable[[Image], T]:
-    """Compile a function from an image to an instance of `cls`: no __init__, no loop over attributes, no branch per
-    tag.
+    """Compile a function that decodes an image into an instance of `cls`, without __init__ and without loops over
+    attributes.
 
-    A missing attribute takes the field's default, None (if optional) or the empty set. If there is none of these, or if
-    a value is not of the declared type, the function raises Unreadable. Undeclared attributes are ignored.
+    If an attribute is missing, the field gets its default, None (if optional) or the empty set. The function raises
+    Unreadable if an attribute without such a default is missing, or if a value is not of the declared type. Undeclared
+    attributes are ignored.
     """
     return cast(Callable[[Image], T], _compile_decoder(cast(Any, cls)))
 
 
 def compile_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
-    """Compile a decoder that decodes maps of parts on first access. That access may raise UnreadableWithin.
+    """Compile a decoder that decodes maps of nested objects on first access. That access may raise UnreadableWithin.
 
-    The second argument of the compiled function is the item's other image, already decoded, or None. Maps that are
-    equal in both images are decoded once.
+    The second argument of the compiled function is the item's other image (before or after the change), already
+    decoded, or None. Maps that are equal in both images are decoded once.
     """
     return cast(Callable[[Image, T | None], T], _compile_decoder(cast(Any, cls), late=True))
 
@@ -241,10 +249,10 @@ def _compile_decoder(cls: type[Any], late: bool = False) -> Any:
 
 
 def compile_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
-    """Compile a function from an instance of `cls` to its image.
+    """Compile a function that encodes an instance of `cls` as an image.
 
-    It leaves out values that are decoded the same if missing: an empty set, a None, or a zero or False that is the
-    field's default.
+    The function leaves out each value that the decoder restores if it is missing: an empty set, None, and a zero or
+    False that is the field's default.
     """
     return cast(Callable[[T], dict[str, Any]], _compile_encoder(cast(Any, cls)))
 

@@ -1,8 +1,9 @@
 """Key templates: how an item's keys are built from its fields, checked when the declaring module is imported.
 
-A template is "partition / sort"; `{name}` is a field or a property of the entity. If such a property is None, the item
-is not in that index. Mistakes that would show only later are rejected at import: an unpadded number, a time with no id
-after it, a name that does not exist. A value that holds the separator is rejected when the key is built.
+A template is "partition / sort". `{name}` stands for a field or a property of the item's class. If the field or
+property is None, the item is not in that index. Three mistakes are rejected at import: an unpadded number, a sort key
+that ends with a time and no id, and an unknown name. A value that contains the separator "#" is rejected when the key
+is built.
 """
 
 import re
@@ -54,8 +55,8 @@ SEPARATOR = "#"
 class InvalidKeyValue(ValueError):
     """A value cannot be part of a key.
 
-    It is empty, it holds the separator and could forge another item's key, it holds an unprintable character, or it is
-    a number that is negative or too wide for its padding and so would not sort.
+    The value is empty, contains the separator (and could forge another item's key), or contains an unprintable
+    character. Or it is a number that is negative or too wide for its padding, so that keys would not sort by number.
     """
 
     def __init__(self, name: str, value: object) -> None:
@@ -65,7 +66,7 @@ class InvalidKeyValue(ValueError):
 
 @dataclass(frozen=True)
 class KeyTemplate:
-    """Half a key: fixed text and fields, such as `ORDER#{placed_at}#{order_id}`."""
+    """The template of a partition key or a sort key: fixed text and fields, such as `ORDER#{placed_at}#{order_id}`."""
 
     text: str
 
@@ -79,18 +80,20 @@ class KeyTemplate:
 
     @cached_property
     def prefix(self) -> str:
-        """The fixed text before the first field."""
+        """The fixed text before the first field of the key template."""
         return self.text.partition("{")[0]
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
-        """The parts between the separators. Each has at most one field, so different field values always give different
-        keys."""
+        """The pieces of the template between the separators.
+
+        Each piece has at most one field, so different field values always give different keys.
+        """
         return tuple(self.text.split(SEPARATOR))
 
     @cached_property
     def format_specs(self) -> dict[str, str]:
-        """The format specification of each field; "" if it is not formatted."""
+        """Each field's format specification by the field's name, for example "03"; "" if the field is not formatted."""
         return {name: spec for _, name, spec in self._tokens if name}
 
     @cached_property
@@ -99,15 +102,18 @@ class KeyTemplate:
         return [(text, name, spec) for text, name, spec in found if text or name]
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Build the key text. Raises InvalidKeyValue, and TypeError if a field is missing."""
+        """Return the key text built from these field values. Raises InvalidKeyValue, and TypeError if a field is
+        missing."""
         text, missing = self.render_prefix(values)
         if missing:
             raise TypeError(f"{self.text} needs {missing}")
         return text
 
     def render_prefix(self, values: Mapping[str, Any]) -> tuple[str, str]:
-        """Build the key up to the first missing field. Return the text and that field's name, or "" if none is
-        missing."""
+        """Build the key text up to the first field that has no value.
+
+        Returns the text and the name of that field, or "" if every field has a value. Raises InvalidKeyValue.
+        """
         spelled: list[str] = []
         for fixed, name, spec in self._tokens:
             spelled.append(fixed)
@@ -123,18 +129,20 @@ class KeyTemplate:
 
 
 def _fits_padding(number: str, spec: str) -> bool:
-    """Return whether a number fits its padding and is not negative. Otherwise it would not sort."""
+    """Return whether a formatted number is not negative and fits its padding. Other numbers would not sort as text."""
     return len(number) == int(spec.rstrip("d")) and number.isdecimal()
 
 
 @dataclass(frozen=True, eq=False)
 class Row(Generic[T]):
-    """One kind of item of the table: its entity, its keys, and which components write it.
+    """A row of the key table: it declares one type of item, with its class, its keys, and which components write it.
 
-    `kind`: commands write a primary; a snapshot, log or counter is derived from primaries and can be repaired; a marker
-    records that something was done. `unique_fields`: the fields that identify an item, if they are fewer than all key
-    fields. `replaces`: the row whose key this one takes over (an ArchivedOrder replaces its Order). `created_field`:
-    the creation time, which distinguishes an item from an earlier, deleted item under the same key.
+    `kind`: a "primary" is written by commands. A "snapshot", "log" or "counter" is derived from primaries and can be
+    repaired. A "marker" records that an action was done.
+
+    `replaces`: the row whose items this row's items overwrite under the same key (an ArchivedOrder replaces its Order).
+    `created_field`: the field with the creation time. It distinguishes an item from a deleted item that had the same
+    key. `unique_fields`: the fields that identify an item, if some key fields are not needed for that.
     """
 
     entity: type[T]
@@ -201,32 +209,32 @@ class Row(Generic[T]):
 
     @cached_property
     def indexes(self) -> tuple[IndexName, ...]:
-        """The indexes that can hold an item of this row, with "main" for the table itself."""
+        """The indexes that can contain an item of this row of the key table. "main" is the table itself."""
         return tuple(index for index in INDEXES if getattr(self, index))
 
     @cached_property
     def identity_fields(self) -> tuple[str, ...]:
-        """The fields that identify an item of this row."""
+        """The names of the fields that identify an item of this type."""
         return self.unique_fields or tuple(name for half in self.templates("main") for name in half.field_names)
 
     @property
     def has_ttl(self) -> bool:
-        """Whether items of this row expire at their `ttl` (epoch seconds)."""
+        """Whether items of this type expire at their `ttl` (epoch seconds)."""
         return "ttl" in self.fields
 
     def templates(self, index: IndexName) -> tuple[KeyTemplate, KeyTemplate]:
-        """Return the templates of the partition key and the sort key in this index."""
+        """Return the templates of the partition key and the sort key that items of this type have in an index."""
         partition, sort = getattr(self, index).split(" / ")
         return parse_key_template(partition), parse_key_template(sort)
 
     @cached_property
     def decode(self) -> Callable[[Image], T]:
-        """Image → item. Raises images.Unreadable."""
+        """Decode an image into an item. Raises images.Unreadable."""
         return compile_decoder(self.entity)
 
     @cached_property
     def decode_lazy(self) -> Callable[[Image, T | None], T]:
-        """Image → item, with maps decoded on first access (see images.compile_lazy_decoder)."""
+        """Decode an image into an item whose maps are decoded on first access (see images.compile_lazy_decoder)."""
         return compile_lazy_decoder(self.entity)
 
     @cached_property
@@ -235,7 +243,7 @@ class Row(Generic[T]):
         return [(pk, sk, one, two, {*one.field_names, *two.field_names}) for (pk, sk), (one, two) in parts]
 
     def encode(self, item: T) -> dict[str, Any]:
-        """Item → image with all its keys, its type and its schema version. Raises InvalidKeyValue."""
+        """Encode an item as an image with all its keys, its type and its schema version. Raises InvalidKeyValue."""
         image = compile_encoder(self.entity)(item)
         for pk, sk, partition, sort, names in self._index_templates:
             known = {name: getattr(item, name) for name in names}
@@ -259,12 +267,13 @@ class Row(Generic[T]):
 
 @cache
 def parse_key_template(text: str) -> KeyTemplate:
-    """Return the template of this text, parsed once."""
+    """Return the KeyTemplate of a template text. Cached: each text is parsed once."""
     return KeyTemplate(text)
 
 
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
-    """List the conflicts between rows: a type that two rows share, or a key that two rows could both produce."""
+    """List the conflicts between rows of the key table: two rows with the same type, or two rows that could build the
+    same key."""
     conflicts = []
     seen: dict[str, Row[Any]] = {}
     for row in rows:
@@ -282,9 +291,9 @@ def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
 
 
 def may_collide(one: KeyTemplate, two: KeyTemplate) -> bool:
-    """Return whether two templates could produce the same text.
+    """Return whether two key templates could build the same text.
 
-    No value holds the separator, so the templates are compared segment by segment.
+    No field value contains the separator, so the templates are compared piece by piece.
     """
     return len(one.segments) == len(two.segments) and all(map(_segments_may_collide, one.segments, two.segments))
 
@@ -298,5 +307,6 @@ def _segments_may_collide(one: str, two: str) -> bool:
 
 
 def _fixed_ends(part: str) -> tuple[str, str]:
-    """Return the fixed text before and after a segment's field; for a segment without a field, the whole text twice."""
+    """Return the fixed text before and after the field of a template's piece. Without a field, return the whole piece
+    twice."""
     return part.partition("{")[0], part.rpartition("}")[2]

@@ -1,4 +1,4 @@
-"""Retries: which DynamoDB errors are temporary, which are permanent, and how long to wait between attempts."""
+"""Retry DynamoDB requests: the temporary and the permanent error codes, and the wait between attempts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from functions.dynamodb.streams import Permanent
 
 R = TypeVar("R")
 
-RETRYABLE_ERROR_CODES = {  # error and cancellation codes of requests that may succeed if sent again unchanged
+RETRYABLE_ERROR_CODES = {  # error and cancellation codes; the same request may succeed later
     "TransactionConflict",
     "TransactionConflictException",
     "TransactionInProgressException",
@@ -22,8 +22,8 @@ RETRYABLE_ERROR_CODES = {  # error and cancellation codes of requests that may s
     "RequestLimitExceeded",
 }
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
-"""Codes of requests that never succeed. Codes in neither set, such as AccessDenied, may need an operator to fix the
-cause."""
+"""Error codes of requests that never succeed. Codes in neither set, such as AccessDenied, may need an operator to fix
+the cause."""
 
 
 class Impossible(Permanent):
@@ -31,8 +31,10 @@ class Impossible(Permanent):
 
 
 class TableBusy(Exception):
-    """The items stayed locked by other transactions, or throttled, until the retries were used up. Safe to retry
-    later."""
+    """Other transactions locked the items, or DynamoDB throttled the requests, until the retries were used up.
+
+    The operation is safe to retry later.
+    """
 
     def __init__(self, retry_after_seconds: int = 1) -> None:
         super().__init__("too many requests for the same items at once")
@@ -41,7 +43,10 @@ class TableBusy(Exception):
 
 @dataclass
 class Backoff:
-    """Waits between attempts, with full jitter (10 ms doubling to 640 ms), until `deadline` (epoch seconds)."""
+    """Waits between the attempts of one operation until `deadline` (epoch seconds).
+
+    The wait is random (full jitter). Its maximum starts at 10 ms and doubles with each attempt, up to 640 ms.
+    """
 
     clock: Callable[[], datetime]
     sleep: Callable[[float], None]
@@ -50,7 +55,7 @@ class Backoff:
     attempt: int = 0
 
     def wait(self) -> None:
-        """Sleep before the next attempt. Raises TableBusy if the deadline would pass."""
+        """Sleep before the next attempt. Raises TableBusy if the sleep would end after the deadline."""
         pause_seconds = self.random() * 0.01 * 2 ** min(self.attempt, 6)
         if self.clock().timestamp() + pause_seconds > self.deadline:
             raise TableBusy
@@ -59,8 +64,10 @@ class Backoff:
 
 
 def call_dynamodb(operation: Callable[..., R], **request: Any) -> R:
-    """Send a request that is safe to repeat. Raises TableBusy if it is still throttled after the client's own
-    retries."""
+    """Send a request that is safe to repeat, and return the response.
+
+    Raises TableBusy if the request still fails with a temporary error after the client's own retries.
+    """
     try:
         return operation(**request)
     except ClientError as error:

@@ -1,5 +1,7 @@
-"""Access patterns as data: a description, the rows that are read, and the fields the caller must give. Builds no key
-text."""
+"""Access patterns as data: each has a description, the item types it reads, and the fields that the caller must give.
+
+This module builds no key text; the rows of the key table do.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Get(Generic[T]):
-    """A pattern that reads one item with one consistent GetItem.
+    """An access pattern that reads one item with one strongly consistent GetItem.
 
-    `rows`: the kinds of item that may be stored under that key. `view`: a class with fewer fields, to read only these.
+    `rows`: the rows of the key table whose items may be stored under that key. `view`: a class with fewer fields; if
+    given, only its attributes are read.
     """
 
     id: str
@@ -25,24 +28,27 @@ class Get(Generic[T]):
 
     @property
     def required_fields(self) -> tuple[str, ...]:
-        """The fields the caller must give."""
+        """The names of the fields whose values the caller must give."""
         return tuple(name for half in self.rows[0].templates("main") for name in half.field_names)
 
     @cached_property
     def view_attributes(self) -> tuple[str, ...]:
-        """The attributes to read; empty for all."""
+        """The names of the attributes to read. Empty if all attributes are read."""
         return tuple(get_type_hints(self.view)) if self.view else ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(Generic[T]):
-    """A pattern that reads one partition with one Query, or one Query per shard, merged in key order.
+    """An access pattern that reads one partition with one Query request, or one request per shard, merged in key order.
 
-    The rows define the partition and the prefix of the sort key. Values for the sort key's first fields narrow the
-    query; `since` and `until` bound the first field that is not given. `whole_partition`: read all of the partition.
-    `shards`: the number of partitions that the rows' `shard` field spreads over; all are always read. `path_prefix`:
-    the sort key's only field if it holds a path; the caller gives the beginning of the path and gets everything below
-    it. `view`: a class with fewer fields, for an index that does not hold all attributes.
+    `rows`: rows of the key table; they define the partition and the prefix of the sort key. If the caller gives values
+    for the sort key's first fields, only items with these values are read. `since` and `until` limit the first sort key
+    field that is not given.
+
+    `whole_partition`: read all items of the partition. `shards`: the number of partitions that the `shard` field
+    distributes items over; all shards are always read. `path_prefix`: the sort key's only field, if that field is a
+    path. The caller gives the start of the path, and the query returns all items below that path. `view`: a class with
+    fewer fields, for an index that does not contain all attributes.
     """
 
     id: str
@@ -71,31 +77,32 @@ class Query(Generic[T]):
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
             distinguishing_fields = shared | set(
                 sort.field_names
-            )  # cursors identify items by the key parts that all shards share
+            )  # `shard` does not count: a cursor holds only the sort key, for all shards
             if missing := set(row.identity_fields) - distinguishing_fields:
                 raise TypeError(f"{self.id}: two {row.type} could share a key of {self.index}: add {sorted(missing)}")
 
     @property
     def key_attributes(self) -> tuple[str, str]:
-        """The names of the index's partition key and sort key attributes."""
+        """The names of the partition key and sort key attributes of the query's index."""
         return KEY_ATTRIBUTES[self.index]
 
     @property
     def required_fields(self) -> tuple[str, ...]:
-        """The fields the caller must give. The shard is not one: all shards are read."""
+        """The fields that the caller must give. `shard` is not one of them, because all shards are read."""
         partition = tuple(name for name in self.rows[0].templates(self.index)[0].field_names if name != "shard")
         return (*partition, self.path_prefix) if self.path_prefix else partition
 
     @cached_property
     def view_attributes(self) -> tuple[str, ...]:
-        """The attributes of the view; empty for all."""
+        """The names of the attributes of `view`. Empty if the query returns whole items."""
         return tuple(get_type_hints(self.view)) if self.view else ()
 
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
-        """Return the sort keys to read as [low, high); both are "" for the whole partition.
+        """Return the range of sort keys to read: from low (inclusive) to high (exclusive). Both are "" for the whole
+        partition.
 
-        Keys look like `…{time}#{id}`, so a bound that ends with the time alone sorts before every key at that time.
-        Raises InvalidKeyValue, and TypeError if the pattern takes no range.
+        Keys look like `…{time}#{id}`. So a bound that is only a time sorts before every key with that time. Raises
+        InvalidKeyValue, and TypeError if the access pattern takes no range.
         """
         if self.whole_partition:
             return "", ""
@@ -109,13 +116,17 @@ class Query(Generic[T]):
 
 
 LOWEST_SORT_KEY = (
-    " "  # sorts before every key, since keys are printable; DynamoDB does not accept empty text in a key condition
+    " "  # a space sorts before every key, because keys are printable; DynamoDB rejects empty text in a key condition
 )
-HIGHEST_CHARACTER = "\U0010ffff"  # appended to a prefix, it sorts after every text with that prefix
+HIGHEST_CHARACTER = "\U0010ffff"  # a prefix followed by this character sorts after every key with that prefix
 
 
 def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
-    """List the types of other rows in the same partition that a query would read too."""
+    """List the item types that a query would also read although the query does not declare them.
+
+    `rows`: all rows of the key table. Such items are in the same partition, and their sort keys are in the query's
+    range.
+    """
     if query.whole_partition:
         return []
     low, high = query.sort_key_range({})
@@ -126,15 +137,16 @@ def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]
 
 
 def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
-    """Return whether a key of this template could sort in [low, high)."""
+    """Return whether this template could build a sort key from low (inclusive) to high (exclusive)."""
     last = sort.prefix + HIGHEST_CHARACTER if sort.field_names else sort.prefix
     return sort.prefix < high and low <= last
 
 
 def missing_attributes(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
-    """List the attributes a pattern returns that one of its rows, or its index, does not hold.
+    """List the attributes that an access pattern returns although one of its item types, or its index, does not contain
+    them.
 
-    `projected`: the attributes each index holds, by its name in the table; None for all.
+    `projected`: the names of the attributes in each index, by the index's name; None means all attributes.
     """
     index = projected[pattern.index.upper()] if isinstance(pattern, Query) and pattern.index != "main" else None
     missing: set[str] = set()

@@ -1,9 +1,11 @@
-"""The only module that reads and writes the DynamoDB table: patterns and writes in, items and errors out.
+"""Read and write the DynamoDB table. The Lambda functions use the table only through this module.
 
-Reads use the table's declared access patterns. `Table.write` sends one conditional write, or one transaction if there
-are several writes. If a condition fails, it raises that write's own error. Conflicts with other transactions are
-retried with jitter until the time budget is spent; then it raises TableBusy. Reads never return expired items, although
-DynamoDB deletes them hours later.
+Reads use declared access patterns and return typed items. Reads never return expired items, although DynamoDB may
+delete an expired item hours later.
+
+`Table.write` sends one conditional write, or one transaction if there are several writes. If a condition fails, it
+raises the error that the failed write declares. If other transactions conflict, it retries with jitter until the time
+budget is spent. Then it raises TableBusy.
 """
 
 import random
@@ -35,8 +37,10 @@ BATCH_WRITE_LIMIT = 25
 
 @dataclass(frozen=True)
 class QueryPage(Generic[T]):
-    """Some items in the pattern's order. `after`: the position where the next page starts; None if this is the last
-    page."""
+    """One page of a query's items, in the order of the access pattern.
+
+    `after`: the position where the next page starts; None if this is the last page.
+    """
 
     items: tuple[T, ...]
     after: str | None = None
@@ -56,12 +60,13 @@ def _raise_error(_: Image, error: Unreadable) -> None:
 
 @dataclass
 class Table:
-    """A DynamoDB table behind a client.
+    """A DynamoDB table: reads items by access pattern, and writes them with conditions.
 
-    `rows`: every row the table may hold, by type. `clock`, `sleep`, `random` and `run_concurrently` (which runs the
-    queries of a pattern's shards) are arguments so that a simulation can replace them. `on_decode_error` is called for
-    each item that a query with a `view` (a work queue) cannot decode. If it returns, the query skips the item, so that
-    one unreadable item does not block the queue.
+    `rows`: every row of the key table, by item type. `clock`, `sleep` and `random` are arguments so that a simulation
+    can replace them. So is `run_concurrently`, which runs the queries of all shards of an access pattern.
+
+    `on_decode_error`: called for each item that a query with a `view` (a work queue) cannot decode. If this function
+    returns, the query skips the item, so one undecodable item does not block the queue.
     """
 
     client: "DynamoDBClient"
@@ -71,7 +76,7 @@ class Table:
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = (
         random.SystemRandom().random
-    )  # SystemRandom: a restored Lambda snapshot would repeat a seed
+    )  # not a seeded generator: all Lambdas restored from one snapshot would draw the same numbers
     new_request_token: Callable[[], str] = lambda: str(uuid.uuid4())
     retry_budget_seconds: float = 2.5
     on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
@@ -79,8 +84,10 @@ class Table:
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: Any) -> T | None:
-        """Return the item, or None if it does not exist or has expired. One consistent GetItem. Raises InvalidKeyValue,
-        TableBusy."""
+        """Read one item with one strongly consistent GetItem. Returns None if the item does not exist or has expired.
+
+        Raises InvalidKeyValue and TableBusy.
+        """
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
             names = sorted({*pattern.view_attributes, "type", "ttl"})
@@ -99,10 +106,11 @@ class Table:
         until: str = "",
         **known: str,
     ) -> QueryPage[T]:
-        """Return one page of the pattern's items, from `since` (inclusive) to `until` (exclusive).
+        """Return one page of an access pattern's items, from `since` (inclusive) to `until` (exclusive).
 
-        A page can be shorter than `limit` although more items follow: expired items are skipped, and DynamoDB returns
-        at most 1 MB. Continue while `after` is set. Raises InvalidKeyValue, TableBusy.
+        A page can be shorter than `limit` although more items follow, because expired items are skipped and DynamoDB
+        returns at most 1 MB. Query again with `after` until the page's `after` is None. Raises InvalidKeyValue and
+        TableBusy.
         """
         low, high = pattern.sort_key_range(known, since, until)
         shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
@@ -111,7 +119,8 @@ class Table:
         )
         found = [entry for entries, _ in pages for entry in entries]
         found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
-        # A shard that stopped early may hold items that sort before another shard's: cut the page at the nearest stop.
+        # If a shard's query stopped early, its next items may sort before items that other shards returned.
+        # So the page ends at the earliest key at which a query stopped.
         ends = [stop for _, stop in pages if stop is not None]
         end = (max if pattern.newest_first else min)(ends) if ends else None
         if end is not None:
@@ -125,8 +134,11 @@ class Table:
     def _query_shard(
         self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
     ) -> tuple[list[tuple[str, Image]], str | None]:
-        """Query one partition. Return its (sort key, image) pairs in order, and the last key read if more may follow,
-        else None."""
+        """Query one partition of an access pattern (one shard).
+
+        Returns the (sort key, image) pairs in order. The second value is the last key read if more items may follow,
+        else None.
+        """
         partition_name, sort_name = pattern.key_attributes
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
         names = {"#pk": partition_name}
@@ -164,7 +176,7 @@ class Table:
         return [(image[sort_name]["S"], image) for image in answer["Items"]], last[sort_name]["S"] if last else None
 
     def query_all(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
-        """Yield all items of the pattern, page by page."""
+        """Yield all items of an access pattern. Sends one Query per page."""
         after: str | None = None
         while True:
             page = self.query(pattern, limit=1000, after=after, since=since, until=until, **known)
@@ -174,7 +186,7 @@ class Table:
             after = page.after
 
     def batch_get(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Any]:
-        """Return the items that exist under these keys, in any order.
+        """Return the items that exist under these keys, in any order. Expired items are left out.
 
         Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
         unprocessed.
@@ -182,8 +194,11 @@ class Table:
         return [item for item in map(self.decode, self.batch_get_raw(keys, consistent=consistent)) if item is not None]
 
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
-        """Return the images stored under these keys, including expired and undecodable ones. Otherwise like
-        `batch_get`."""
+        """Return the images stored under these keys, in any order, including expired and undecodable items.
+
+        Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
+        unprocessed.
+        """
         found: list[Image] = []
         backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_GET_LIMIT):
@@ -197,12 +212,13 @@ class Table:
         return found
 
     def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
-        """Return every image of one partition, expired or not. The archive uses this because it must not lose any
-        item."""
+        """Return every image of one partition, including expired items. The archive Lambda uses this because it must
+        not lose any item."""
         return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
 
     def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
-        """Return every image in the pattern's key range, including expired and undecodable ones. Consistent."""
+        """Return every image in the access pattern's key range, including expired and undecodable items. The read is
+        strongly consistent."""
         low, high = pattern.sort_key_range(known, since, "")
         between = {":low": {"S": low}, ":high": {"S": high}}
         condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
@@ -230,11 +246,15 @@ class Table:
             start = {"ExclusiveStartKey": last}
 
     def decode(self, image: Image) -> Any:
-        """Decode an image by its type. Returns None if the item has expired; raises Unreadable."""
+        """Decode an image into an item of the type that it names. Returns None if the item has expired. Raises
+        Unreadable."""
         return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
     def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
-        """Decode an item of a page. Returns None if the query skips it."""
+        """Decode an item that a query returned. Returns None if the query skips the item.
+
+        Raises Unreadable if the item cannot be decoded and the access pattern has no `view`.
+        """
         try:
             return self._decode_for_pattern(pattern, image)
         except Unreadable as error:
@@ -244,8 +264,10 @@ class Table:
             return None
 
     def _decode_for_pattern(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
-        """Decode the pattern's view of the image, or the whole item. Returns None if it has expired or is of another
-        row."""
+        """Decode an image into the access pattern's `view`, or into the whole item if there is no view.
+
+        Returns None if the item has expired, or if the access pattern does not read items of this type.
+        """
         row = self._row_of(image)
         if row not in pattern.rows or self._is_expired(image):
             return None
@@ -265,13 +287,16 @@ class Table:
     def write(self, *writes: Write[Any]) -> None:
         """Apply all writes or none: one conditional write, or one TransactWriteItems of up to 100 writes.
 
-        Raises the error of the first write whose condition fails, in the order given. Raises TableBusy if conflicts or
-        throttling outlast the time budget, and Impossible if DynamoDB will never accept a write. Retries by the client
-        are safe: a transaction carries a ClientRequestToken, and a single put or update whose condition fails counts as
-        applied if the stored item already has the attributes it writes.
+        If conditions fail, this raises the error of the first write, in the order given, whose condition failed. Raises
+        TableBusy if conflicts or throttling last longer than the time budget. Raises Impossible if DynamoDB will never
+        accept a write.
+
+        Retries by the client are safe. A transaction carries a ClientRequestToken. If the condition of a single put or
+        update fails, and the stored item already has the written attributes, the write counts as applied.
         """
         backoff = self.new_backoff()
-        # The stored item does not show whether an addition or a check was applied before: they need a request token.
+        # The stored item does not show whether an addition or a check was applied before. So both are always sent as a
+        # transaction, whose request token makes a retry safe.
         is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
@@ -329,12 +354,15 @@ class Table:
         return send
 
     def _condition_error(self, write: Write[Any], found: Image | None) -> Exception:
-        # The stored item may be of another row: an ArchivedOrder replaces the Order under the same key.
+        # The stored item may be of another type than the write expects, because an ArchivedOrder replaces the Order
+        # under the same key. So the item is decoded by the type stored in it.
         return write.condition_error(self._row_of(found).decode(found) if found else None)
 
     def batch_delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
-        """Delete these items unconditionally: one BatchWriteItem per 25 keys. Unprocessed keys are sent again; raises
-        TableBusy."""
+        """Delete the items under these keys unconditionally, with one BatchWriteItem per 25 keys.
+
+        Unprocessed keys are sent again. Raises TableBusy if keys stay unprocessed.
+        """
         backoff = self.new_backoff()
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             chunk = keys[start : start + BATCH_WRITE_LIMIT]
@@ -345,14 +373,15 @@ class Table:
                     backoff.wait()
 
     def new_backoff(self) -> Backoff:
-        """Start a new retry time budget for one operation."""
+        """Return a Backoff with a new retry time budget, for one operation."""
         return Backoff(self.clock, self.sleep, self.random, self.clock().timestamp() + self.retry_budget_seconds)
 
 
 def _decode_item(row: Row[Any], image: Image) -> Any:
-    """Decode an image. Raises Unreadable if a newer version of the code wrote it.
+    """Decode an image. Raises Unreadable if a newer version of the code wrote the item.
 
-    The newer code may use the same names for something else, and writing the item back would lose its new attributes.
+    The newer code may use the same attribute names with another meaning. Also, writing the item back would lose its new
+    attributes.
     """
     schema = int(image.get("schema", {"N": "1"})["N"])
     if schema > row.schema:
@@ -361,17 +390,20 @@ def _decode_item(row: Row[Any], image: Image) -> Any:
 
 
 def highest_key_before(excluded: str) -> str:
-    """Return an upper bound for BETWEEN that excludes the key `excluded` itself.
+    """Return the highest text that sorts before the key `excluded`, as the upper bound of a BETWEEN condition.
 
-    Keys hold only printable characters. So lowering the last character's code by one and appending the highest
-    character skips no key.
+    BETWEEN includes its bounds. Keys contain only printable characters. So the bound is `excluded` with its last
+    character's code lowered by one, followed by the highest character; no key is skipped.
     """
     return excluded[:-1] + chr(ord(excluded[-1]) - 1) + "\U0010ffff"
 
 
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
-    """Return whether a failed single write was applied before: the stored item has its attributes, only the response
-    was lost."""
+    """Return whether a single write whose condition failed was applied by an earlier attempt.
+
+    It was applied if the stored item has the written attributes. Then only the response of the earlier attempt was
+    lost.
+    """
     if found is None or write.resulting_attributes is None:
         return False
     return all(found.get(name) == value for name, value in write.resulting_attributes.items())

@@ -1,8 +1,9 @@
-"""A batch of stream records, each of which is applied, parked or retried.
+"""Process a batch of DynamoDB stream records: each record is applied, parked (stored in the failure store) or retried.
 
-The function returns the records to retry, and Lambda sends every record again from the lowest of them on. Powertools'
-BatchProcessor continues with an item's next record after a failure and so applies its records out of order. Here the
-later records of an item wait until the failed one succeeds, and other items continue.
+The response lists the records to retry. Lambda then sends every record again, starting with the lowest listed sequence
+number. Powertools' BatchProcessor continues with an item's next record after a failure, so it applies the records of an
+item out of order. Here the later records of an item wait until the failed record succeeds. Records of other items
+continue.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,20 +17,22 @@ StreamItemKey = tuple[str, ...]
 
 
 class Permanent(Exception):
-    """A record can never succeed. It is parked at once, so that it does not block later records."""
+    """A record can never be processed successfully. The record is parked (stored in the failure store) at once, so that
+    it does not block later records."""
 
 
 def item_key_of(record: Record) -> StreamItemKey:
-    """Return the key of the record's item; () if the record has none and so cannot be applied."""
+    """Return the key of the item that a stream record changed. Returns () if the record has no key; such a record
+    cannot be applied."""
     keys = (record.get("dynamodb") or {}).get("Keys") or {}
     return tuple(str(keys[name]) for name in sorted(keys))
 
 
 @dataclass
 class StreamBatch:
-    """Collects the outcome of a batch's records.
+    """Collects the outcome of each record in a stream batch.
 
-    `park(record, reason)` stores a record in the failure store; if that fails, the record is retried.
+    `park(record, reason)` stores a record in the failure store. If storing fails, the record is retried.
     `on_failure(error, record)` is called for each failure.
     """
 
@@ -40,41 +43,45 @@ class StreamBatch:
     _retry_numbers: list[str] = field(default_factory=list)
 
     def ready_records(self) -> Iterator[Record]:
-        """Yield the records in order. Records of an item that failed earlier in the batch are skipped and retried."""
+        """Yield the records in order. If a record of an item failed, the item's later records are not yielded, but
+        marked for retry."""
         for record in self.records:
             if not self.retry_if_blocked(record):
                 yield record
 
     def retry_if_blocked(self, record: Record) -> bool:
-        """Return whether the record's item failed earlier in the batch. If so, the record is retried too."""
+        """Return whether an earlier record of the same item failed in this batch. If so, mark this record for retry
+        too."""
         if item_key_of(record) not in self._blocked_items:
             return False
         self._retry_numbers.append(record["dynamodb"]["SequenceNumber"])
         return True
 
     def apply(self, record: Record, action: Callable[[Record], None]) -> None:
-        """Run the action on a record. Park the record if the error is permanent; retry it after any other error."""
+        """Run the action on a record. If the error is permanent, park the record (store it in the failure store). After
+        any other error, mark the record for retry."""
         try:
             action(record)
         except (Permanent, UnreadableWithin) as error:
             self.park_record(record, error)
-        except Exception as error:  # noqa: BLE001  the record must not be lost, whatever the error
+        except Exception as error:  # noqa: BLE001  catch every error, because the record must not be lost
             self.retry_record(record, error)
 
     def park_record(self, record: Record, error: Exception) -> None:
-        """Store a record in the failure store. Retry the record if that fails."""
+        """Store a record in the failure store. If storing fails, mark the record for retry."""
         self.on_failure(error, record)
         try:
             self.park(record, f"{type(error).__name__}: {error}")
-        except Exception as parking:  # noqa: BLE001  the record must not be lost
+        except Exception as parking:  # noqa: BLE001  retry after every error: the record must not be lost
             self.retry_record(record, parking)
 
     def retry_record(self, record: Record, error: Exception) -> None:
-        """Retry a record, and block the later records of its item."""
+        """Mark a record for retry, and block the later records of the same item."""
         self.on_failure(error, record)
         self._blocked_items.add(item_key_of(record))
         self._retry_numbers.append(record["dynamodb"]["SequenceNumber"])
 
     def response(self) -> dict[str, Any]:
-        """Return the response for Lambda (ReportBatchItemFailures), lowest sequence number first."""
+        """Return the Lambda response (ReportBatchItemFailures) with the sequence numbers of the records to retry,
+        lowest first."""
         return {"batchItemFailures": [{"itemIdentifier": number} for number in sorted(self._retry_numbers, key=int)]}

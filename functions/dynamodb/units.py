@@ -1,7 +1,7 @@
-"""Consumed capacity units and throttling, counted from DynamoDB's responses (index writes included).
+"""Count consumed capacity units and throttled attempts from DynamoDB's responses. Index writes are included.
 
-Throttling counts each throttled attempt, also if the client retries it by itself, and each response that left part of a
-batch unprocessed. Lost connections and internal errors of DynamoDB do not count.
+Each throttled attempt counts, even if the client retries it automatically. Each response that leaves items of a batch
+unprocessed counts as well. Lost connections and internal errors of DynamoDB do not count.
 """
 
 from threading import Lock, local
@@ -15,35 +15,35 @@ THROTTLING_ERROR_CODES = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
 }
-"""Error codes of a throttled request, or cancellation codes of a throttled transaction."""
+"""The error codes of a throttled request, and the cancellation codes of a throttled transaction."""
 
 
 class ConsumedCapacityCounter:
-    """Counts the capacity that the instrumented clients' requests consume.
+    """Counts the capacity units that requests of the instrumented clients consume.
 
-    Thread-safe, because a Lambda does one piece of work at a time but may send several requests in parallel.
+    It is thread-safe, because a Lambda may send several requests in parallel.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._thread_state = local()  # whether the current thread's last attempt was counted
+        self._thread_state = local()  # .counted: whether the current thread's last attempt was counted as throttled
         self._last_reported = (0.0, 0.0)
 
     @property
     def totals(self) -> tuple[float, float, int]:
-        """Units read, units written, and the number of throttles, since the counter was created."""
+        """The read units, the write units, and the number of throttled attempts, since the counter was created."""
         return self._read, self._write, self._throttled
 
     def instrument(self, client: Any) -> None:
-        """Make a DynamoDB client request ConsumedCapacity with each request, and count it."""
+        """Register hooks that make a DynamoDB client request ConsumedCapacity with each request, and that count it."""
         client.meta.events.register("provide-client-params.dynamodb", self._request_consumed_capacity)
         client.meta.events.register("needs-retry.dynamodb", self._count_throttled_attempt)
         client.meta.events.register("after-call.dynamodb", self._count_capacity)
 
     def consumed_since_last_call(self) -> dict[str, float]:
-        """Return {"read": units, "write": units} since the last call."""
+        """Return the units consumed since the last call of this method: {"read": units, "write": units}."""
         read, write = self._last_reported
         self._last_reported = (self._read, self._write)
         return {"read": self._read - read, "write": self._write - write}
@@ -61,8 +61,11 @@ class ConsumedCapacityCounter:
             self._throttled += throttled
 
     def _count_throttled_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
-        """Called for each attempt, before the client decides whether to retry. `response` is None if there was no
-        response."""
+        """Count an attempt if DynamoDB throttled it. botocore calls this hook before the client decides whether to
+        retry.
+
+        `response` is None if there was no response.
+        """
         self._thread_state.counted = response is not None and _is_throttled(response[1])
         with self._lock:
             self._throttled += self._thread_state.counted

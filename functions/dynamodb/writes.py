@@ -1,4 +1,5 @@
-"""Conditional writes as data: each holds its request, its condition, and the error to raise if the condition fails."""
+"""Conditional writes as data. Each write contains its request, its condition, and the error to raise if the condition
+fails."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ WriteKind = Literal["Put", "Update", "Delete", "ConditionCheck"]
 
 
 class WriteConflict(Exception):
-    """The item changed since the writer read it. Read it again and repeat the operation."""
+    """The item changed after the writer read it. Read the item again and repeat the operation."""
 
     def __init__(self, row: Row[Any], key: Mapping[str, Any]) -> None:
         super().__init__(f"{row.type} changed meanwhile")
@@ -20,12 +21,12 @@ class WriteConflict(Exception):
 
 
 ConditionErrorFactory = Callable[[T | None], Exception]
-"""Creates the error of a failed condition from the stored item (None if there is no item)."""
+"""A function that creates the error for a failed condition from the stored item (None if there is no item)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Write(Generic[T]):
-    """One conditional write of one item: its part of a TransactWriteItems request, and the error if the condition
+    """One conditional write of one item: its entry in a TransactWriteItems request, and the error if the condition
     fails."""
 
     kind: WriteKind
@@ -33,19 +34,21 @@ class Write(Generic[T]):
     request: dict[str, Any]
     condition_error: ConditionErrorFactory[T]
     resulting_attributes: Image | None = None
-    """The attributes the item has after the write. A value of None: the attribute is absent. None: not known
-    beforehand."""
+    """The attributes that the write sets on the item. A value of None means that the write removes the attribute.
+
+    The field is None if the result is not known before the write.
+    """
 
 
 def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
-    """Put an item. Fails if an item exists under its key."""
+    """Return a write that puts an item. The write fails if an item with the same key exists."""
     image = row.encode(item)
     request = {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
     return Write("Put", row, request, condition_error or _write_conflict(row, image), image)
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Put a copy unless the table holds a copy from a later version of its source.
+    """Return a write that puts a copy unless the table has a copy from a later version of the source item.
 
     A copy from the same version is overwritten only if `or_same_version` is set.
     """
@@ -60,7 +63,8 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
-    """Overwrite an existing item if its field `holder_field` still equals `holder_value`."""
+    """Return a write that overwrites an existing item. It fails unless the item's field `holder_field` equals
+    `holder_value`."""
     image = row.encode(item)
     request = {
         "Item": image,
@@ -72,11 +76,11 @@ def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -
 
 
 def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
-    """Write the difference between an item as it was read and its new state. Fails if the item changed since it was
-    read.
+    """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
-    `after` carries the next version. Only the difference is sent, index keys included, so attributes unknown to this
-    code keep their values. Raises ValueError if `after` does not raise the version by one.
+    The write fails if the item changed since it was read. Only changed attributes are sent, including index keys. So
+    attributes that this code does not know keep their values. Raises ValueError unless `after.version` is
+    `before.version` + 1.
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
@@ -107,8 +111,10 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
 
 
 def replace_with(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Write[T]:
-    """Overwrite an item with an item of another row under the same key. Fails if the old item changed since it was
-    read."""
+    """Return a write that overwrites an item with an item of another type under the same key.
+
+    The write fails if the old item changed since it was read.
+    """
     old, image = before_row.encode(before), row.encode(item)
     request = {
         "Item": image,
@@ -127,10 +133,11 @@ def adjust(
     at_least: Mapping[str, int],
     condition_error: ConditionErrorFactory[T],
 ) -> Write[T]:
-    """Add to numeric fields of an existing item, whatever its version.
+    """Return a write that adds amounts to numeric fields of an existing item, whatever the item's version.
 
-    `at_least`: the minimum of each field before the addition; the write fails below it. Concurrent adjustments commute,
-    so no addition is lost. Not idempotent by itself: `Table.write` sends it in a transaction with a token.
+    `at_least`: the minimum of each field before the addition. If a field is below its minimum, the write fails.
+    Concurrent additions are all applied, in any order. The write is not idempotent by itself, so `Table.write` sends it
+    in a transaction with a request token.
     """
     names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
     values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
@@ -157,11 +164,12 @@ def copy_attributes(
     source: tuple[str, int],
     only_where: tuple[str, Sequence[str]],
 ) -> Write[T]:
-    """Copy text attributes from another item into an existing item, unless it has them from the same or a later
-    version.
+    """Return a write that copies text attributes of a source item into an existing target item.
 
-    `source`: the attribute that holds the source's version, and that version. `only_where`: a field of the item and its
-    permitted values. The item's own version stays the same, so concurrent updates of the item do not fail.
+    The write fails if the target already has the attributes from the same or a later version of the source. `source`:
+    the name of the target's attribute that stores the source's version, and that version. `only_where`: a field of the
+    target, and the values it must have. The target's own version stays the same, so concurrent updates of the target do
+    not fail.
     """
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
@@ -187,7 +195,7 @@ def copy_attributes(
 
 
 def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
-    """Fail the transaction if this item changed since it was read. Writes nothing."""
+    """Return a check that fails the transaction if this item changed since it was read. Writes nothing."""
     image = row.encode(item)
     request = {
         "Key": {"PK": image["PK"], "SK": image["SK"]},
@@ -199,19 +207,19 @@ def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFact
 
 
 def check_absent(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
-    """Fail the transaction if an item exists under this key. Writes nothing."""
+    """Return a check that fails the transaction if an item exists under this key. Writes nothing."""
     request = {"Key": dict(key), "ConditionExpression": "attribute_not_exists(PK)"}
     return Write("ConditionCheck", row, request, condition_error)
 
 
 def check_exists(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
-    """Fail the transaction if no item exists under this key. Writes nothing."""
+    """Return a check that fails the transaction if no item exists under this key. Writes nothing."""
     request = {"Key": dict(key), "ConditionExpression": "attribute_exists(PK)"}
     return Write("ConditionCheck", row, request, condition_error)
 
 
 def delete(row: Row[T], item: T) -> Write[T]:
-    """Delete an item. Fails if it changed since it was read."""
+    """Return a write that deletes an item. The write fails if the item changed since it was read."""
     image = row.encode(item)
     request = {
         "Key": {"PK": image["PK"], "SK": image["SK"]},
@@ -223,7 +231,8 @@ def delete(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
-    """Delete an item without reading it. Fails unless its field `holder_field` equals `holder_value`."""
+    """Return a write that deletes an item that was not read. It fails unless the item's field `holder_field` equals
+    `holder_value`."""
     request = {
         "Key": dict(key),
         "ConditionExpression": "#holder = :held_by",
@@ -234,7 +243,11 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
-    """Delete a copy unless it comes from the same or a later version of its source. Succeeds if there is no copy."""
+    """Return a write that deletes a copy. It fails if the stored copy comes from the same or a later version of the
+    source item.
+
+    The write succeeds if there is no copy.
+    """
     image = row.encode(item)
     request = {
         "Key": {"PK": image["PK"], "SK": image["SK"]},
@@ -246,7 +259,10 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, attribute: str) -> Write[T]:
-    """Delete an item without reading it, if its version is below `version` and it does not have `attribute`."""
+    """Return a write that deletes an item that was not read.
+
+    The write fails unless the item's version is below `version` and the item does not have `attribute`.
+    """
     request = {
         "Key": dict(key),
         "ConditionExpression": "attribute_not_exists(#marked) AND #version < :version",

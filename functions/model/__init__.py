@@ -1,2 +1,2 @@
-"""The shop's data model, as data: entities, keys, patterns, states, copies, changes, events, reactions. Makes no
-requests."""
+"""This package declares the shop's data model as data: entities, keys, access patterns, states, copies, changes, events
+and reactions. It sends no requests."""

@@ -1,6 +1,8 @@
-"""What an order costs, the tax included, and the refund for a part of it, in whole minor units.
+"""Calculate an order's price, the tax included in it, and refunds for some of its pieces. Amounts are integers in minor
+units.
 
-Every division is rounded once. Parts are differences of running totals, so they add up to the whole exactly.
+Each calculation divides and rounds once. A partial refund is the difference of two running totals, so the partial
+refunds of an order add up exactly to the refund for all of it.
 """
 
 from collections.abc import Mapping
@@ -8,11 +10,11 @@ from collections.abc import Mapping
 from functions.model.entities import Line, Order, TaxLine
 
 HUNDRED_PERCENT = 10_000
-"""A rate of 100 %, in hundredths of a percent."""
+"""The number for 100 %. Tax rates are integers in hundredths of a percent."""
 
 
 def goods_total(lines: Mapping[str, Line]) -> int:
-    """Return the price of all pieces together."""
+    """Return the price of all pieces of an order together, before the discount."""
     return sum(line.price * line.quantity for line in lines.values())
 
 
@@ -33,14 +35,15 @@ def included_tax(amount: int, rate: int) -> TaxLine:
 
 
 def format_percent(rate: int) -> str:
-    """Format a rate for display: 1950 → 19.5."""
+    """Format a tax rate (hundredths of a percent) for display: 1950 becomes "19.5"."""
     return f"{rate / 100:g}"
 
 
 def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
-    """Return what the customer paid for these pieces: their prices less their share of the discount.
+    """Return the price that the customer paid for some pieces of an order, after those pieces' share of the discount.
 
-    For all pieces it is exactly the goods total less the discount.
+    `quantities`: the number of pieces by product. For all pieces, the result is exactly the price of all goods less the
+    discount.
     """
     price = sum(order.lines[id].price * quantity for id, quantity in quantities.items())
     whole = goods_total(order.lines)
@@ -49,13 +52,14 @@ def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
 
 
 def refund_due(before: Order, after: Order) -> int:
-    """Return the refund for the pieces returned or dropped between two states of an order.
+    """Return the refund for the pieces that were returned or dropped (cancelled before shipping) between two states of
+    an order.
 
-    It is the value of all such pieces after, less the value of those before.
+    The refund is the value of all such pieces in `after`, less the value of all such pieces in `before`.
     """
     return discounted_value(after, _returned_or_dropped(after)) - discounted_value(before, _returned_or_dropped(before))
 
 
 def _returned_or_dropped(order: Order) -> dict[str, int]:
-    """Return the quantities that were returned or dropped, by product."""
+    """Return the number of pieces that were returned or dropped (cancelled before shipping), by product."""
     return {id: line.returned + line.dropped for id, line in order.lines.items()}

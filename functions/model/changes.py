@@ -1,7 +1,8 @@
-"""Stream records as typed changes: what happened to which item, decoded by the same decoders as query results.
+"""Convert stream records into typed changes: which item changed, and how. Images are decoded by the decoders of query
+results.
 
-A change's id is a hash of the item's key, creation time, version and event name, never of the delivery. So the same
-change has the same id however often and whenever it is delivered.
+A change's id is a hash of the item's key, creation time and version, and of the event name. So redelivered records of
+the same change give the same id.
 """
 
 import hashlib
@@ -19,27 +20,30 @@ from functions.model.entities import Customer, Product, Stock
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
 IGNORED_ROW_KINDS = ("marker", "counter")
 RESTORED_ATTRIBUTE = "restored_at"
-"""The attribute that holds when an item was restored from the archive. Inserting such an item is not a new change."""
+"""The attribute with the time when an item was restored from the archive. The insertion of such an item is not reported
+as a change."""
 
 
 class UnknownSchema(Permanent):
-    """A newer version of this code wrote the item. Decoding it here would lose attributes this code does not know."""
+    """A newer version of this code wrote the item. This code does not know all attributes of the item, and would lose
+    them."""
 
 
 class NotReadable(Permanent):
-    """The record is not from this table, or its image cannot be decoded into its class."""
+    """The record does not come from this table, or its image cannot be decoded."""
 
 
 @dataclass(frozen=True)
 class ChangeType:
-    """A change's name, and how to recognise it: the row (after the change, or before a removal), the event, the new
-    status.
+    """The name of a change, and the conditions by which a stream record is recognised as this change.
 
-    `only_ttl_deletion`: matches only deletions by DynamoDB at the item's ttl. `previous_row`: the item's row before the
-    change; if the old item is unknown, the new status decides. `transition`: the state transition that must have
-    happened. `condition`: a predicate of the item before (None if unknown) and after. `old_image_filter`: patterns for
-    attributes of the old image, in the syntax of Lambda event filters. It avoids invocations for rows that are written
-    very often.
+    `row`: the item's type after the change, or before a removal. `new_status`: the status after the change.
+    `only_ttl_deletion`: matches only deletions by DynamoDB at the item's ttl. `previous_row`: the item's type before
+    the change; if the old item is unknown, `new_status` decides. `transition`: the state transition that must have
+    happened. `condition`: a predicate of the item before (None if unknown) and after the change.
+
+    `old_image_filter`: filters for attributes of the old image, in the syntax of Lambda event filters. They avoid
+    invocations for items that are written very often.
     """
 
     name: str
@@ -53,7 +57,8 @@ class ChangeType:
     old_image_filter: Mapping[str, tuple[Any, ...]] | None = None
 
     def matches(self, before: Any, after: Any, expired: bool) -> bool:
-        """Return whether an item of this row that changed with this event made this change."""
+        """Return whether the difference between `before` and `after` is this change. `expired`: DynamoDB deleted the
+        item at its ttl."""
         if self.only_ttl_deletion > expired:
             return False
         if self.previous_row is not None and not (
@@ -68,7 +73,7 @@ class ChangeType:
 
 
 def _transition_happened(transition: states.Transition, before: Any, after: Any) -> bool:
-    """Return whether a transition leads from one item to the other.
+    """Return whether a state transition leads from the item before to the item after.
 
     If the item before is unknown, return whether the item after is in the transition's target state.
     """
@@ -99,14 +104,15 @@ def _is_price_drop(before: Product | None, after: Product) -> bool:
 
 
 ZERO_OR_NEGATIVE: tuple[Any, ...] = ("0", {"prefix": "-"})
-"""Filter pattern for a number that is 0 or negative. Filters compare a stream record's numbers as text."""
+"""Lambda event filter for a number that is 0 or negative. The filter uses text, because stream records carry numbers as
+text."""
 
 CHANGE_TYPES = (
     ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
     ChangeType("CustomerRenamed", t.CUSTOMER, "MODIFY", condition=_is_renamed),
     ChangeType("CustomerErased", t.ERASED_CUSTOMER, "MODIFY", previous_row=t.CUSTOMER, new_status="ERASING"),
     ChangeType("OrderRestored", t.ORDER, "MODIFY", previous_row=t.ARCHIVED_ORDER),
-    ChangeType("OrderPaid", t.ORDER, "INSERT", new_status="PAID"),  # an order with total 0 is paid when it is placed
+    ChangeType("OrderPaid", t.ORDER, "INSERT", new_status="PAID"),  # an order with total 0 is inserted as PAID
     ChangeType("OrderPlaced", t.ORDER, "INSERT"),
     *_transition_change_types(t.ORDER, states.ORDER_TRANSITIONS),
     ChangeType("OrderExpired", t.EXPIRY, "REMOVE", only_ttl_deletion=True),
@@ -141,7 +147,8 @@ _CHANGE_TYPES_BY_EVENT = {
 
 @dataclass(frozen=True)
 class Change:
-    """A change of an item. `image`: the old image if the item was removed, else the new image."""
+    """A change of an item, with the item before and after. `image`: the old image if the item was removed, else the new
+    image."""
 
     id: str
     name: str
@@ -155,22 +162,22 @@ class Change:
 
     @property
     def item(self) -> Any:
-        """The item after the change, or before it if it was removed."""
+        """The item after the change. If the item was removed, the item before."""
         return self.before if self.after is None else self.after
 
 
 def parse_change(record: Record) -> Change | None:
-    """Return the change in a stream record, or None if the record does not change an item's own data.
+    """Return the change in a stream record, or None if the record is not a change of an item's own data.
 
-    None is returned if the version did not change (the write altered nothing, copied attributes from another item, or
-    was a migration), for markers and totals, and for items restored together with an order. Raises NotReadable and
-    UnknownSchema, which no retry can fix.
+    The result is None if the item's version did not change: the write altered nothing, copied attributes from another
+    item, or was a migration. It is None for idempotency markers and totals, and for items restored together with their
+    order. Raises NotReadable or UnknownSchema; retrying cannot fix these errors.
     """
     try:
         return _parse_change(record)
     except Permanent:
         raise
-    except Exception as error:  # decoding has no I/O, so any error here is permanent
+    except Exception as error:  # decoding does no I/O, so a retry would raise the same error again
         raise NotReadable(f"{type(error).__name__}: {error}") from error
 
 
@@ -181,7 +188,7 @@ def _parse_change(record: Record) -> Change | None:
         raise NotReadable("a record without images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
-        return None  # not decoded: a migration may have replaced an image that cannot be decoded any more
+        return None  # skip without decoding: the old image may be undecodable if a migration replaced it
     before, after = _decode_images(row, old, new)
     if is_restored_item(record):
         return None
@@ -200,7 +207,10 @@ def _parse_change(record: Record) -> Change | None:
 
 
 def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple[Any, Any]:
-    """Decode the item before and after. For a modified item, maps are decoded on access, and equal maps only once."""
+    """Return the decoded items before and after the change; None for a missing image.
+
+    If the item was modified, its maps are decoded on first access. Maps that are equal in both images are decoded once.
+    """
     if old is None or new is None:
         return None if old is None else row.decode(old), None if new is None else row.decode(new)
     was = _row_of(old)
@@ -211,7 +221,7 @@ def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple
 
 
 def is_restored_item(record: Record) -> bool:
-    """Return whether an item was inserted by restoring its order from the archive."""
+    """Return whether the record inserts an item because its order was restored from the archive."""
     return record["eventName"] == "INSERT" and RESTORED_ATTRIBUTE in record["dynamodb"].get("NewImage", {})
 
 
@@ -227,7 +237,7 @@ def _version_of(image: Image) -> Any:
 
 
 def _is_ttl_deletion(record: Record) -> bool:
-    """Return whether DynamoDB itself deleted the item at its ttl (Developer guide, "DynamoDB Streams and Time to
+    """Return whether DynamoDB deleted the item at its ttl (DynamoDB developer guide, "DynamoDB Streams and Time to
     Live")."""
     identity: Mapping[str, Any] = record.get("userIdentity") or {}
     return identity.get("type") == "Service" and identity.get("principalId") == "dynamodb.amazonaws.com"
@@ -241,9 +251,10 @@ def _change_name(row: Row[Any], on: StreamEventName, before: Any, after: Any, ex
 
 
 def _change_time(item: Any, record: Record) -> Instant:
-    """Return when the change happened, from the item's own fields: a delivery's time would differ between deliveries.
+    """Return the time of the change from the item's own fields, so that redelivered records give the same time.
 
-    If a modified item has only `created_at`, the record's ApproximateCreationDateTime is used, in whole seconds.
+    If the item was modified and its only time field is `created_at`, return the record's ApproximateCreationDateTime,
+    which is in whole seconds.
     """
     names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
     written_at = record["dynamodb"].get("ApproximateCreationDateTime")

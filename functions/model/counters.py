@@ -1,8 +1,10 @@
-"""Totals as data: which totals each item of a primary contributes to, and how much.
+"""Totals (ratings, best sellers, sales per minute): which totals each order, return and review contributes to, and how
+much.
 
-A total is the sum of the contributions of all items, so it can be recomputed from the primaries alone. Each item's
-contribution is stored beside the totals (`Counted`) and written with them in one transaction. So a redelivered or late
-change is recognised as counted, and a contribution that no longer applies is subtracted exactly as it was added.
+A total is the sum of the contributions of all its source items, so it can be recomputed from these items alone. The
+contribution of each source item is stored in a `Counted` item, in the same transaction as the totals. So a redelivered
+or late change is recognised as already counted. If a contribution no longer applies, exactly the stored amounts are
+subtracted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,26 +21,29 @@ from functions.model.lives import EFFECT_DAYS, METRIC_DAYS, SEASON_OPEN_DAYS
 
 S = TypeVar("S")
 Contributions = Mapping[str, tuple[Row[Any], Any]]
-"""Key of a total → its row, and a total item that holds only this item's contribution."""
+"""The contributions of one item, by the key of the total. Each value is the total's row of the key table, and a total
+item that contains only this contribution."""
 PlannedWrite = tuple[Row[Any], Any, Any]
-"""An item to write: its row, the stored item (None if there is none), and the new item."""
+"""An item to write: its row of the key table, the stored item (None if there is none), and the new item."""
 
 TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.RATING: ("reviews", "stars"),
     t.BEST_SELLER: ("units",),
     t.METRIC: ("orders", "units", "revenue"),
 }
-"""The fields that are summed in each total."""
+"""The names of the summed fields, for each type of total."""
 
 
 @dataclass(frozen=True)
 class Counter(Generic[S]):
-    """How the items of one primary contribute to totals.
+    """Defines how the items of one source type (order, return or review) contribute to totals.
 
-    `source_id`: returns the item's id. `contributions`: yields each total the item contributes to, with only the item's
-    contribution in it. An item always contributes to the same totals; if it no longer counts, the contribution is 0.
-    `final_at`: when the item's totals become final; None: never. `deleted_item`: set if items can be deleted, and then
-    contribute 0. It creates a placeholder item from an id, with the right key and totals only.
+    `source_id`: returns the item's id. `contributions`: yields a total item for each total that the source item
+    contributes to, with only this contribution. An item always contributes to the same totals; if the item no longer
+    counts, its contribution is 0. `final_at`: returns when the item's totals become final; None if they never do.
+
+    `deleted_item`: set if items of this type can be deleted; a deleted item contributes 0. The function creates a
+    placeholder item from an id. Only the placeholder's key and its set of totals are correct.
     """
 
     source_row: Row[S]
@@ -49,13 +54,16 @@ class Counter(Generic[S]):
 
 
 def season_of(at: Instant) -> str:
-    """Return the month of a moment: 2026-11."""
+    """Return the season of a time, which is its month, for example 2026-11."""
     return at[:7]
 
 
 def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield a paid order's contributions at the time of its payment, without dropped pieces; all 0 after a
-    cancellation."""
+    """Yield an order's contributions to best sellers and sales, dated at the time of payment. Yields none for an unpaid
+    order.
+
+    Pieces that were dropped (cancelled before shipping) do not count. After a cancellation, all contributions are 0.
+    """
     if order.paid_at is None:
         return
     sells = order.status in e.SOLD_STATUSES
@@ -66,7 +74,8 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
 
 
 def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield a return's contributions, which are negative, at the time of the return."""
+    """Yield the contributions of returned goods to best sellers and sales, dated at the time of the return. They are
+    negative."""
     pieces = {id: -quantity for id, quantity in returned.quantities.items()}
     yield from _sales_contributions(
         returned.created_at, returned.order_id, returned.currency, 0, pieces, -returned.amount - returned.owed
@@ -91,12 +100,12 @@ def _sales_contributions(
 
 
 def minute_ttl(minute: Instant) -> int:
-    """Return the ttl of a minute's totals."""
+    """Return the ttl (epoch seconds) of the sales totals of a minute."""
     return int((datetime.fromisoformat(minute) + timedelta(days=METRIC_DAYS)).timestamp())
 
 
 def season_final_at(at: Instant) -> datetime:
-    """Return when the totals of a moment's month become final."""
+    """Return the time from which the totals of the month that contains `at` no longer change."""
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
 
@@ -106,7 +115,7 @@ def review_contributions(review: e.Review) -> Iterator[e.Rating]:
 
 
 def placeholder_review(source: str) -> e.Review:
-    """Return a review with this id and no content."""
+    """Return a review with this id ("product:customer") and no content, in place of a deleted review."""
     product_id, customer_id = source.split(":")
     never = to_instant(datetime.fromtimestamp(0, UTC))
     return e.Review(
@@ -138,8 +147,11 @@ _COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter
 
 @dataclass(frozen=True)
 class ContributionChange:
-    """An item's contributions from one of its versions on. `ttl`: until when to remember them. `is_deleted`: the item
-    is gone."""
+    """The contributions of a source item, valid from one version of the item on.
+
+    `life_and_version`: the item's creation time and version. `ttl`: how long the `Counted` item with these
+    contributions is kept (epoch seconds). `is_deleted`: the source item was deleted.
+    """
 
     source_id: str
     source_type: str
@@ -151,17 +163,19 @@ class ContributionChange:
 
 
 def contribution_change_of(change: Change) -> ContributionChange | None:
-    """Return how a change affects totals; None if it does not change any total that is still open."""
+    """Return the contributions of an item after a change. Returns None if the change alters no contribution, or if the
+    totals are final."""
     if change.row not in _COUNTERS_BY_ROW:
         return None
     if change.after is None:
         item, counter = change.before, _COUNTERS_BY_ROW[change.row]
-        as_of = _life_and_version(change.row, item, item.version + 1)  # one version above the deleted item's last
+        # The deletion counts as one version later than the deleted item's last version.
+        as_of = _life_and_version(change.row, item, item.version + 1)
         return (
             deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
         )
     if isinstance(change.before, e.ArchivedOrder):
-        return None  # a restored order keeps its contribution
+        return None  # archiving did not remove the contribution, so restoring adds none
     if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
         change.row, change.after
     ):
@@ -170,7 +184,8 @@ def contribution_change_of(change: Change) -> ContributionChange | None:
 
 
 def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionChange | None:
-    """Return an item's current contributions; None if it has none, or if its totals are final at this time."""
+    """Return an item's current contributions. Returns None if the item has no contributions, if its totals are final at
+    the time `at`, or if it is an order that is being archived."""
     parts = {} if row not in _COUNTERS_BY_ROW or _is_archiving(item) else contributions_of(row, item)
     if not parts:
         return None
@@ -186,7 +201,7 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 
 
 def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
-    """Return the contributions of a deleted item: 0 in each of its totals."""
+    """Return the contributions of a deleted item: 0 in each total that the item contributed to."""
     assert counter.deleted_item is not None, "its items stay"
     parts = {
         where: (into, replace(part, **dict.fromkeys(TOTAL_FIELDS[into], 0)))
@@ -196,52 +211,59 @@ def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Ins
 
 
 def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
-    """Check whether the item of a `Counted` mark may have been deleted without the totals being updated.
+    """Return how to check whether a counted item was deleted without the totals being updated.
 
-    Returns the item's key, and the change to apply if no item exists under that key. Returns None if such items are
-    never deleted, or if the deletion is counted already.
+    `mark`: the `Counted` item. Returns the key of the source item, and the change to apply if no item exists under that
+    key. Returns None if items of the source type are never deleted, or if the deletion is already counted.
     """
     counter = _COUNTERS_BY_ROW[t.ROWS_BY_TYPE[mark.of]]
     if mark.gone or counter.deleted_item is None:
         return None
-    later = f"{mark.as_of}+"  # sorts after the counted version and before the next one
+    later = f"{mark.as_of}+"  # sorts after the counted version and before the next version
     return counter.source_row.key_of(counter.deleted_item(mark.source)), deleted_contribution(
         counter, mark.source, later, at
     )
 
 
 def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
-    """Return text that sorts by creation time and version, because an item that is created again restarts at version
-    1."""
+    """Return text that sorts by the item's creation time, then by its version.
+
+    The creation time is needed because an item that is deleted and created again restarts at version 1.
+    """
     return f"{getattr(item, row.created_field)}#{version:010}"
 
 
 def _is_archiving(item: Any) -> bool:
-    """Return whether an order is being archived. Its earlier status is then unknown, so its contributions stay as they
-    were."""
+    """Return whether the item is an order that is being archived.
+
+    The status before archiving is unknown then, so the order's stored contributions are kept unchanged.
+    """
     return isinstance(item, e.Order) and item.status == "ARCHIVING"
 
 
 def source_id_of(row: Row[Any], item: Any) -> str | None:
-    """Return the id under which an item is counted; None if items of its row contribute to no total."""
+    """Return the id under which an item is counted. Returns None if items of this type contribute to no total."""
     return _COUNTERS_BY_ROW[row].source_id(item) if row in _COUNTERS_BY_ROW else None
 
 
 def contributions_of(row: Row[Any], item: Any) -> Contributions:
-    """Return an item's contributions by the key of the total."""
+    """Return the contributions of a source item, by the key of the total that each contributes to."""
     parts = ((t.ROWS_BY_TYPE[type(part).__name__], part) for part in _COUNTERS_BY_ROW[row].contributions(item))
     return {total_key(into, part): (into, part) for into, part in parts}
 
 
 def total_key(row: Row[Any], item: Any) -> str:
-    """Return the key of a total as one text."""
+    """Return the key of a total item as one text: "partition key / sort key"."""
     key = row.key_of(item)
     return f"{key['PK']['S']} / {key['SK']['S']}"
 
 
 def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
-    """Return the keys of totals that an item was counted in before but is not any more, because the shard count was
-    raised."""
+    """Return the keys of totals that include an earlier contribution of an item, but to which the item no longer
+    contributes.
+
+    This happens after the shard count is raised: the item then contributes to a total in another shard.
+    """
     places = [
         where.partition(" / ")
         for where in (previous.amounts if previous else {})
@@ -251,16 +273,17 @@ def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | 
 
 
 def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
-    """Return the summed fields of a total, or of a contribution to it."""
+    """Return the summed fields of a total item by name."""
     return {name: getattr(total, name) for name in TOTAL_FIELDS[row]}
 
 
 def plan_total_writes(
     contribution: ContributionChange, previous: e.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[PlannedWrite]:
-    """Yield the writes, for one transaction, that count a contribution once. Yields none if it is counted already.
+    """Yield the writes that count a contribution exactly once. The caller must send them in one transaction.
 
-    `totals`: the stored totals by their key. A total whose ttl has passed is not created.
+    Yields no writes if the contribution is already counted. `previous`: the stored `Counted` item of the source item.
+    `totals`: the stored totals by key. If a total does not exist and its ttl has passed, it is not created.
     """
     if previous is not None and previous.as_of >= contribution.life_and_version:
         return
@@ -301,7 +324,8 @@ def _add_amounts(total: Any, added: Mapping[str, int]) -> Any:
 
 
 def recompute_totals(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
-    """Recompute all totals from all items of the primaries. Returns the amounts by total."""
+    """Recompute all totals from all source items. `items`: the source items by type. Returns the summed fields by the
+    key of the total."""
     sums: dict[str, dict[str, int]] = {}
     for row, primaries in items.items():
         for item in primaries:

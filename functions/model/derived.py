@@ -1,9 +1,12 @@
-"""Copies as data: which rows are derived from which, and the functions that derive them.
+"""Copies: which item types are derived from which primary items, and the functions that derive them.
 
-A snapshot is a copy of one primary under another key, guarded by that primary's version. A log has one entry per
-change, put if absent under the change's id. Copied attributes are fields of one primary stored in another, guarded by
-the first one's version. Redrive and repair never derive copies from an old stream image: they read the primary again.
-Totals, a further kind, are in counters.py.
+There are three kinds. A snapshot is a copy of one primary item under another key; its writes are conditional on the
+primary's version. A log has one entry per change, which is put only if no entry with the change's id exists. Copied
+attributes are fields of one primary item that are stored in another; their writes are conditional on the first item's
+version.
+
+Redrive and repair read the primary item again; they never derive copies from an old stream image. Totals are in
+counters.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +27,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Snapshot(Generic[S, C]):
-    """Copies of one primary under other keys."""
+    """Declares copies of primary items under other keys. `derive` returns the copies of one primary item."""
 
     source_row: Row[S]
     target_row: Row[C]
@@ -33,7 +36,10 @@ class Snapshot(Generic[S, C]):
 
 @dataclass(frozen=True)
 class Log(Generic[S, C]):
-    """Log entries for the changes of a primary. `is_gapless`: there is one entry for each of its versions."""
+    """Declares log entries for the changes of primary items. `derive` returns the entries for one change.
+
+    `is_gapless`: every version of the item has an entry.
+    """
 
     source_row: Row[S]
     target_row: Row[C]
@@ -43,10 +49,11 @@ class Log(Generic[S, C]):
 
 @dataclass(frozen=True)
 class CopiedAttributes(Generic[S, C]):
-    """Attributes that are copied from one primary to another.
+    """Declares attributes that are copied from one primary item (the source) into another (the target).
 
-    `version_field`: holds the source's version. Copying does not raise the target's version, so `changes` ignores these
-    writes. `only_where`: a field of the target, and the values with which it is updated.
+    `version_field`: the target's field that stores the source's version. `only_where`: a field of the target, and the
+    values with which the target is updated. Copying does not raise the target's version, so `changes` ignores these
+    writes.
     """
 
     source_rows: tuple[Row[S], ...]
@@ -83,10 +90,11 @@ def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
-    """Yield an order's sales: one per product once the order was paid, without dropped pieces.
+    """Yield one OrderLine per product of an order, once the order was paid. Dropped pieces (cancelled before shipping)
+    do not count.
 
-    If the order later does not count as paid, the copy stays, with quantity 0. If it were deleted, a late record could
-    restore it.
+    If the order is cancelled or unpaid later, the copies stay with quantity 0. If they were deleted, a late stream
+    record could restore them.
     """
     if order.paid_at is None or order.status == "ARCHIVING":
         return
@@ -130,7 +138,7 @@ def activity_entries(change: Change) -> Iterator[e.Activity]:
 
 
 def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
-    """Return the name to copy; None for an erased customer."""
+    """Return the customer name to copy into orders; None for an erased customer."""
     return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
 
 
@@ -141,7 +149,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
-    Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),  # written last: the archive waits only for the timeline
+    # The archive Lambda waits only for the timeline. So the timeline entry is written after all other copies.
+    Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
 )
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     (t.CUSTOMER, t.ERASED_CUSTOMER),
@@ -151,8 +160,9 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # A redelivered record may restore a copy that the archive deleted (Lambda retries from the lowest failure on).
-    # The ArchivedOrder's record always follows its order's records; processing it deletes such copies again.
+    # A redelivered record of an order may restore a copy that the archive Lambda deleted, because Lambda retries from
+    # the lowest failed record. The stream record of the ArchivedOrder follows the records of its order, so the copies
+    # are deleted again when the ArchivedOrder's record is processed.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
@@ -164,13 +174,14 @@ SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
         ]
     )
 )
-"""The rows that copies and totals are derived from."""
+"""The item types (rows of the key table) that snapshots, logs and totals are derived from."""
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
-    """Return all snapshots of one primary by their key, with their expected content.
+    """Return the snapshots that are derived from a primary item, by key. Each value is the copy's row of the key table,
+    and the copy.
 
-    An order that is ARCHIVING still has the copies it had before.
+    While an order has the status ARCHIVING, the table still has the copies from before that status.
     """
     copies = (
         (snapshot.target_row, copy)
@@ -189,7 +200,7 @@ def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CopyChanges:
-    """The effect of a change on the copies: copies to put, copies to delete, and log entries to append."""
+    """The copies to put, the copies to delete, and the log entries to append after a change."""
 
     put: tuple[tuple[Row[Any], Any], ...]
     delete: tuple[tuple[Row[Any], Any], ...]
@@ -197,8 +208,10 @@ class CopyChanges:
 
 
 def plan_copy_changes(change: Change) -> CopyChanges:
-    """Return the copies that a change affects. Copies that stay equal are not written."""
-    if change.name == "OrderArchiving":  # the archive stores the order without this change
+    """Return the copies to put and delete, and the log entries to append, after a change. Copies that stay equal are
+    not written."""
+    if change.name == "OrderArchiving":
+        # The archive Lambda stores the order as it was before this change, so copies must not show the change.
         return CopyChanges((), (), ())
     before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
@@ -207,7 +220,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     )
     later = (
         change.version if change.after is not None else change.version + 1
-    )  # newer than the newest copy of the deleted item
+    )  # if the item was deleted, this version is newer than each of its copies
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
         (log.target_row, entry)
@@ -219,10 +232,13 @@ def plan_copy_changes(change: Change) -> CopyChanges:
 
 
 def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
-    """Return the rows whose copies, in the item's own partition, must be deleted after this change."""
+    """Return the item types of copies that must be deleted after this change, in the partition of the changed item."""
     return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
 
 
 def copies_differ(one: Any, two: Any) -> bool:
-    """Return whether two copies differ, ignoring their version. A copy that stays equal keeps its older version."""
+    """Return whether two copies differ in more than their version.
+
+    A copy with the same content is not rewritten, so it keeps its older version.
+    """
     return bool(replace(one, version=two.version) != two)

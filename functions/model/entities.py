@@ -1,7 +1,7 @@
-"""Every kind of item in the table.
+"""Declares the class of every item type in the table.
 
-Times are `Instant` (UTC text with milliseconds). Money is an integer in minor units, beside a `currency`. `ttl` is
-epoch seconds. Every command that writes an item raises its `version`.
+Times are `Instant` (UTC text with milliseconds). Money is an integer in minor units, stored beside a `currency`. `ttl`
+is in epoch seconds. Every command that writes an item raises the item's `version`.
 """
 
 import hashlib
@@ -32,40 +32,44 @@ SweepStatus = Literal["RUNNING", "DONE"]
 ImportPartStatus = Literal["QUEUED", "DONE"]
 
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
-"""Reasons for refunding money that was never counted as paid for its order."""
+"""Reasons for refunding money that was never counted in the `paid` amount of its order."""
 
 SHARD_COUNT = 4
-"""Number of partitions a busy index key is spread over. Readers query all of them, so it may be raised, never
-lowered."""
+"""The number of partitions that each busy index key is spread over. Readers query all of them, so the number may be
+raised, but never lowered."""
 
 
 def shard_of(id: str) -> str:
-    """Return the shard of an id. It depends only on the id and SHARD_COUNT."""
+    """Return the shard of an id as text. The shard depends only on the id and SHARD_COUNT."""
     return str(hash_to_bucket(id, SHARD_COUNT))
 
 
 def hash_to_bucket(id: str, buckets: int) -> int:
-    """Return the bucket of an id, by its hash. The ids themselves are unevenly distributed, so the hash spreads
-    them."""
+    """Return the number of the bucket (0 to `buckets` - 1) that an id belongs to.
+
+    The bucket is computed from a hash, because the ids themselves are unevenly distributed.
+    """
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:4], "big") % buckets
 
 
 ROOT_CATEGORY = "/"
-"""The top category. A category is a path that starts and ends with a slash: /kitchen/mugs/."""
+"""The path of the top category. A category is a path that starts and ends with a slash, for example /kitchen/mugs/."""
 DEFAULT_CATALOG = "main"
-"""The catalogue used if none is given. Each catalogue has its own tree of categories."""
+"""The catalogue that is used if a product or category names none. Each catalogue has its own tree of categories."""
 
 
 def ancestor_paths(path: str) -> tuple[str, ...]:
-    """Return the paths above a category's, from the root down; empty for the root."""
+    """Return the paths of all categories above a category, from the root down. Empty for the root."""
     return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
 
 
-# Who and what
+# Customers, products and stock
 @entity
 class Customer:
-    """A person who buys. `customer_id`: the identity provider's `sub`. `company_id`: the company they buy for, if
-    any."""
+    """A customer of the shop. `customer_id`: the identity provider's `sub` claim.
+
+    `company_id`: the company that the customer buys for, if any.
+    """
 
     customer_id: str
     name: str
@@ -79,9 +83,10 @@ class Customer:
 
 @entity
 class ErasedCustomer:
-    """The stub of a customer who asked to be erased.
+    """The item that replaces a Customer who asked for the erasure of their data.
 
-    ERASING until none of their data is left; meanwhile `updated_at` is when data of theirs was last found.
+    The status is ERASING until no data of the customer is left. Until then, `updated_at` is the last time at which such
+    data was found.
     """
 
     customer_id: str
@@ -93,7 +98,7 @@ class ErasedCustomer:
 
     @property
     def queue(self) -> str | None:
-        """The work queue of unfinished erasures; None once the erasure is done."""
+        """The index queue of unfinished erasures; None once the erasure is done."""
         return self.status if self.status == "ERASING" else None
 
     @property
@@ -103,7 +108,7 @@ class ErasedCustomer:
 
 @entity
 class Company:
-    """A company that several customers buy for. Its name is not personal data."""
+    """A company that several customers buy for. The company name is not personal data."""
 
     company_id: str
     name: str
@@ -114,7 +119,8 @@ class Company:
 
 @entity
 class EmailClaim:
-    """Reserves an e-mail address for one customer. The key holds the address's HMAC, never the address."""
+    """Reserves an e-mail address for one customer. The item's key contains an HMAC of the address, never the
+    address."""
 
     email_hash: str
     customer_id: str
@@ -124,7 +130,8 @@ class EmailClaim:
 
 @entity
 class Settings:
-    """One named group of a customer's settings, changed without touching the profile."""
+    """One named group of a customer's settings. It is a separate item, so changing it does not write the Customer
+    item."""
 
     customer_id: str
     name: SettingsName
@@ -138,8 +145,9 @@ class Settings:
 class Product:
     """A product for sale, in one category of one catalogue.
 
-    `parts`: how many items its stock is split over; more than one if it sells very fast. `backorder`: it may be ordered
-    when out of stock. Its stock then has one part, whose available quantity falls below zero until more stock arrives.
+    `parts`: the number of Stock items that the product's stock is split over; more than one if the product sells very
+    fast. `backorder`: the product can be ordered when out of stock. Such a product has one Stock item. Its available
+    quantity falls below zero until more stock arrives.
     """
 
     product_id: str
@@ -157,7 +165,8 @@ class Product:
 
 @entity
 class Category:
-    """A category of a catalogue, by its path. The root exists without an item, but may have one for its name."""
+    """A category of a catalogue, identified by its path. The root category exists without an item. An item for the root
+    only gives it a name."""
 
     catalog: str
     path: str
@@ -174,8 +183,10 @@ class Category:
 
 @entity
 class Stock:
-    """One part of a product's stock. `received`: all stock ever received; `available`: the quantity that can be
-    ordered."""
+    """A stock part: one of the items that a product's stock is split over.
+
+    `received`: the quantity that this part ever received. `available`: the quantity that can still be ordered.
+    """
 
     product_id: str
     part: int
@@ -187,8 +198,11 @@ class Stock:
 
 @entity
 class Import:
-    """Products and stock sent as one file. `count`: its lines, without blank ones; `parts`: its number of
-    ImportParts."""
+    """A file of products and stock that was uploaded for import.
+
+    `count`: the number of its lines that are not blank. `parts`: the number of ImportPart items that the lines are
+    split over.
+    """
 
     import_id: str
     count: int
@@ -200,7 +214,7 @@ class Import:
 
 @entity
 class Rejected:
-    """A line of an import that is not written, with the wrong field and the reason."""
+    """A line of an import that is not written: the line number, the invalid field and the reason."""
 
     line: int
     field: str
@@ -209,11 +223,11 @@ class Rejected:
 
 @entity
 class ImportPart:
-    """Some lines of an import, and their progress.
+    """An import part: a group of lines of an import, and their progress.
 
-    `count`: lines to write, in order. `done`: lines processed: `written`, `unchanged`, or rejected when written.
-    `retried`: how many processed lines needed more than one attempt. `rejected`: these lines and those that were
-    invalid from the start.
+    `count`: the number of lines to write, in order. `done`: the number of lines processed. Each processed line is
+    `written`, `unchanged` or rejected. `retried`: the number of processed lines that needed more than one attempt.
+    `rejected`: the lines that were invalid from the start, and the lines that were rejected when written.
     """
 
     import_id: str
@@ -233,8 +247,8 @@ class ImportPart:
 
 @entity
 class ImportLines:
-    """The lines to write for an import's part: gzipped NDJSON, one object per line, with its line number in the
-    file."""
+    """The lines to write for an import part: gzipped NDJSON. Each line is one object, which includes its line number in
+    the file."""
 
     import_id: str
     part: int
@@ -246,9 +260,10 @@ class ImportLines:
 
 @entity
 class Review:
-    """A buyer's review of a product, one per customer and product.
+    """A customer's review of a product. Each customer has at most one review per product.
 
-    `order_id`: the delivered order that contained the product. `created_at` tells a new review from a deleted one.
+    `order_id`: the delivered order that contained the product. `created_at` distinguishes this review from an earlier,
+    deleted one.
     """
 
     product_id: str
@@ -264,7 +279,7 @@ class Review:
 
 @entity
 class Follow:
-    """A customer wants alerts about a product."""
+    """A customer follows a product: they receive mails when it is back in stock or costs less."""
 
     customer_id: str
     product_id: str
@@ -274,9 +289,10 @@ class Follow:
 
 @entity
 class Discount:
-    """A code that takes a percentage off an order's goods. `minimum`: the least the goods must cost, in `currency`.
+    """A discount code that reduces the price of an order's goods by a percentage.
 
-    `limit`: how often it may be redeemed; None: no limit. `parts`: the number of items the limit is split over.
+    `minimum`: the minimum price of the goods, in `currency`. `limit`: how often the code can be redeemed; None means
+    without limit. `parts`: the number of Redemptions items that the limit is split over.
     """
 
     code: str
@@ -294,7 +310,10 @@ class Discount:
 
 @entity
 class Redemptions:
-    """One part of a limited discount code. `left`: how often it can still be redeemed."""
+    """A redemption pool part: one of the items that the limit of a discount code is split over.
+
+    `left`: how many redemptions this part has left.
+    """
 
     code: str
     part: int
@@ -303,13 +322,14 @@ class Redemptions:
     version: int = 1
 
 
-# The order and what it owns
+# Orders and the items that belong to an order
 @entity
 class Line:
-    """One product of an order, at its price when ordered. `taken`: quantity by stock part, if not all from part 0.
+    """A line of an order: one product, at its price when ordered.
 
-    `backordered`: how many were out of stock when ordered. The other counts are pieces shipped, delivered, returned and
-    dropped since.
+    `taken`: the quantity by stock part; None if all pieces come from stock part 0. `backordered`: the number of pieces
+    that were out of stock when ordered. `shipped`, `delivered`, `returned` and `dropped` count pieces; dropped pieces
+    were cancelled before shipping.
     """
 
     name: str
@@ -324,18 +344,18 @@ class Line:
 
     @property
     def quantity_to_ship(self) -> int:
-        """Pieces shipped in the end: the ordered quantity less the dropped one."""
+        """The number of pieces to ship in total: the ordered quantity less the dropped (cancelled) pieces."""
         return self.quantity - self.dropped
 
     @property
     def quantity_by_stock_part(self) -> Mapping[str, int]:
-        """Quantity by stock part."""
+        """The ordered quantity by stock part."""
         return self.taken or {"0": self.quantity}
 
 
 @entity
 class Address:
-    """The delivery address."""
+    """The delivery address of an order."""
 
     name: str
     street: str
@@ -346,8 +366,10 @@ class Address:
 
 @entity
 class Discounted:
-    """The discount that a code gave on an order. `part`: the part that counted its redemption, if the code is
-    limited."""
+    """The discount that a discount code gave on an order.
+
+    `part`: the number of the redemption pool part that counted the redemption; None if the code has no limit.
+    """
 
     code: str
     percent: int
@@ -357,16 +379,23 @@ class Discounted:
 
 @entity
 class Order:
-    """An order with its lines by product: one read, one stream record.
+    """An order with its lines by product id. One item contains them all, so one read returns the whole order.
 
-    `fingerprint`: hash of the request that placed it. `total`: goods less the discount, plus shipping. `tax_rate`: in
-    hundredths of a percent, included in all prices. `paid`: money received (the full total since `paid_at`).
-    `refunded`: the part of that which is refunded or being refunded. `owed`: money to refund in addition, once the
-    customer's bank has decided its dispute of the payment. `reached`: the version that entered the current status;
-    `reached_at`: when, if something changed since. So the event of that status change can be rebuilt from the order
-    alone. `customer_name`: copied from the customer while the order is open, as of `customer_version`; copying does not
-    raise `version`. `restored_at`: when it was last restored from the archive. `away`: the versions with which it was
-    archived, which no log contains.
+    `fingerprint`: a hash of the request that placed the order. `total`: the price of the goods less the discount, plus
+    shipping. `tax_rate`: in hundredths of a percent; the tax is included in all prices.
+
+    `paid`: the money received. It equals the total from `paid_at` on. `refunded`: the amount of `paid` that is refunded
+    or being refunded. `owed`: the amount to refund in addition, once the customer's bank decides the dispute of the
+    payment.
+
+    `reached`: the order's version that entered the current status. `reached_at`: the time of that version; None if
+    nothing changed since. With both, the event of the status change can be rebuilt from the order alone.
+
+    `customer_name`: copied from the customer while the order is open. `customer_version`: the customer's version that
+    the name was copied from. Copying the name does not raise the order's `version`.
+
+    `restored_at`: when the order was last restored from the archive. `away`: the versions in which the order was
+    archived; logs have no entry for these versions.
     """
 
     order_id: str
@@ -399,24 +428,24 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions for which a gapless log has an entry."""
+        """The versions of the order for which each gapless log must have an entry."""
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
 
     @property
     def restored_versions(self) -> tuple[int, ...]:
-        """The versions with which it was restored from the archive."""
+        """The versions of the order that were created by restoring it from the archive."""
         away = self.away or ()
         return tuple(version + 1 for version in away if version + 1 not in away)
 
     @property
     def status_since(self) -> Instant:
-        """When it entered its current status."""
+        """When the order entered its current status."""
         return self.reached_at or self.updated_at
 
     @property
     def shipped(self) -> int:
-        """Pieces shipped, of all products."""
+        """The number of pieces shipped, of all products."""
         return sum(line.shipped for line in self.lines.values())
 
     @property
@@ -429,12 +458,12 @@ class Order:
 
     @property
     def dropped(self) -> int:
-        """Pieces that will not be shipped because the rest of the order was cancelled."""
+        """The number of pieces that will not be shipped, because the unshipped rest of the order was cancelled."""
         return sum(line.dropped for line in self.lines.values())
 
     @property
     def queue(self) -> str | None:
-        """The work queue it is in; None if the order is not open."""
+        """The index queue of orders with this status; None if the order is not open."""
         return self.status if self.status in OPEN_STATUSES else None
 
     @property
@@ -451,7 +480,7 @@ SOLD_STATUSES: tuple[OrderStatus, ...] = (
 
 @entity
 class QueuedOrder:
-    """The attributes of an order in the index of the status queues."""
+    """The attributes of an order that the index of the status queues contains."""
 
     order_id: str
     customer_id: str
@@ -466,7 +495,7 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """The customer who placed an order."""
+    """A view of an order with only its id and the customer who placed the order."""
 
     order_id: str
     customer_id: str
@@ -474,8 +503,11 @@ class OrderOwner:
 
 @entity
 class ArchivedOrder:
-    """The stub of an archived order: its customer, the archive object that holds all of it, and when it was
-    archived."""
+    """The item that replaces an Order in the table after the order was archived.
+
+    `object_key`: the S3 object with all items of the order. `sha256`: the hash of that object. `archived_at`: when the
+    order was archived.
+    """
 
     order_id: str
     customer_id: str
@@ -493,7 +525,8 @@ class ArchivedOrder:
 
 @entity
 class Expiry:
-    """Carries a closed order's ttl. When DynamoDB deletes it, the order is archived."""
+    """Carries the ttl of a closed order. When DynamoDB deletes this item at its ttl, the archive Lambda archives the
+    order."""
 
     order_id: str
     customer_id: str
@@ -504,10 +537,10 @@ class Expiry:
 
 @entity
 class Payment:
-    """Money for an order: by card, under the payment provider's id, or from a credit account.
+    """A payment for an order: by card, under the payment provider's id, or from a credit account.
 
-    `reason`: why it failed or matches no order. `refunded`: the amount refunded so far. `disputes`: the status of each
-    dispute by its id, kept whatever else happens to the payment.
+    `reason`: why the payment failed or matches no order. `refunded`: the amount refunded so far. `disputes`: the status
+    of each dispute by the dispute's id; it is kept through all later changes of the payment.
     """
 
     order_id: str
@@ -526,27 +559,29 @@ class Payment:
 
     @property
     def queue(self) -> str | None:
-        """The operators' queue of payments that match no order; None for other payments."""
+        """The index queue of payments that match no order, for operators; None for other payments."""
         return self.status if self.status == "UNMATCHED" else None
 
     @property
     def is_disputed(self) -> bool:
-        """Whether the customer's bank has an open dispute. Until it is decided, nothing of the payment is refunded."""
+        """Whether the customer's bank has an open dispute of the payment. The payment is not refunded until the bank
+        decides the dispute."""
         return "OPEN" in (self.disputes or {}).values()
 
     @property
     def is_charged_back(self) -> bool:
-        """Whether the customer's bank took the money back for good. Nothing is left, even if a refund of it fails
-        later."""
+        """Whether the customer's bank took the money back in a lost dispute. Nothing is then left to refund, even if a
+        refund of the payment fails later."""
         return "LOST" in (self.disputes or {}).values()
 
 
 @entity
 class Refund:
-    """Money to refund, and its status: the outbox for the payment provider and the credit accounts.
+    """A refund and its status. Refunds are the outbox for requests to the payment provider and to credit accounts.
 
-    `account_id`: the account to credit; None: refund to where the payment came from. `attempt`: counts the attempts;
-    with the id it is the provider's idempotency key. `why`: what the refund is for. `reason`: why it failed.
+    `account_id`: the credit account to credit; None means that the money goes back to the payment's source. `attempt`:
+    the number of the current attempt. The refund's id and `attempt` form the provider's idempotency key. `why`: what
+    the refund is for. `reason`: why the refund failed.
     """
 
     order_id: str
@@ -568,9 +603,11 @@ class Refund:
 
 @entity
 class Return:
-    """Returned goods: quantities by product, how many of them were `restocked`, and the refund for them.
+    """Goods that a customer returned, and the refund for them.
 
-    `amount` was refunded at once, `owed` could not be yet; `shipping` is the shipping included in both.
+    `quantities`: the returned pieces by product. `restocked`: how many of these pieces can be sold again, by product.
+    `amount`: the money refunded at once. `owed`: the money that could not be refunded at once. `shipping`: the shipping
+    cost included in `amount` and `owed`.
     """
 
     order_id: str
@@ -588,9 +625,10 @@ class Return:
 
 @entity
 class Shipment:
-    """A parcel, with quantities by product. Once dispatched it is found by `carrier` and `tracking_number`.
+    """A parcel of an order. After dispatch it can be found by `carrier` and `tracking_number`.
 
-    `backordered`: quantities by product that were out of stock when ordered; None once it is dispatched.
+    `quantities`: the pieces in the parcel by product. `backordered`: the pieces that were out of stock when ordered, by
+    product; None once the parcel is dispatched.
     """
 
     order_id: str
@@ -608,7 +646,7 @@ class Shipment:
 
 @entity
 class Paid:
-    """A payment inside an invoice, as of its issue."""
+    """A payment as listed in an invoice. It shows the state when the invoice was issued."""
 
     payment_id: str
     amount: int
@@ -617,7 +655,7 @@ class Paid:
 
 @entity
 class TaxLine:
-    """The tax included in an invoice's total at one rate, in hundredths of a percent."""
+    """The tax at one rate that is included in an invoice's total. `rate` is in hundredths of a percent."""
 
     rate: int
     net: int
@@ -626,7 +664,8 @@ class TaxLine:
 
 @entity
 class Invoice:
-    """An invoice, never changed. All its data is as of its issue. `invoice_id` is its number in the series."""
+    """An invoice, which never changes. Its data shows the state when the invoice was issued. `invoice_id`: its number
+    in the series."""
 
     invoice_id: str
     order_id: str
@@ -647,7 +686,7 @@ class Invoice:
 
 @entity
 class InvoiceSeries:
-    """The last number issued in a series of invoices. Numbers have no gaps."""
+    """A series of invoice numbers without gaps. `last`: the last number issued."""
 
     series: str
     last: int
@@ -658,7 +697,8 @@ class InvoiceSeries:
 # Credit
 @entity
 class Account:
-    """A gift card, or a customer's store credit in one currency. A gift card belongs to any holder of its code."""
+    """A credit account: a gift card, or a customer's store credit in one currency. Anyone who has a gift card's code
+    can use it."""
 
     account_id: str
     kind: AccountKind
@@ -672,9 +712,11 @@ class Account:
 
 @entity
 class Entry:
-    """One movement of an account: `amount` (negative: a withdrawal) and the balance after it. `version`: the account's.
+    """A booking on a credit account. `amount`: negative for a withdrawal. `balance`: the account's balance after the
+    booking.
 
-    `other`: the other account of a transfer. `order_id`: the order that was paid or refunded.
+    `version`: the account's version after the booking. `other`: the other account of a transfer. `order_id`: the order
+    that was paid or refunded.
     """
 
     account_id: str
@@ -687,10 +729,10 @@ class Entry:
     order_id: str | None = None
 
 
-# Markers
+# Idempotency records and campaigns
 @entity
 class Command:
-    """The idempotency record of a command: the caller, a fingerprint of the request, and the response (JSON)."""
+    """The idempotency record of an API command: the caller, a fingerprint of the request, and the response as JSON."""
 
     caller: str
     key: str
@@ -703,7 +745,7 @@ class Command:
 
 @entity
 class Effect:
-    """The idempotency record of a reaction's effect, with its result."""
+    """The idempotency record of a reaction to an event, with the result of its effect."""
 
     effect_id: str
     reaction: str
@@ -714,10 +756,10 @@ class Effect:
 
 @entity
 class Notification:
-    """A mail to a customer, and the claim to send it: SENDING from before the provider is called until it has answered.
+    """A mail to a customer about an order or a followed product, and the sender's claim on the mail.
 
-    `claim`: the sender's token. `claimed_until` (epoch seconds): when another sender may retry. The mail is about an
-    order, or about a product the customer follows.
+    The status is SENDING from before the mail provider is called until the provider has answered. `claim`: the sender's
+    token. `claimed_until` (epoch seconds): after this time another sender may retry.
     """
 
     customer_id: str
@@ -735,11 +777,14 @@ class Notification:
 
 @entity
 class Campaign:
-    """The latest alert to the followers of a product: an `event`, its id, and when it happened.
+    """The latest campaign for a product: a mail to each follower after an `event` (a price drop, or new stock).
 
-    `until` (epoch seconds): before that, no other event of this kind starts a campaign. `after`: the position among the
-    followers reached so far. DROPPED: the condition ended before every follower was notified. The next campaign then
-    starts at that position (`since`), unless the cooldown is over.
+    `event_id` and `at`: the event's id and time. `until` (epoch seconds): until then, no other event of this kind
+    starts a campaign. `after`: the position in the list of followers up to which mails were sent.
+
+    DROPPED: the condition ended before every follower was notified. `since`: the position at which this campaign
+    started. After a dropped campaign, the next campaign starts at the position that the dropped one reached, unless the
+    cooldown is over.
     """
 
     product_id: str
@@ -754,11 +799,13 @@ class Campaign:
     version: int = 1
 
 
-# Copies
+# Copies of orders and log entries
 @entity
 class OrderSummary:
-    """Copy of an order in its customer's partition. `items` counts pieces; `archived`: the whole order is in the
-    archive."""
+    """A copy of an order in the partition of its customer. `items`: the number of pieces.
+
+    `archived`: the order was archived, so the archive object has the whole order.
+    """
 
     customer_id: str
     order_id: str
@@ -773,8 +820,11 @@ class OrderSummary:
 
 @entity
 class OrderLine:
-    """Copy of a sale: one product of a paid order. `quantity`: without dropped pieces; 0 if cancelled or unpaid
-    again."""
+    """A copy of one line of a paid order, for sales lists by product and by customer.
+
+    `quantity`: the ordered pieces less the dropped (cancelled) pieces. It is 0 if the order was cancelled or is unpaid
+    again.
+    """
 
     order_id: str
     product_id: str
@@ -790,7 +840,8 @@ class OrderLine:
 
 @entity
 class TimelineEvent:
-    """One change of an order. `version`: the order's, so a gap is visible."""
+    """A log entry for one change of an order. `version`: the order's version after the change, so a missing entry can
+    be detected."""
 
     order_id: str
     at: Instant
@@ -802,7 +853,7 @@ class TimelineEvent:
 
 @entity
 class Activity:
-    """One change that concerns a customer, kept for 90 days and then archived."""
+    """A log entry for one change that concerns a customer. The entry is kept for 90 days and then archived."""
 
     customer_id: str
     at: Instant
@@ -834,7 +885,10 @@ class Rating:
 
 @entity
 class BestSeller:
-    """Units of a product sold in orders paid in a month, less the units returned in that month."""
+    """The number of units of a product sold in one month. Units returned in that month are subtracted.
+
+    A sale counts in the month of the order's payment.
+    """
 
     product_id: str
     season: str
@@ -843,7 +897,8 @@ class BestSeller:
 
     @property
     def rank(self) -> int | None:
-        """The units it is ranked by; None if not more were sold than returned."""
+        """The units that the product is ranked by; None if the units are not positive. A product without rank is not in
+        the index."""
         return self.units if self.units > 0 else None
 
     @property
@@ -853,7 +908,8 @@ class BestSeller:
 
 @entity
 class Metric:
-    """One shard's part of the sales in one minute and currency, less the returns in that minute."""
+    """The sales in one minute and currency, less the returns in that minute. Each shard's item counts a subset of the
+    orders."""
 
     shard: str
     minute: Instant
@@ -867,9 +923,10 @@ class Metric:
 
 @entity
 class Counted:
-    """The contributions of an item of type `of` that the totals include: `amounts` by total.
+    """Records which contributions of one source item the totals include. `of`: the source item's type.
 
-    `as_of`: the item's creation time and version. `gone`: the item was deleted.
+    `amounts`: the contributed amounts by total. `as_of`: the creation time and version of the source item. `gone`: the
+    source item was deleted.
     """
 
     source: str
@@ -882,10 +939,13 @@ class Counted:
     version: int = 1
 
 
-# What operators do
+# Table sweeps by operator tools
 @entity
 class Stretch:
-    """One segment of a sweep: it resumes after this key, or at its start if there is no key."""
+    """The progress of one segment of a table sweep (a scan of all items).
+
+    The sweep resumes after the key `pk`, `sk`. Without a key, it starts at the beginning of the segment.
+    """
 
     pk: str | None = None
     sk: str | None = None
@@ -894,11 +954,13 @@ class Stretch:
 
 @entity
 class Sweep:
-    """The checkpoint of an operator tool's scan of the whole table, and the lock on it until `held_until`.
+    """The checkpoint and the lock of an operator tool's table sweep (a scan of all items). The lock lasts until
+    `held_until`.
 
-    `read`: items read. `changed`, `right` (already correct), `passed_over` (unreadable): outcomes of the items it
-    applies to. `lost`: how often another writer changed an item first, so that it was retried. `unreadable`: some of
-    the items passed over, by key, with the reason. `waiting`: keys of items already scanned that must be checked again.
+    `read`: the number of items read. `changed`, `right` (already correct) and `passed_over` (skipped because they
+    cannot be read or written) count the items that the sweep handles. `lost`: how often another writer changed an item
+    first, so that the sweep retried the item. `unreadable`: some of the skipped items, by key, with the reason.
+    `waiting`: the keys of scanned items that must be checked again.
     """
 
     tool: str

@@ -1,4 +1,5 @@
-"""The public routes and the header with the origin secret, shared by the stack and the API function."""
+"""The routes that need no token, and the name of the header with the origin secret. The stack and the API function use
+both."""
 
 from collections.abc import Mapping
 
@@ -17,7 +18,8 @@ PUBLIC_ROUTES: Mapping[str, str] = {
     "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
     "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
 }
-"""The routes that need no token, each with the reason. The stack exempts only these from its authorizer."""
+"""The routes that need no token, each with the reason. The stack's authorizer checks the tokens of all other routes."""
 
 ORIGIN_SECRET_HEADER = "x-orderstream-front"  # noqa: S105  the name of a header
-"""The header in which CloudFront sends the secret that it shares with the API."""
+"""The header in which CloudFront sends the origin secret to the API. Requests that bypass CloudFront lack the
+secret."""

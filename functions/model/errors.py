@@ -1,29 +1,29 @@
-"""Every error with which the shop answers a request. Errors carry fields; `api.problems` maps them to HTTP.
+"""The errors that the shop raises to reject a request. `api.problems` converts them to HTTP problem responses.
 
 ShopError
 ├── InvalidInput(field, why)              a field of the request is invalid
-├── NotFound(what)                        it does not exist, or belongs to another customer
+├── NotFound(what)                        the resource does not exist, or belongs to another customer
 ├── NotAllowed(why)                       the caller may never do this
 ├── CommandRejected                       valid, but the current state does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
-│   ├── AlreadyExists(what)
+│   ├── AlreadyExists(what)               an item with this id exists already
 │   ├── EmailTaken
-│   ├── InAnotherCompany(company_id)      a customer is in one company at most
+│   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)
 │   ├── UnknownCategory(path)             the parent category does not exist
 │   ├── NotBought                         the caller's order did not deliver that product
-│   ├── MixedCurrencies(currencies)
-│   ├── OutOfStock(short)                 which products, how many left
-│   ├── PriceChanged(changed)             since the client read it
-│   ├── DiscountNotValid(code, why)       unknown, not valid now or for this order, or used up
-│   ├── InsufficientFunds(balance)        the credit account holds less
-│   ├── SelfTransfer                      from an account to itself
-│   ├── WrongCurrency(wanted, got)
+│   ├── MixedCurrencies(currencies)       the products have prices in several currencies
+│   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
+│   ├── PriceChanged(changed)             prices changed since the client read them
+│   ├── DiscountNotValid(code, why)       the code is unknown, not valid now or for this order, or used up
+│   ├── InsufficientFunds(balance)        the credit account holds less than the payment needs
+│   ├── SelfTransfer                      a transfer from an account to itself
+│   ├── WrongCurrency(wanted, got)        the amount is in another currency than required
 │   ├── TooManyPayments(most)             more payments than one order may have
-│   ├── TooMuch(field, most)              more than can be shipped, returned or refunded
-│   ├── ReturnWindowOver(ended_at)
-│   ├── TooEarly(retry_after_seconds)     an earlier message has not arrived yet: send it again later
-│   └── WrongState(what, state, command)  the state table forbids it
+│   ├── TooMuch(field, most)              more than can be shipped, returned or refunded; `most` is the maximum
+│   ├── ReturnWindowOver(ended_at)        the period for returns has ended
+│   ├── TooEarly(retry_after_seconds)     an earlier message has not arrived yet; send the request again later
+│   └── WrongState(what, state, command)  the state table forbids the command in this state
 └── IdempotencyKeyReused                  the idempotency key was used with a different request
 """
 
@@ -31,7 +31,7 @@ from collections.abc import Mapping
 
 
 class ShopError(Exception):
-    """Base class: an error below it is an answer to a caller, not a fault."""
+    """Base class of all errors that are answers to a caller. Such an error is not a failure of the service."""
 
 
 class InvalidInput(ShopError):
@@ -73,7 +73,7 @@ class EmailTaken(CommandRejected):
 
 
 class InAnotherCompany(CommandRejected):
-    """`company_id`: the company the customer is in."""
+    """The customer is already in another company. `company_id`: that company."""
 
     def __init__(self, company_id: str) -> None:
         super().__init__("a customer is in one company at most, and this one is in another")
@@ -104,7 +104,7 @@ class MixedCurrencies(CommandRejected):
 
 
 class OutOfStock(CommandRejected):
-    """`short`: quantities left, by product."""
+    """There is not enough stock for the order. `short`: the quantities left, by product."""
 
     def __init__(self, short: Mapping[str, int]) -> None:
         super().__init__("not enough stock: " + ", ".join(f"{left} left of {id}" for id, left in short.items()))
@@ -112,7 +112,7 @@ class OutOfStock(CommandRejected):
 
 
 class PriceChanged(CommandRejected):
-    """`changed`: current prices, by product."""
+    """Prices changed since the client read them. `changed`: the current prices, by product."""
 
     def __init__(self, changed: Mapping[str, int]) -> None:
         super().__init__("the price changed: " + ", ".join(f"{id} is now {price}" for id, price in changed.items()))
@@ -128,7 +128,7 @@ class DiscountNotValid(CommandRejected):
 
 
 class InsufficientFunds(CommandRejected):
-    """`balance`: the account's balance, in minor units."""
+    """The credit account holds too little. `balance`: its balance, in minor units."""
 
     def __init__(self, balance: int) -> None:
         super().__init__(f"the account holds {balance}")
@@ -153,7 +153,7 @@ class TooManyPayments(CommandRejected):
 
 
 class TooMuch(CommandRejected):
-    """`field`: the wrong field; `most`: its maximum."""
+    """A quantity or amount is too large. `field`: the field of the request; `most`: its maximum."""
 
     def __init__(self, field: str, most: int) -> None:
         super().__init__(f"{field}: {most} at most")

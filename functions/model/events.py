@@ -1,8 +1,8 @@
-"""The event contracts on the bus: names, fields and schema versions. A contract's fields are its item's, by name.
+"""The event contracts: names, fields and schema versions of the events on the EventBridge bus.
 
-Events carry ids, states and amounts, but no names or addresses, because the bus archive and the queues cannot be
-erased. A consumer reads those when it needs them. The bus guarantees no order: a consumer compares the `version`s of an
-item.
+Each field of an event is copied from the item's field with the same name. Events contain ids, states and amounts, but
+no names or addresses, because data in the bus archive and the queues cannot be erased. If a consumer needs a name or an
+address, it reads the item. The bus guarantees no order, so a consumer compares the `version`s of an item.
 """
 
 import json
@@ -125,8 +125,10 @@ class ImportPartData:
 
 @dataclass(frozen=True)
 class EventContract:
-    """An event's name, its row, data class and schema version. `includes_image`: the event carries the whole removed
-    item."""
+    """The contract of an event: its name, item type, data class and schema version.
+
+    `includes_image`: the event contains the whole removed item.
+    """
 
     name: str
     row: Row[Any]
@@ -199,7 +201,7 @@ EVENTS_BY_NAME: Mapping[str, EventContract] = {event.name: event for event in EV
 
 
 def build_event_detail(change: Change) -> dict[str, Any] | None:
-    """Return the event of a change as JSON, or None if the change has no event.
+    """Return the event for a change as a JSON object, or None if no event is declared for the change. The object is:
 
     {"id": change id, "type": name, "schema": n, "time": instant, "version": n, "data": {...}, "image": tagged item}
     """
@@ -223,8 +225,8 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """An event as its consumer receives it. `data`: an instance of the contract's class; `attempt`: the delivery
-    number."""
+    """An event as a consumer receives it. `data`: an instance of the contract's data class. `attempt`: the number of
+    this delivery."""
 
     id: str
     name: str
@@ -236,14 +238,14 @@ class ReceivedEvent:
 
 
 def parse_event_detail(detail: Any) -> ReceivedEvent:
-    """Parse an event's `detail`. Raises UnknownSchema and NotReadable, which no retry can fix."""
+    """Parse the `detail` of an event. Raises UnknownSchema or NotReadable; retrying cannot fix these errors."""
     event = EVENTS_BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
         raise NotReadable("an event of no known type")
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        sent_data = detail["data"]  # older code may have sent it without newer fields, which have a default
+        sent_data = detail["data"]  # older code may have sent the event without newer fields; those take their default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
         return ReceivedEvent(
             detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
@@ -253,12 +255,12 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
 
 
 def delivery_attempt(message: Mapping[str, Any]) -> int:
-    """Return the delivery number of a queue message: 1 for the first delivery."""
+    """Return how often SQS has delivered a queue message, this delivery included: 1 for the first delivery."""
     return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
 
 
 def order_id_of_message(message: Mapping[str, Any]) -> str | None:
-    """Return the order id in a queue message, or None if it has none."""
+    """Return the order id in the event that a queue message contains, or None if the event has none."""
     try:
         order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
     except (LookupError, TypeError, ValueError):

@@ -1,33 +1,41 @@
-"""Retention periods in days, and the rule between them: idempotency records outlive every possible redelivery."""
+"""Retention periods, and the check that idempotency records are kept longer than every possible redelivery."""
 
 QUEUE_DAYS = 4
 DLQ_DAYS = 14
-"""Retention of dead-letter queues; 14 days is the maximum of SQS."""
+"""Retention of dead-letter queues in days. SQS allows 14 at most."""
 FAILURE_DAYS = 30
-"""Retention of the failure store: batches the stream readers gave up on, and parked records."""
+"""Retention of the failure store in days. It contains parked (unprocessable) records, and batches that Lambda stopped
+retrying."""
 BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
 IMPORT_DAYS = 90
-"""Retention of an import and the state of its lines, which prevents writing a line twice."""
+"""Retention of an import in days. The stored progress of the import prevents writing a line twice."""
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SEASON_OPEN_DAYS = 60
-"""How long after its end a month's totals still change, if an order paid in it is cancelled or cut short."""
+"""Days after the end of a month during which the month's totals can still change.
+
+They change if an order paid in that month is cancelled completely or in part.
+"""
 NOTIFICATION_DAYS = 180
-"""Retention of a notification, which is also the idempotency record of its mail."""
+"""Retention of a notification in days. A notification is also the idempotency record of its mail."""
 MAX_REPLAY_AGE_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
-"""Older events are not replayed. A replayed event may stay in a dead-letter queue until its last day, be redriven, and
-stay there as long again; after that, its idempotency record would have expired."""
+"""Events older than this number of days are not replayed, because their idempotency records could expire too early.
+
+A replayed event may stay in a dead-letter queue for its whole retention, be redriven, and stay there that long again.
+Its idempotency record must exist until then.
+"""
 MAIL_SENDER_TIMEOUT_SECONDS = 15
-"""Timeout of the Lambda that sends mails."""
+"""Timeout of the Lambda that sends order mails to customers."""
 MAIL_CLAIM_SECONDS = 20
-"""How long a sender's claim on a mail lasts: longer than its timeout, so no other sender takes over while it runs."""
+"""How long a sender's claim on a mail lasts. It is longer than the sender's timeout, so no other sender takes over the
+mail while the first sender runs."""
 PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
-"""Timeout of the Lambda that mails the followers of a product, one after the other."""
+"""Timeout of the Lambda that sends product alerts to the followers of a product."""
 PRODUCT_ALERT_CLAIM_SECONDS = 70
 CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
-"""After a product's campaign starts, no other campaign of the same kind starts for this long."""
+"""Minimum time between the starts of two campaigns (alerts to all followers) of the same kind for a product."""
 
 
 def validate_retention(
@@ -45,11 +53,14 @@ def validate_retention(
     product_alerts_timeout_seconds: int = PRODUCT_ALERTS_TIMEOUT_SECONDS,
     product_alert_claim_seconds: int = PRODUCT_ALERT_CLAIM_SECONDS,
 ) -> None:
-    """Raise ValueError, with one sentence for each wrong period. The stack calls this at every synth.
+    """Check the retention periods. Raises ValueError with one sentence for each wrong period. The stack calls this at
+    every synth.
 
-    A message's age counts from when it was first sent, also in its dead-letter queue (SQS developer guide, "Using
-    dead-letter queues"); a redriven message counts as new. So the latest redelivery of an event is: kept to the last
-    day, replayed, left in a dead-letter queue to the last day, redriven, and left there once more.
+    SQS counts a message's age from when it was first sent, also in the dead-letter queue (SQS developer guide, "Using
+    dead-letter queues"). A redriven message counts as new. So the latest redelivery of an event takes these steps. The
+    failure store or the bus archive keeps the event until its last day. The event is replayed and stays in a
+    dead-letter queue until the last day. The event is redriven and stays in a dead-letter queue until the last day
+    again.
     """
     wrong = []
     if not queue_days < dlq_days <= 14:

@@ -1,6 +1,6 @@
-"""Every metric by its name, declared once. The functions record them; alarms and the dashboard use them.
+"""Declares every CloudWatch metric once. The functions record the metrics; alarms and the dashboard use them.
 
-Never use an id, a name or a route as a dimension: each value would be a separate metric, billed separately.
+Do not use an id, a name or a route as a dimension: each value would be a separate metric, billed separately.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ Dimension = Literal["function", "currency"]
 
 @dataclass(frozen=True)
 class MetricDefinition:
-    """`dimensions`: the dimensions it is recorded with. `also_total`: also recorded without dimensions.
+    """Declares a metric. `dimensions`: the metric's dimensions. `also_total`: the metric is also recorded without
+    dimensions.
 
-    `keep_each_value`: record every value instead of one sum per invocation. `is_gauge`: a current level, also recorded
-    if zero; other metrics are not recorded if zero.
+    `keep_each_value`: every value is recorded, instead of one sum per invocation. `is_gauge`: the metric is a current
+    level and is recorded even if zero; other metrics are recorded only if not zero.
     """
 
     name: str

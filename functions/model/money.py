@@ -1,17 +1,19 @@
-"""Money is an integer in the currency's minor unit (cents) beside an ISO 4217 code; it is never a float."""
+"""Amounts of money: an integer in the currency's minor unit (cents), stored beside an ISO 4217 code. An amount is never
+a float."""
 
 from typing import Literal, get_args
 
 Currency = Literal["CHF", "EUR", "GBP", "JPY", "USD"]
 CURRENCIES: tuple[str, ...] = get_args(Currency)
 MINOR_DIGITS = {"JPY": 0}
-"""Digits after the decimal point; 2 for currencies not listed (ISO 4217)."""
+"""Number of digits after the decimal point, by currency (ISO 4217). Currencies that are not listed have 2."""
 MAX_MINOR_UNITS = 10**12
-"""The largest allowed amount; far above any order, far below the integers that JSON parsers round."""
+"""The largest allowed amount. It is far above any order, and far below the integers that JSON parsers round."""
 
 
 def parse_amounts(text: str) -> dict[str, int]:
-    """Parse amounts by currency from a setting: "EUR:490,USD:590". Raises ValueError with the wrong part."""
+    """Parse a setting with one amount per currency, such as "EUR:490,USD:590". Raises ValueError with the invalid
+    entry."""
     found: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         currency, _, amount = part.partition(":")
@@ -22,7 +24,7 @@ def parse_amounts(text: str) -> dict[str, int]:
 
 
 def format_amount(amount: int, currency: str) -> str:
-    """Format an amount for display: 1250, EUR → 12.50 EUR."""
+    """Format an amount in minor units for display: 1250 and "EUR" become "12.50 EUR"."""
     digits = MINOR_DIGITS.get(currency, 2)
     whole, part = divmod(abs(amount), 10**digits)
     point = f".{part:0{digits}}" if digits else ""

@@ -1,4 +1,4 @@
-"""Every access pattern of the shop, with its id. Each is one request, or one per shard if it declares shards."""
+"""Declares every access pattern of the shop, each with an id. Each sends one request, or one request per shard."""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
-"""The reactions to events: each is a queue with a dead-letter queue, fed by an EventBridge rule for its events.
+"""The reactions to events. Each reaction is an SQS queue with a dead-letter queue; an EventBridge rule sends its events
+to the queue.
 
-The stack creates the rule, the queues, the event source mapping and the grants from this; the docs draw it.
+The stack creates the rules, the queues, the event source mappings and the grants from these declarations. The
+documentation draws its diagram from them.
 """
 
 from dataclasses import dataclass
@@ -10,10 +12,12 @@ from functions.model.events import EVENTS_BY_NAME
 
 @dataclass(frozen=True)
 class Reaction:
-    """`function`: the Lambda module that processes the queue; None: an external system of the shop does.
+    """Declares a reaction to events: its queue, the Lambda that processes the queue, and the effect.
 
-    `idempotent_by`: how the effect happens only once. `concurrency`: the most concurrent Lambdas on the queue.
-    `continues_itself`: it processes a part of a large message and sends itself another message for the rest.
+    `function`: the Lambda's module; None if an external system of the shop processes the queue. `idempotent_by`: how
+    duplicates of the effect are prevented. `concurrency`: the maximum number of concurrent Lambdas for the queue.
+    `continues_itself`: the Lambda processes only some of the work of a large message, and sends itself a message for
+    the rest.
     """
 
     name: str
@@ -32,7 +36,7 @@ class Reaction:
 
 
 IMPORT_WORKER_CONCURRENCY = 2
-"""The lowest maximum concurrency that an event source mapping accepts."""
+"""The maximum number of concurrent import Lambdas. 2 is the lowest value that an event source mapping accepts."""
 
 REACTIONS = (
     Reaction(
@@ -41,7 +45,7 @@ REACTIONS = (
         effect="an invoice with the next number, and a shipment for the warehouse",
         idempotent_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
         function="fulfilment",
-        concurrency=2,  # invoice numbers are sequential: more workers would only wait for each other
+        concurrency=2,  # invoice numbers are sequential, so more workers would only wait for each other
     ),
     Reaction(
         "notifications",
@@ -70,8 +74,8 @@ REACTIONS = (
         effect="a mail to each follower of a product that is back in stock, or costs less, page after page",
         idempotent_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
         function="notices",
-        batch_size=1,  # a message is a page of followers, which takes long to process
-        concurrency=2,  # the lowest possible value: the mail provider's rate limit is shared
+        batch_size=1,  # one message covers a page of followers and takes long, so a batch has one message
+        concurrency=2,  # the lowest value AWS allows, because all mails share the mail provider's rate limit
         continues_itself=True,
     ),
     Reaction(
@@ -87,7 +91,7 @@ REACTIONS = (
         effect="the customer's open orders bear the new name; who was forgotten has none there any more",
         idempotent_by="each order, by the version of the customer that its name is of",
         function="names",
-        batch_size=1,  # some customers have thousands of orders: others must not wait for them
+        batch_size=1,  # some customers have thousands of orders, so other customers must not wait in the same batch
     ),
     Reaction(
         "archive",
@@ -104,7 +108,7 @@ REACTIONS = (
         effect="the products and the stock of an import's lines, at so many lines a second",
         idempotent_by="the part's state, in the transaction of each line",
         function="bulk",
-        batch_size=1,  # a part takes seconds, and a crash retries the whole batch
+        batch_size=1,  # an import part takes seconds, and a crash would retry all messages of the batch
         concurrency=IMPORT_WORKER_CONCURRENCY,
     ),
     Reaction(

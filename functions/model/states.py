@@ -1,6 +1,7 @@
-"""The state tables of orders, shipments, payments and refunds. Commands, changes, docs and tests use them.
+"""The state tables: which command moves an order, shipment, payment or refund from which state to which.
 
-A command that a table does not list for a state is rejected.
+A command is rejected if the table does not list it for the current state. Commands, changes, documentation and tests
+use these tables.
 """
 
 from dataclasses import dataclass, replace
@@ -31,15 +32,17 @@ PaymentCommand = Literal[
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry"]
 UNCHANGED = ""
-"""The target state of a command that keeps the state and changes another field."""
+"""The target state of a command that does not change the state. Such a command changes another field."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """`command` moves an item from a state in `before` to `after`; the stream change is then named `change_name`.
+    """Declares that `command` moves an item from a state in `before` to the state `after`. The resulting change is
+    named `change_name`.
 
-    `changed_field`: the field whose difference identifies the change, if the states do not. `decreasing`: matches only
-    if the field decreased; such a transition stands before one that matches any difference.
+    `changed_field`: the field whose difference identifies the change, if the states alone do not. `decreasing`: the
+    transition matches only if that field decreased. List such a transition before a transition that matches any
+    difference.
     """
 
     command: str
@@ -54,7 +57,7 @@ class Transition:
             raise TypeError(f"{self.command}: where the state may stay, a field tells the change")
 
     def status_after(self, status: str) -> str:
-        """Return the state after the command, from this state."""
+        """Return the state after the command, if `status` is the state before."""
         return self.after or status
 
 
@@ -62,15 +65,17 @@ REFUNDABLE_STATUSES = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
     "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED",
 )  # fmt: skip
-"""The states in which money can be refunded without a return: all except PENDING and ARCHIVING.
+"""The states of an order in which money can be refunded without a return: all except PENDING and ARCHIVING.
 
-A cancelled or lapsed order has money left only during a dispute. It is refunded automatically if the bank allows it.
+A cancelled or lapsed (not paid in time) order has unrefunded money only while a bank decides a dispute. If the bank
+decides for the shop, this money is refunded automatically.
 """
 RECEIVED_PAYMENT_STATUSES = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
-"""The states of a payment whose money was received."""
+"""The statuses of a payment whose money the shop has received, including later disputed or refunded payments."""
 CLOSED_STATUSES = ("CANCELLED", "LAPSED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 AT_WAREHOUSE_STATUSES = ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED")
-"""The states in which the warehouse has something to ship, also while it is asked to stop."""
+"""The states of an order in which the warehouse has something to ship. They include the states in which the warehouse
+was asked to stop."""
 # fmt: off
 ORDER_TRANSITIONS = (
     Transition("unpay_part",     ("PENDING",),                                       UNCHANGED,                "OrderUnpaid",          changed_field="paid", decreasing=True),
@@ -127,31 +132,37 @@ REFUND_TRANSITIONS = (
 
 
 def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Order:
-    """Return the order after a command. Raises WrongState if the state table forbids it."""
+    """Return the order as it is after a command, with the next version. Raises WrongState if the state table forbids
+    the command."""
     status = cast(OrderStatus, _next_status("order", order.status, command, ORDER_TRANSITIONS))
     version = order.version + 1
     reached, reached_at = version, None
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":  # the archive stores the order as before this command
+    elif status == "ARCHIVING":  # keep both values: the archive Lambda stores the order as it was before this command
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 
 
 def apply_shipment_command(shipment: Shipment, command: ShipmentCommand, at: Instant) -> Shipment:
-    """Return the shipment after a command. Raises WrongState if the state table forbids it."""
+    """Return the shipment as it is after a command, with the next version. Raises WrongState if the state table forbids
+    the command."""
     status = _next_status("shipment", shipment.status, command, SHIPMENT_TRANSITIONS)
     return replace(shipment, status=cast(ShipmentStatus, status), updated_at=at, version=shipment.version + 1)
 
 
 def apply_payment_command(payment: Payment, command: PaymentCommand, at: Instant) -> Payment:
-    """Return the payment after a command. Raises WrongState if the state table forbids it."""
+    """Return the payment as it is after a command, with the next version. Raises WrongState if the state table forbids
+    the command."""
     status = _next_status("payment", payment.status, command, PAYMENT_TRANSITIONS)
     return replace(payment, status=cast(PaymentStatus, status), updated_at=at, version=payment.version + 1)
 
 
 def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus:
-    """Return the state of a received payment from its refunds and disputes. `unmatched`: it matches no order."""
+    """Return the status of a payment whose money was received, from its refunds and disputes.
+
+    `unmatched`: the payment matches no order.
+    """
     if payment.is_charged_back or payment.refunded == payment.amount > 0:
         return "REFUNDED"
     if unmatched:
@@ -160,7 +171,8 @@ def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus
 
 
 def apply_refund_command(refund: Refund, command: RefundCommand, at: Instant) -> Refund:
-    """Return the refund after a command. Raises WrongState if the state table forbids it."""
+    """Return the refund as it is after a command, with the next version. Raises WrongState if the state table forbids
+    the command."""
     status = _next_status("refund", refund.status, command, REFUND_TRANSITIONS)
     return replace(refund, status=cast(RefundStatus, status), updated_at=at, version=refund.version + 1)
 

@@ -1,7 +1,8 @@
-"""The single-table design: one row per kind of item, the table's indexes, and the checks across all rows.
+"""The key table: one row for each item type of the DynamoDB table, the table's indexes, and checks across all rows.
 
-Read a row as: an item of this type is stored under "partition / sort", and in the indexes under their keys. GSI1 holds
-alternative ids and the reverse of relations, GSI2 work queues and feeds (sparse, sharded), GSI3 history by date.
+Each row declares that an item of this type is stored under "partition / sort", and in each index under the given keys.
+GSI1 contains alternative ids and reversed relations. GSI2 contains work queues and feeds; it is sparse and sharded.
+GSI3 contains history by date.
 """
 
 from collections.abc import Mapping
@@ -15,13 +16,13 @@ CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE",       
 ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        written_by="api, erasure")
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
-COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY")  # sorts before its members
-PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # not by name: a name may hold characters that a key cannot
+COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY")  # COMPANY sorts before CUSTOMER, so a query returns the company before its members
+PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # sorted by id, not by name, because a name may contain characters that a key cannot
 CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT")
 IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                written_by="api, bulk")
-IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # one partition per part: all are written at once
+IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # one partition per import part, because all parts are written at the same time
 REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
 FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
@@ -29,7 +30,7 @@ REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
 ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            created_field="placed_at", written_by="api, reactions")
 ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    created_field="placed_at", written_by="archive")
 EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                written_by="api, lapse, archive")
-PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # not GSI2, which does not project its attributes
+PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # not in GSI2, because GSI2 does not project all attributes of a payment
 REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            written_by="api, lapse, refunds")
 RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}")
 SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     written_by="fulfilment, api")
@@ -57,7 +58,7 @@ ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
 
 INDEX_PROJECTIONS: Mapping[
     str, tuple[str, ...] | None
-] = {  # None: all attributes. A projection cannot be changed later.
+] = {  # None: all attributes. The projection of an existing index cannot be changed.
     "GSI1": None,
     "GSI2": tuple(
         sorted(
@@ -78,8 +79,8 @@ if wrong := key_conflicts(ROWS):
 
 
 def create_table_request(name: str) -> dict[str, Any]:
-    """Return the CreateTable request of this table, for a local engine. The stack derives its construct from the same
-    data."""
+    """Return the CreateTable request for this table, for a local DynamoDB engine. The stack creates the deployed table
+    from the same declarations."""
     keys = [attribute for pair in KEY_ATTRIBUTES.values() for attribute in pair]
     return {
         "TableName": name,
@@ -95,13 +96,13 @@ def create_table_request(name: str) -> dict[str, Any]:
 
 
 def key_schema(index: str) -> list[dict[str, str]]:
-    """Return an index's KeySchema in the API's format."""
+    """Return the KeySchema of an index, or of the table ("main"), in the format of the DynamoDB API."""
     pair = {str(name): pair for name, pair in KEY_ATTRIBUTES.items()}[index]
     return [{"AttributeName": name, "KeyType": kind} for name, kind in zip(pair, ("HASH", "RANGE"), strict=True)]
 
 
 def projection(index: str) -> dict[str, Any]:
-    """Return an index's Projection in the API's format. Key attributes are always included."""
+    """Return the Projection of an index in the format of the DynamoDB API. DynamoDB always includes key attributes."""
     attributes = INDEX_PROJECTIONS[index]
     if attributes is None:
         return {"ProjectionType": "ALL"}

@@ -1,1 +1,1 @@
-"""Product alerts: send a mail to each follower of a product, if their settings allow it."""
+"""Product alerts: send a mail to each customer who follows a product, if the customer's settings allow it."""

@@ -1,8 +1,10 @@
-"""Product alerts: send a mail to each follower when a product is back in stock or costs less.
+"""Product alerts: send a mail to each follower of a product when it is back in stock or costs less.
 
-One message handles one page of followers. When all mails of the page are sent, a message for the next page goes to the
-same queue. Then the campaign stores its progress. After a crash at most one page is repeated, and followers who got the
-mail are skipped. If a mail fails, the other followers of the page still get theirs, but the next page waits.
+One SQS message covers one page of followers. When all mails of the page are sent, the Lambda sends a message for the
+next page to the same queue. Then it stores the progress in the table.
+
+After a crash, at most one page is repeated. Followers who got the mail already are skipped. If a mail fails, the other
+followers of the page still get their mails. The next page starts only after a retry of this page succeeds.
 """
 
 import json
@@ -29,11 +31,11 @@ from functions.shop.notifications import mark_sent
 from functions.shop.shop import Shop
 
 MAX_FAILURES_PER_PAGE = 5
-"""After this many failed mails the rest of the page waits for the retry."""
+"""After this number of failed mails, the Lambda stops sending. The retry sends the rest of the page."""
 
 
 class PageIncomplete(Exception):
-    """Some mails of a page failed. The queue retries the page."""
+    """Some mails of a page of followers failed. The queue retries the page."""
 
 
 @wiring.instrument_handler("notices")
@@ -54,7 +56,8 @@ def alert_followers(
 ) -> None:
     """Send the alert of an event to one page of followers, then queue the next page.
 
-    Raises Permanent if the message has a malformed position, and PageIncomplete or another error for a retry.
+    Raises Permanent if the message has a malformed page position. Raises PageIncomplete or another error if the message
+    must be retried.
     """
     (event,) = events
     body = json.loads(message["body"])
@@ -107,7 +110,7 @@ def _send_alerts(
 def _send_alert(
     shop: Shop, environment: ProductAlertsEnvironment, event: ReceivedEvent, product: Product, customer: Customer
 ) -> bool:
-    """Send the alert to one follower. Returns False if it was sent before."""
+    """Send the alert to one follower. Returns False and sends nothing if the follower already got this alert."""
     notification = claim_alert(shop, event, customer.customer_id)
     if notification is None:
         return False
@@ -117,7 +120,7 @@ def _send_alert(
 
 
 class MailRateLimiter:
-    """Rate limiter for mails: at most `per_second`, one after the other."""
+    """Rate limiter for mails. `per_second`: the maximum number of mails per second."""
 
     def __init__(self, shop: Shop, per_second: int) -> None:
         self._shop, self._interval_seconds = shop, 1 / per_second

@@ -1,4 +1,7 @@
-"""Product alerts as text and HTML: one subject and one opening sentence per event, one template for all."""
+"""Render product alerts as text and HTML.
+
+Each event has its own subject and opening sentence. All events use the same template.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from functions.model.money import format_amount
 
 @dataclass(frozen=True)
 class AlertText:
-    """The texts of an alert. `{product}` is the product's name."""
+    """The subject and opening sentence of an alert. `{product}` is replaced by the product's name."""
 
     subject: str
     opening: str
@@ -25,7 +28,10 @@ ALERT_TEXTS: Mapping[str, AlertText] = {
 
 
 def render_alert(event: str, customer: Customer, product: Product, shop_name: str, product_url: str) -> Mail:
-    """Render the alert of an event for a follower, with the product's current data. HTML is escaped."""
+    """Return the alert mail of an event for one follower, with the current data of the product.
+
+    Values are escaped in the HTML version.
+    """
     words = ALERT_TEXTS[event]
     context = {
         "opening": words.opening,

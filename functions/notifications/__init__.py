@@ -1,1 +1,1 @@
-"""Order notifications: send customers a mail for each order event that concerns them, if their settings allow it."""
+"""Order notifications: send the customer a mail about each event of an order, if the customer's settings allow it."""

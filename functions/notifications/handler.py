@@ -1,6 +1,6 @@
-"""Order notifications: claim the mail, send it, mark it as sent.
+"""Order notifications: claim the mail with a conditional write, send it, then mark it as sent.
 
-A mail is sent once. The exception is a crash after the provider accepted the mail and before it is marked.
+A mail is sent once, except after a crash between the acceptance by SES and the mark. Then it may be sent twice.
 """
 
 from typing import Any
@@ -29,8 +29,11 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
-    """Send the mail of an event, unless it was sent before or the customer does not want it. Errors lead to a retry."""
-    customer_id = event.data.customer_id  # None: the money matches no order, so a person handles it
+    """Send the mail about an event. Does nothing if it was sent before or the customer does not want it.
+
+    If an error is raised, the queue retries the event.
+    """
+    customer_id = event.data.customer_id  # None if a payment matches no order: a person handles it
     recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
     if not recipient:
         wiring.log_effect("not wanted", shop, event, effect=None)

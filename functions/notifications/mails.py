@@ -1,4 +1,7 @@
-"""Order notifications as text and HTML: one subject and one opening sentence per event, one template for all."""
+"""Render order notifications as text and HTML.
+
+Each event has its own subject and opening sentence. All events use the same template.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +16,12 @@ from functions.model.money import format_amount
 
 @dataclass(frozen=True)
 class NotificationText:
-    """The texts of a notification. `{number}`: the order's short number. `{amount}`: the event's amount of money.
+    """The texts of the mail about one event.
 
-    `shows_address`: the mail shows the delivery address, because goods are or will be on their way. `refund_text`:
-    follows the list of dropped goods if some of them were paid for. Its `{amount}` is what was paid for them.
+    `{number}` is replaced by the order's short number, and `{amount}` by the event's amount of money.
+    `shows_address`: whether the mail shows the delivery address. It does if goods are or will be on their way.
+    `refund_text`: the text after the list of cancelled goods, if some of these goods were paid for. In this text,
+    `{amount}` is the amount paid for the cancelled goods.
     """
 
     subject: str
@@ -28,7 +33,7 @@ class NotificationText:
 OWED_TEXT = (
     "{owed} must wait: your bank asks for it itself. It comes from your bank or, if that decides otherwise, from us."
 )
-"""Follows the opening while a dispute holds back money that belongs to the customer."""
+"""The text after the opening sentence if a refund to the customer must wait for the end of a dispute."""
 NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
     "OrderPlaced": NotificationText(
         "We have your order {number}", "Thank you. Your goods are reserved until you have paid.", shows_address=True
@@ -80,9 +85,9 @@ NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
 def render_notification(
     event: str, customer: Customer, order: Order, shop_name: str, amount: int | None = None
 ) -> Mail:
-    """Render the mail of an event for an order's customer. HTML is escaped.
+    """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
 
-    `amount`: the event's amount in minor units, if it has one.
+    `amount`: the amount of money in the event in minor units, if the event has one.
     """
     words = NOTIFICATION_TEXTS[event]
     number = order.order_id[:8].upper()

@@ -1,1 +1,1 @@
-"""What may be done: one module per noun, its commands and queries."""
+"""Commands and queries of the shop. Each module handles one kind of item, such as orders, payments or stock."""

@@ -1,8 +1,8 @@
-"""Gift cards and store credit: their balances, and a gapless ledger of every change of a balance.
+"""Gift cards and store credit: change the balances, and write a ledger entry for every change.
 
-Each change writes two items: the account, with a condition on its version, and a ledger entry whose key is the
-account's new version. Both are part of the transaction that moves the money. So the balance always equals the sum of
-the entries, and no change is lost or applied twice.
+Each change writes two items: the account, with a condition on its version, and a ledger entry whose key contains the
+account's new version. Both writes are part of the transaction that moves the money. So the balance always equals the
+sum of the entries. No change is lost or applied twice.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,10 @@ from functions.shop.keyed import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-"""Digits and letters that are not confused with each other: https://www.crockford.com/base32.html"""
+"""The characters of a gift card code: https://www.crockford.com/base32.html
+
+The alphabet omits I, L and O, because people confuse I and L with 1, and O with 0.
+"""
 CODE_NORMALIZATION = str.maketrans("OIL", "011", "- ")
 CODE_LENGTH, CODE_GROUP_LENGTH = 20, 5
 
@@ -28,27 +31,36 @@ CODE_LENGTH, CODE_GROUP_LENGTH = 20, 5
 # sources of money -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CreditSource:
-    """The account to take money from: the payer's own, or a gift card if `by_code` is True (the code is enough)."""
+    """The account to take money from: the payer's own account, or a gift card if `by_code` is True.
+
+    The code of a gift card is enough to spend from the card.
+    """
 
     account_id: str
     by_code: bool = False
 
 
 def gift_card_source(shop: Shop, code: str) -> CreditSource:
-    """Return the gift card with this code as a source of money.
+    """Return the gift card with this code as a source of money. This does not check that the card exists.
 
-    The code may be typed in lower case, with O for 0, with I or L for 1, and without hyphens. The card may not exist.
+    The code may be typed in lower case, with O for 0, with I or L for 1, and without hyphens.
     """
     return CreditSource(shop.derive_id("gift card", code.upper().translate(CODE_NORMALIZATION)), by_code=True)
 
 
 def store_credit_account_id(shop: Shop, customer_id: str, currency: str) -> str:
-    """Derive the id of a customer's store credit account in this currency. The account may not exist yet."""
+    """Return the id of a customer's store credit account in this currency. This does not check that the account exists.
+
+    The id is derived from the customer's id and the currency.
+    """
     return shop.derive_id("store credit", customer_id, currency)
 
 
 def get_spendable_account(shop: Shop, source: CreditSource, customer_id: str) -> Account:
-    """Return the account if this customer may spend from it. Raises NotFound if not, or if it does not exist."""
+    """Return the account if this customer may spend from it.
+
+    Raises NotFound if the account does not exist or the customer may not spend from it.
+    """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=source.account_id)
     if account is None or not (source.by_code or account.customer_id == customer_id):
         raise NotFound("account")
@@ -65,9 +77,10 @@ def adjust_balance(
     other_account_id: str | None = None,
     order_id: str | None = None,
 ) -> list[Write[Any]]:
-    """Return the two writes that add `amount` to an account, or take it out if `amount` is negative.
+    """Return the two writes that add `amount` to an account: the new balance and its ledger entry.
 
-    Raises InsufficientFunds, and InvalidInput if the new balance exceeds the limit of an account.
+    A negative `amount` is taken out of the account. Raises InsufficientFunds, and InvalidInput if the new balance
+    exceeds the limit of an account.
     """
     if account.balance + amount < 0:
         raise InsufficientFunds(account.balance)
@@ -97,9 +110,10 @@ def credit_account(
     """Return the writes that add `amount` to an account. The calling function puts them into its transaction.
 
     If the account does not exist and a `customer_id` is given, the writes create it as that customer's store credit.
-    The writes raise WriteConflict if the account or its customer changed in between: read again and retry. Raises
-    NotFound if the account does not exist, or if its customer does not (for example after an erasure), WrongCurrency,
-    InvalidInput. Reads are consistent.
+
+    The writes raise WriteConflict if the account or its customer changed after this function read them: call it again.
+    Raises WrongCurrency, InvalidInput, and NotFound if the account or its customer does not exist, for example after an
+    erasure. The reads are consistent.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     customer_check = _check_customer_exists(shop, account.customer_id if account else customer_id)
@@ -130,9 +144,10 @@ def credit_account(
 
 
 def _check_customer_exists(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
-    """Return a check that fails the transaction if the customer changed, or no check for a gift card (no customer).
+    """Return a condition check that fails the transaction if the customer changed after this read.
 
-    Raises NotFound if the customer does not exist.
+    Returns no check if `customer_id` is None, because a gift card has no customer. Raises NotFound if the customer does
+    not exist.
     """
     if customer_id is None:
         return []
@@ -164,7 +179,7 @@ def _check_balance_limit(balance: int) -> int:
 
 
 def require_positive(amount: int) -> int:
-    """Return the amount. Raises InvalidInput if it is less than 1."""
+    """Return `amount` if it is at least 1. Raises InvalidInput otherwise."""
     if amount < 1:
         raise InvalidInput("amount", "is negative" if amount else "is zero")
     return amount
@@ -172,13 +187,14 @@ def require_positive(amount: int) -> int:
 
 # commands -------------------------------------------------------------------------------------------------------------
 def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
-    """Issue a new gift card with a balance of `amount`. Takes an idempotency key. For staff.
+    """Issue a new gift card with a balance of `amount`. It requires an idempotency key. Only staff may call it.
 
-    Result: {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and key. So a replay
-    returns it again, and it is never stored: the table, the logs and the backups contain no gift card codes.
+    The result is {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and the
+    idempotency key, so a repeated request returns the same code. The code is never stored: the table, the logs and the
+    backups contain no gift card codes.
 
-    Raises InvalidInput, NotAllowed, IdempotencyKeyReused; AlreadyExists if the key issued a card so long ago that its
-    Command item has expired.
+    Raises InvalidInput, NotAllowed, IdempotencyKeyReused. Raises AlreadyExists if the key issued a card earlier and the
+    Command item with that result has expired.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)
@@ -206,7 +222,7 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
 
 
 def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
-    """Derive a code of 100 bits from the caller's key and the shop's secret: XXXXX-XXXXX-XXXXX-XXXXX."""
+    """Derive a gift card code of 100 bits from the idempotency key and the shop's secret: XXXXX-XXXXX-XXXXX-XXXXX."""
     number = int.from_bytes(shop.digest("gift card code", caller_id, key), "big")
     text = "".join(CODE_ALPHABET[number >> 5 * place & 31] for place in range(CODE_LENGTH))
     return "-".join(text[start : start + CODE_GROUP_LENGTH] for start in range(0, CODE_LENGTH, CODE_GROUP_LENGTH))
@@ -215,10 +231,10 @@ def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
 def issue_store_credit(
     shop: Shop, caller: Caller, key: str, customer_id: str, amount: int, currency: Currency
 ) -> IdempotentResult:
-    """Add store credit to a customer's account in this currency. Takes an idempotency key. For staff.
+    """Add store credit to a customer's account in this currency. It requires an idempotency key.
 
-    The first credit creates the account. Result: {"account_id", "customer_id", "amount", "currency"}. Raises NotFound,
-    InvalidInput, NotAllowed, IdempotencyKeyReused.
+    Only staff may call it. The first credit creates the account. The result is {"account_id", "customer_id", "amount",
+    "currency"}. Raises NotFound, InvalidInput, NotAllowed, IdempotencyKeyReused.
     """
     caller.require_group("staff")
     account_id = store_credit_account_id(shop, customer_id, currency)
@@ -235,12 +251,16 @@ def issue_store_credit(
 def transfer_credit(
     shop: Shop, caller: Caller, key: str, source: CreditSource, to_account_id: str, amount: int, currency: Currency
 ) -> IdempotentResult:
-    """Transfer credit from the caller's own account, or from a gift card, to any account. Takes an idempotency key.
+    """Transfer credit from the caller's own account, or from a gift card, to any account.
 
-    Result: {"account_id", "to", "amount", "currency", "balance"}; `balance` is what the paying account holds after the
-    transfer. Raises InvalidInput for `amount`, SelfTransfer, NotFound("account") for the paying account,
-    NotFound("receiving account"), also if its customer was erased, WrongCurrency, InsufficientFunds,
-    IdempotencyKeyReused.
+    It requires an idempotency key.
+
+    The result is {"account_id", "to", "amount", "currency", "balance"}. `balance` is the balance of the paying account
+    after the transfer.
+
+    Raises NotFound("account") for the paying account. Raises NotFound("receiving account") if the receiving account
+    does not exist or its customer was erased. Also raises InvalidInput for `amount`, SelfTransfer, WrongCurrency,
+    InsufficientFunds and IdempotencyKeyReused.
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 
@@ -265,9 +285,9 @@ def transfer_credit(
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
-    """Return an account (access pattern A22b). For its owner and staff.
+    """Return an account (access pattern A22b). Only its owner and staff may see it.
 
-    Raises NotFound if it does not exist or belongs to another customer.
+    Raises NotFound if the account does not exist or belongs to another customer.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     if account is None or not caller.can_see(account.customer_id or ""):
@@ -276,16 +296,20 @@ def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
 
 
 def get_gift_card(shop: Shop, code: str) -> Account:
-    """Return the gift card with this code (access pattern A22b). The code alone authorizes this. Raises NotFound."""
+    """Return the gift card with this code (access pattern A22b). Anyone who knows the code may call it.
+
+    Raises NotFound.
+    """
     return get_spendable_account(shop, gift_card_source(shop, code), "")
 
 
 def list_accounts_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Account]:
-    """Return a customer's store credit accounts, one per currency (access pattern A22d). Raises NotFound.
+    """Return a customer's store credit accounts, one per currency (access pattern A22d).
 
-    The read is eventually consistent: a new account may be missing for a moment.
+    The read is eventually consistent: a new account may be missing for a moment. Raises NotFound if the caller may not
+    see the customer.
     """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
@@ -295,9 +319,9 @@ def list_accounts_of_customer(
 def list_entries_of_account(
     shop: Shop, caller: Caller, account_id: str, limit: int, after: str | None
 ) -> QueryPage[Entry]:
-    """Return the ledger of an account, newest entry first (access pattern A22c).
+    """Return the ledger entries of an account, newest first (access pattern A22c).
 
-    For its owner and staff. Raises NotFound.
+    Only the account's owner and staff may see them. Raises NotFound.
     """
     get_account(shop, caller, account_id)
     return shop.table.query(ENTRIES_OF_ACCOUNT, account_id=account_id, limit=limit, after=after)

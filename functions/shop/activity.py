@@ -1,4 +1,7 @@
-"""Recent activity of one customer, and of all customers on one day. The items are copies, written after the orders."""
+"""Read the recent activity of one customer, or of all customers on one day.
+
+A stream reader copies the activity from the orders, so the newest activity may be missing for a moment.
+"""
 
 from functions.dynamodb.store import QueryPage
 from functions.model.entities import Activity
@@ -10,9 +13,9 @@ from functions.shop.shop import Caller, Shop
 def list_activity_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Activity]:
-    """Return a customer's activity in [since, until), newest first (access pattern A5). Raises NotFound.
+    """Return a customer's activity in [since, until), newest first (access pattern A5).
 
-    Activity expires after 90 days.
+    Activity items expire after 90 days. Raises NotFound if the caller may not see the customer.
     """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
@@ -24,7 +27,7 @@ def list_activity_of_customer(
 def list_activity_of_day(shop: Shop, caller: Caller, day: str, limit: int, after: str | None) -> QueryPage[Activity]:
     """Return the activity of all customers on a day (2026-11-21, UTC), newest first (access pattern A5b).
 
-    It queries each shard and merges the results. For staff. Raises NotAllowed.
+    It queries each shard and merges the results. Only staff may call it. Raises NotAllowed.
     """
     caller.require_group("staff")
     return shop.table.query(ACTIVITY_BY_DAY, day=day, limit=limit, after=after)

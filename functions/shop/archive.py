@@ -1,13 +1,15 @@
-"""The table's part of archiving an order: lock it against other writers, list its items, replace it with a stub.
+"""Archive an order in the table: lock it against other writers, list its items, replace it with a stub.
 
-1. Set the status to ARCHIVING with a conditional write on the version. This requires that the log of the order is
-complete and that none of its money can move any more. Writers of the order's other items check the order's version
-in their transaction, so a writer that read it before must retry. A payment that is reported later stays with the stub.
-If a return has postponed the expiry, or if money may still move, the order is not archived until its new expiry.
-2. Read all items of the partition consistently.
-3. After the archive object is stored in S3, delete exactly the items that it lists, and replace the order with a small
-stub that is kept for ever.
-Each step is safe to repeat at any point.
+1. Lock: set the order's status to ARCHIVING with a conditional write on its version. This requires that the order's log
+is complete and that none of its money can still move. If a return has postponed the expiry, or if money may still move,
+the order is not archived before its new expiry.
+2. List: read all items of the order's partition consistently.
+3. Replace: when the archive object is stored in S3, delete exactly the items that the object lists. Then replace the
+order with a small stub that is kept permanently.
+
+Writers of the order's other items check the order's version in their transaction. So a writer that read the order
+before the lock must retry. A payment that is reported later is stored beside the stub. Each step is safe to repeat at
+any point.
 """
 
 from collections.abc import Sequence
@@ -26,26 +28,31 @@ from functions.shop.ending import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type}
-"""Item types that are not deleted: the order becomes its stub, and the law requires that invoices are kept and can be
-found."""
+"""Item types that archiving does not delete.
+
+The order item becomes the stub. Invoices stay readable in the table, because the law requires it.
+"""
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The states of a refund that is still being processed."""
 RECHECK_DAYS = 7
-"""How long the expiry of an order is postponed while a refund is in flight or a dispute is open."""
+"""For how many days the order's expiry is postponed while a refund is in flight or a dispute is open."""
 REFUND_FAILURE_WINDOW_DAYS = 31
-"""How long a card refund may still fail: https://docs.stripe.com/refunds#failed-refunds "can take up to 30 days"."""
+"""For how many days after its success a card refund may still fail.
+
+Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-refunds
+"""
 
 
 class NotReadyToArchive(Exception):
-    """The order's log is not complete yet, or a refund has just started. Retry later."""
+    """The order cannot be archived yet: its log is incomplete, or a refund has just started. Retry later."""
 
 
 @dataclass(frozen=True)
 class OrderSnapshot:
-    """An order that is being archived, and the images of all items in its partition.
+    """An order that is being archived, and the images (in DynamoDB's JSON) of all items in its partition.
 
-    The order's own image is as it was before archiving began. `images` is None if some items are deleted already: then
-    the archive object exists and contains all of them.
+    The order's own image shows the order before archiving began. `images` is None if an earlier attempt has already
+    deleted some items. In that case the archive object exists and contains all of them.
     """
 
     order: Order
@@ -53,10 +60,10 @@ class OrderSnapshot:
 
 
 def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
-    """Lock an order for archiving and read its items (steps 1 and 2).
+    """Lock an order for archiving and read its items (steps 1 and 2 of the module).
 
-    Returns None if the order is archived already, does not exist, or its expiry was postponed. Raises WrongState if
-    the order is not closed, NotReadyToArchive.
+    Returns None if the order is archived already, does not exist, or its expiry was postponed. Raises WrongState if the
+    order is not closed, and NotReadyToArchive.
     """
 
     def attempt() -> Order | None:
@@ -65,12 +72,12 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
         if order is None or order.status == "ARCHIVING":
             return order
         if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY.type):
-            return None  # a return has postponed the expiry: this expiry event is outdated
+            return None  # the order has a newer expiry marker, so this expiry event is outdated
         after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _versions_missing_in_log(images, order.logged_versions):
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
         if days := _days_until_money_settles(shop, images):
-            with suppress(WriteConflict):  # another writer has set a newer expiry
+            with suppress(WriteConflict):  # another writer has set a newer expiry marker: keep that one
                 shop.table.write(put_expiry_marker(shop, order, days))
             return None
         shop.table.write(update(ORDER, order, after))
@@ -82,23 +89,23 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     if _versions_missing_in_log(
         images, order.logged_versions[:-1]
-    ):  # the log was complete when archiving began: so its items are being deleted
+    ):  # the log was complete when archiving began, so an earlier attempt has already deleted some items
         return OrderSnapshot(order, None)
-    _check_no_refund_in_flight(images)  # a failed refund may have been retried just before the lock
+    _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the lock
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return the versions of the order that are missing in at least one of its gapless logs."""
+    """Return those of the order's `versions` that at least one gapless log of the order does not contain."""
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
     return sorted({number for number in versions for log in logs if (log, number) not in seen})
 
 
 def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
-    """Return for how many days money of the order may still move; 0 if it is settled.
+    """Return for how many days money of the order may still move, or 0 if all of it is settled.
 
-    The order must stay until then, because processing a refund or a dispute needs it.
+    The order must not be archived before that, because refunds and disputes need its items.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
@@ -114,16 +121,17 @@ def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
 
 
 def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
-    """Raise NotReadyToArchive if a refund is in flight: its processing needs the item that would be deleted."""
+    """Raise NotReadyToArchive if a refund is in flight, because archiving would delete the refund's item."""
     refunds = [image for image in images if image["type"]["S"] == REFUND.type]
     if waiting := [image["refund_id"]["S"] for image in refunds if image["status"]["S"] in REFUNDS_IN_FLIGHT]:
         raise NotReadyToArchive(f"refunds {waiting} are on their way")
 
 
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
-    """Return the order's image as of its last timeline event, and any other image unchanged.
+    """Return the order's image as it was before archiving began. Return the image of any other item unchanged.
 
-    This undoes the change to ARCHIVING. OrderRestored events do not count for `updated_at`.
+    The status, time and version come from the order's timeline events. OrderRestored events do not count for
+    `updated_at`.
     """
     if image["type"]["S"] != ORDER.type:
         return image
@@ -142,9 +150,9 @@ def _latest_event(events: Sequence[Image]) -> Image:
 def replace_order_with_stub(
     shop: Shop, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
 ) -> None:
-    """Delete the items that the archive object lists, then replace the order with its stub (step 3).
+    """Delete the items that the archive object lists, then replace the order with its stub (step 3 of the module).
 
-    Raises WriteConflict if the order is a stub already.
+    Raises WriteConflict if the stub has already replaced the order.
     """
     to_delete = [image for image in archived_images if image["type"]["S"] not in TYPES_KEPT_IN_TABLE]
     shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in to_delete])

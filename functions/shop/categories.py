@@ -1,6 +1,6 @@
-"""Product categories: each catalogue has one tree of them.
+"""Product categories: create, rename and list them. Each catalogue has one tree of categories.
 
-A path such as /kitchen/mugs/ identifies a category. The root always exists.
+A path such as /kitchen/mugs/ identifies a category. The root path exists in every catalogue.
 """
 
 from dataclasses import replace
@@ -15,10 +15,10 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def create_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """Create a category in an existing category or in the root. The root itself may be created to give it a name.
+    """Create a category below an existing category or below the root. Creating the root itself gives it a name.
 
-    For staff. Raises AlreadyExists, UnknownCategory if the parent does not exist, NotAllowed. Not safe to repeat: the
-    second call raises AlreadyExists.
+    Only staff may call it. Raises NotAllowed, AlreadyExists, and UnknownCategory if the parent does not exist. Not safe
+    to repeat: the second call raises AlreadyExists.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -37,7 +37,7 @@ def _check_category_exists(catalog: str, path: str) -> Write[Category]:
 
 
 def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """Rename a category. For staff. Safe to repeat. Raises NotFound, NotAllowed."""
+    """Rename a category. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
 
     def attempt() -> Category:
@@ -52,9 +52,9 @@ def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
 
 
 def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """Return a category (access pattern A8). It is public.
+    """Return a category (access pattern A8). Anyone may call it.
 
-    Raises NotFound if it does not exist, also for the root if it was never created to have a name.
+    Raises NotFound if the category does not exist. The root exists as an item only if staff created it.
     """
     found = shop.table.get(CATEGORY_BY_PATH, catalog=catalog, path=path)
     if found is None:
@@ -63,10 +63,10 @@ def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Categ
 
 
 def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tuple[Category, ...]:
-    """Return all categories above a path, the topmost first (access pattern A8d). They are public.
+    """Return all categories above a path, the topmost first (access pattern A8d). Anyone may call it.
 
-    It sends a BatchGetItem with exactly their keys. The read is eventually consistent, at half the price of a
-    consistent one: a category that was created just now may be missing.
+    It sends one BatchGetItem with exactly the keys of these categories. The read is eventually consistent and costs
+    half as much as a consistent one. So a category that was created just now may be missing.
     """
     found: list[Category] = shop.table.batch_get(
         [CATEGORY.key(catalog=catalog, path=one) for one in ancestor_paths(path)]
@@ -77,7 +77,7 @@ def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tup
 def list_children(
     shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
-    """Return the direct children of a path, sorted by path (access pattern A8b). They are public.
+    """Return the direct children of a path, sorted by path (access pattern A8b). Anyone may call it.
 
     The page is empty if the path does not exist.
     """
@@ -87,8 +87,8 @@ def list_children(
 def list_descendants(
     shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
-    """Return all categories below a path, each before its own children (access pattern A8c). They are public.
+    """Return all categories below a path, each before its own children (access pattern A8c). Anyone may call it.
 
-    The query reads no other items.
+    The query reads only these categories.
     """
     return shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=limit, after=after)

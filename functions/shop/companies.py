@@ -1,6 +1,6 @@
-"""Companies and their members: the customers who buy for them.
+"""Companies and their members. A member is a customer who buys for the company.
 
-A customer is a member of at most one company. An erased customer is a member of none.
+A customer is a member of at most one company. An erased customer is a member of no company.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def create_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Company:
-    """Create a company without members. For staff. Raises AlreadyExists, NotAllowed."""
+    """Create a company without members. Only staff may call it. Raises AlreadyExists, NotAllowed."""
     caller.require_group("staff")
     now = shop.now_instant()
     company = Company(company_id=company_id, name=name, created_at=now, updated_at=now)
@@ -24,7 +24,7 @@ def create_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
 
 
 def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Company:
-    """Rename a company. For staff. Safe to repeat. Raises NotFound, NotAllowed."""
+    """Rename a company. Only staff may call it. Safe to repeat. Raises NotFound, NotAllowed."""
     caller.require_group("staff")
 
     def attempt() -> Company:
@@ -39,7 +39,7 @@ def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
 
 
 def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
-    """Make a customer a member of an existing company. For staff. Safe to repeat.
+    """Make a customer a member of an existing company. Only staff may call it. Safe to repeat.
 
     Raises NotFound if the customer or the company does not exist, InAnotherCompany, NotAllowed.
     """
@@ -64,9 +64,9 @@ def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) ->
 
 
 def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
-    """Remove a customer from a company. It changes nothing if they are not a member. For staff. Safe to repeat.
+    """Remove a customer from a company. Nothing changes if the customer is not a member. Only staff may call it.
 
-    Raises NotFound if the customer or the company does not exist, NotAllowed.
+    Safe to repeat. Raises NotFound if the customer or the company does not exist, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -84,7 +84,7 @@ def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str)
 
 @dataclass(frozen=True)
 class CompanyWithMembers:
-    """A page of a company's members, sorted by id. The company itself is on the first page only.
+    """A page of a company's members, sorted by customer id. Only the first page contains the company itself.
 
     `after`: the cursor of the next page.
     """
@@ -97,17 +97,18 @@ class CompanyWithMembers:
 def get_company_with_members(
     shop: Shop, caller: Caller, company_id: str, limit: int, after: str | None
 ) -> CompanyWithMembers:
-    """Return a company and a page of its members in one query (access pattern A6). For its members and staff.
+    """Return a company and a page of its members in one query (access pattern A6).
 
-    `limit` counts the company too. Raises NotFound. The index is eventually consistent, so it may not show yet that a
-    customer has just joined or left.
+    Only members of the company and staff may call it; for others it raises NotFound. `limit` counts the company too.
+    The index is eventually consistent, so a customer who has just joined may be missing, and one who has just left may
+    still appear.
     """
     if not (caller.is_staff or _is_member(shop, caller, company_id)):
         raise NotFound("company")
     page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit, after=after)
     company = next((item for item in page.items if isinstance(item, Company)), None)
     if company is None and after is None:
-        company = _get_company(shop, company_id)  # a new company may not be in the index yet
+        company = _get_company(shop, company_id)  # the index may not contain a new company yet: read the table
     return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.after)
 
 

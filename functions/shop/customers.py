@@ -1,4 +1,4 @@
-"""Customers: register, rename, change the e-mail address and settings, and read a customer's overview page."""
+"""Customers: register, rename, change the e-mail address and settings, and read the overview page."""
 
 import unicodedata
 from collections.abc import Callable
@@ -24,8 +24,8 @@ DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False}
 def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
     """Register the caller as a customer with a verified e-mail address.
 
-    The same transaction claims the address, so no two customers share one. Raises AlreadyExists, EmailTaken; WrongState
-    if the customer was erased. Not safe to repeat: the second call raises AlreadyExists.
+    The same transaction claims the address, so no two customers have the same address. Raises AlreadyExists,
+    EmailTaken, and WrongState if the customer was erased. Not safe to repeat: the second call raises AlreadyExists.
     """
     now = shop.now_instant()
     customer = Customer(
@@ -45,9 +45,10 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
 
 
 def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
-    """Return the error for a registration under an id that is in use.
+    """Return the error for a registration with a customer id that is already in use.
 
-    An erased customer cannot register again with the same login, because their remaining data would be theirs again.
+    An erased customer cannot register again with the same login. Otherwise they could see again the orders that remain
+    under this id.
     """
     return (
         WrongState("customer", "ERASED", "register") if isinstance(found, ErasedCustomer) else AlreadyExists("customer")
@@ -55,15 +56,18 @@ def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
 
 
 def hash_email(shop: Shop, email: str) -> str:
-    """Return the hash of an e-mail address, which keys contain instead of the address.
+    """Return the hash of an e-mail address. Keys contain this hash instead of the address.
 
-    All spellings of an address have the same hash: it is trimmed, Unicode-normalised and case folded first.
+    The address is trimmed, Unicode-normalised and case folded first, so all spellings of an address have the same hash.
     """
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 
 
 def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> Customer:
-    """Rename a customer. Safe to repeat. Raises NotFound if it does not exist or the caller may not see it."""
+    """Rename a customer. Safe to repeat.
+
+    Raises NotFound if the customer does not exist or the caller may not see it.
+    """
 
     def attempt() -> Customer:
         before = get_customer(shop, caller, customer_id)
@@ -79,10 +83,11 @@ def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> 
 def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]) -> Customer:
     """Change a customer's e-mail address: claim the new one and free the old one in one transaction.
 
-    `get_verified_email` returns the verified address of the caller, so only the customer can do this, not even staff.
-    It is called after the profile is read: of two concurrent changes, the one with the later address wins. Safe to
-    repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the caller may
-    not see it, NotAllowed, EmailTaken.
+    Only the customers themselves may call it, not even staff. `get_verified_email` returns the caller's verified
+    address. It is called after the profile is read, so of two concurrent changes the later address is kept.
+
+    Safe to repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the
+    caller may not see it, NotAllowed, EmailTaken.
     """
 
     def attempt() -> Customer:
@@ -94,8 +99,8 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
             return before
         now, hashed = shop.now_instant(), hash_email(shop, email)
         after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
-        # The profile comes first: of two identical concurrent requests, the second must fail with a conflict on the
-        # profile and be retried, not with EmailTaken because of the first.
+        # The profile is the first write of the transaction. If the same request is sent twice at once, the second one
+        # then fails with a conflict on the profile and is retried. Otherwise it would raise EmailTaken.
         writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
         if hashed != before.email_hash:
             claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
@@ -111,7 +116,10 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
 
 
 def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
-    """Return a customer (access pattern A1). Raises NotFound if it does not exist or the caller may not see it."""
+    """Return a customer (access pattern A1).
+
+    Raises NotFound if the customer does not exist or the caller may not see it.
+    """
     found = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) if caller.can_see(customer_id) else None
     if found is None:
         raise NotFound("customer")
@@ -119,9 +127,10 @@ def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
 
 
 def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
-    """Return the customer with this e-mail address (access pattern A2). For staff. Raises NotFound, NotAllowed.
+    """Return the customer with this e-mail address (access pattern A2). Only staff may call it.
 
-    It reads the claim of the address, then the customer, both consistently.
+    Raises NotFound, NotAllowed. It reads the item that claims the address, then the customer. Both reads are
+    consistent.
     """
     caller.require_group("staff")
     hashed = hash_email(shop, email)
@@ -131,7 +140,7 @@ def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
         if claim is None:
             raise NotFound("customer")
         found = get_customer(shop, caller, claim.customer_id)
-        if found.email_hash != hashed:  # the address changed between the two reads
+        if found.email_hash != hashed:  # the address changed between the two reads: read again
             raise WriteConflict(EMAIL_CLAIM, EMAIL_CLAIM.key_of(claim))
         return found
 
@@ -140,7 +149,7 @@ def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
 
 @dataclass(frozen=True)
 class CustomerOverview:
-    """A customer, their settings and their newest orders. `after`: the cursor for the older orders."""
+    """A customer, the customer's settings and newest orders. `after`: the cursor of the page with older orders."""
 
     customer: Customer
     settings: tuple[Settings, ...]
@@ -151,7 +160,7 @@ class CustomerOverview:
 def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
     """Return a customer with settings and newest orders in one query (access pattern A3). Raises NotFound.
 
-    `limit` also counts the profile and the settings, which come first.
+    `limit` counts all items: the profile and the settings come first, then the orders.
     """
     if not caller.can_see(customer_id):
         raise NotFound("customer")

@@ -1,9 +1,10 @@
-"""Discount codes: the amount they take off an order, and how often they can be redeemed.
+"""Discount codes: take their amount off an order, and limit how often a code can be redeemed.
 
-The transaction that places an order decrements the counter of a limited code. The transaction that closes the order
-early increments it again; so does the one that records that all of the order was returned.
-The remaining number of a limited code can be split over several items (parts), so that many orders can redeem it at
-the same time.
+The transaction that places an order decrements the counter of a limited code. The counter is incremented again if the
+order is cancelled or expires unpaid, or if all its goods are returned.
+
+The counter of a limited code can be split over several items (redemption pool parts), so that many orders can redeem
+the code at the same time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,14 +26,14 @@ MAX_PARTS = 20
 
 @dataclass(frozen=True)
 class DiscountUsage:
-    """A discount code. `left`: how often it can still be redeemed; None means without limit."""
+    """A discount code, and how often it can still be redeemed: `left`. None means without limit."""
 
     discount: Discount
     left: int | None
 
 
 def normalize_code(text: str) -> str:
-    """Return a code as it is stored: trimmed and in upper case, so that typing it differently does not matter."""
+    """Return the discount code in its stored form: trimmed and in upper case."""
     return text.strip().upper()
 
 
@@ -50,10 +51,10 @@ def create_discount(
     limit: int | None = None,
     parts: int = 1,
 ) -> DiscountUsage:
-    """Create a discount code that is valid in [valid_from, valid_until); by default from now on and without end.
+    """Create a discount code that is valid in [valid_from, valid_until).
 
-    For staff. It is one transaction, or a single write if there is no limit. Raises InvalidInput, AlreadyExists,
-    NotAllowed.
+    By default it is valid from now on without end. Only staff may call it. One transaction writes the code and its
+    counters; an unlimited code has no counters. Raises InvalidInput, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -91,7 +92,10 @@ def _validate_discount(discount: Discount) -> None:
 
 
 def _split_limit(discount: Discount) -> Iterator[Redemptions]:
-    """Yield the parts of a limit, split as evenly as possible; nothing if there is no limit."""
+    """Yield the redemption pool parts of a limited code, with the limit split as evenly as possible.
+
+    Yields nothing if the code has no limit.
+    """
     if discount.limit is not None:
         for part in range(discount.parts):
             left = discount.limit // discount.parts + (part < discount.limit % discount.parts)
@@ -99,9 +103,10 @@ def _split_limit(discount: Discount) -> Iterator[Redemptions]:
 
 
 def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
-    """End the validity of a code now. Orders that have it, or are just being placed, keep it. Safe to repeat.
+    """End the validity of a discount code now. Safe to repeat.
 
-    For staff. Raises NotFound, NotAllowed.
+    Orders that already use the code keep their discount. An order that is being placed at this moment may keep it too.
+    Only staff may call it. Raises NotFound, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -117,9 +122,10 @@ def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
 
 
 def get_discount_usage(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
-    """Return a discount code and how often it can still be redeemed (access patterns A22, and C4 if it is limited).
+    """Return a discount code and how often it can still be redeemed (access patterns A22, C4).
 
-    For staff only, because other callers could guess codes that are not meant for them. Raises NotFound, NotAllowed.
+    Only staff may call it, because other callers could guess codes that are not meant for them. Raises NotFound,
+    NotAllowed.
     """
     caller.require_group("staff")
     return _get_usage(shop, _get_discount(shop, code))
@@ -143,14 +149,14 @@ def _list_parts(shop: Shop, code: str) -> list[Redemptions]:
 
 # discounts of orders --------------------------------------------------------------------------------------------------
 class RedemptionPoolEmpty(Exception):
-    """The part of a limited code that should count an order has no redemptions left."""
+    """The redemption pool part that should count an order has no redemptions left."""
 
 
 def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
     """Return the order with the discount taken off. Raises DiscountNotValid.
 
-    `discount`: the item that was found for the code, or None. If it is limited, the hash of the order's id selects the
-    part that counts the redemption. An unlimited discount is not counted.
+    `discount`: the item that was found for the code, or None. If the code is limited, the hash of the order's id
+    selects the redemption pool part that counts this order. An unlimited code is not counted.
     """
     if discount is None:
         raise DiscountNotValid(code, "there is none")
@@ -167,7 +173,7 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
 
 
 def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
-    """Return why an order with goods of this total cannot have the discount; "" if it can."""
+    """Return why the discount is not valid for an order with this total of goods, or "" if it is valid."""
     now = order.placed_at
     if discount.valid_until is not None and discount.valid_until <= now:
         return f"it was valid until {discount.valid_until}"
@@ -183,9 +189,9 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
 
 
 def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
-    """Return the order with its redemption counted in the part that has the most left.
+    """Return the order with its redemption moved to the redemption pool part that has the most left.
 
-    Raises DiscountNotValid if no part has any left.
+    Raises DiscountNotValid if no part has any redemptions left.
     """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
@@ -195,9 +201,9 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
 
 
 def redeem(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that counts an order's redemption, if its discount is limited.
+    """Yield the write that counts an order's redemption. Yield nothing if its discount is unlimited.
 
-    The write raises RedemptionPoolEmpty if the part has nothing left.
+    The write raises RedemptionPoolEmpty if the redemption pool part has nothing left.
     """
     for key in _redemption_keys(order):
         yield adjust(
@@ -210,7 +216,7 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def release(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that gives back an order's redemption, if its discount is limited."""
+    """Yield the write that gives back an order's redemption. Yield nothing if its discount is unlimited."""
     for key in _redemption_keys(order):
         yield adjust(
             REDEMPTIONS, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
@@ -218,6 +224,6 @@ def release(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def _redemption_keys(order: Order) -> Iterator[Mapping[str, Any]]:
-    """Yield the key of the part that counts an order's discount, if it is counted."""
+    """Yield the key of the redemption pool part that counts the order. Yield nothing if its discount is unlimited."""
     if order.discount is not None and order.discount.part is not None:
         yield REDEMPTIONS.key(code=order.discount.code, part=order.discount.part)

@@ -1,8 +1,10 @@
-"""Payment disputes (chargebacks): the customer's bank claims a payment back, and the order's money is adjusted.
+"""Payment disputes (chargebacks): record them, and adjust the order's money when a dispute ends.
 
-The payment stores the status of each dispute by the dispute's id, whatever else happens to the payment. The status only
-moves forward: OPEN, WON, LOST. So events may arrive in any order, and repeatedly with different event ids.
-A lost dispute takes the whole payment: if a refund of it fails afterwards, there is no money to refund again.
+In a dispute, the customer's bank claims a payment back. The payment item stores the status of each of its disputes by
+the dispute's id. The status only moves forward: OPEN, WON, LOST. So events may arrive in any order, and repeatedly with
+different event ids.
+
+A lost dispute takes the whole payment. If a refund of this payment fails afterwards, there is no money to refund again.
 """
 
 from collections.abc import Mapping
@@ -43,7 +45,7 @@ from functions.shop.shop import Shop
 
 TOO_EARLY_RETRY_SECONDS = 60
 MAX_RETRIED_REFUNDS = 90
-"""How many failed refunds are retried when a dispute is won. Staff can retry the others."""
+"""How many failed refunds are retried automatically when the shop wins a dispute. Staff can retry any others."""
 DisputeOutcome = Literal["opened", "won", "lost"]
 STATUS_BY_OUTCOME: Mapping[DisputeOutcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
@@ -51,9 +53,9 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "CAPTURED": "win_dispute",
     "REFUNDED": "lose_dispute",
 }
-"""The command that moves a payment to this status after a dispute event."""
+"""The payment command that leads to each payment status after a dispute event."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of a refund by the order's status; for any other status it is RETURNED."""
+"""The reason of a refund after a won dispute, by the order's status. Any other status has the reason RETURNED."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,16 @@ class ProviderDisputeEvent:
 def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """Record an event of a dispute and adjust the order's money. Each event is applied once, by its id.
 
-    While a dispute is open, the payment is not refunded: the order records the amount as owed, or the refund fails. If
-    the shop wins, the same transaction refunds the owed amount and retries the failed refunds. If the shop loses, the
-    part of the payment that was not refunded yet is deducted from the order's money. It settles what the order owes
-    first; an order that is not fully paid waits for this amount again.
+    While a dispute is open, the payment cannot be refunded: the order records the amount as owed, or the refund fails.
+    If the shop wins, the same transaction refunds the owed amount and retries the failed refunds.
 
-    Result: {"payment_id", "status", "reason"}; `status` is null if the payment does not exist. Raises TableBusy while
-    the order is being archived, TooEarly if its payment is not recorded as received yet. The provider sends the event
-    again in both cases.
+    If the shop loses, the amount of the payment that was not refunded yet is deducted from the order's money. The
+    deduction first reduces the amount that the shop owes for the order. An order that is not fully paid yet waits for
+    the deducted amount again.
+
+    The result is {"payment_id", "status", "reason"}; `status` is null if the payment does not exist. Raises TableBusy
+    while the order is being archived. Raises TooEarly if the payment is not recorded as received yet. In both cases the
+    provider sends the event again.
     """
 
     def decide() -> Decision:
@@ -109,7 +113,7 @@ def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
 
 
 def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:
-    """Return the payment after the event."""
+    """Return the payment with the dispute's new status, and with the payment status that results from it."""
     disputes: dict[str, DisputeStatus] = {
         **(payment.disputes or {}),
         event.dispute_id: STATUS_BY_OUTCOME[event.outcome],
@@ -125,7 +129,10 @@ def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEve
 def _adjust_order_money(
     shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, after: Payment, event: ProviderDisputeEvent
 ) -> list[Write[Any]]:
-    """Return the writes that adjust the order's money and the payment's refunds when a dispute ends."""
+    """Return the writes that adjust the order's money and the payment's refunds when a dispute ends.
+
+    If the dispute was only opened, return a check that the order is unchanged.
+    """
     order_unchanged = check_order_unchanged(event.order_id, order)
     if event.outcome == "opened":
         return [order_unchanged]
@@ -134,7 +141,7 @@ def _adjust_order_money(
     ours = order if isinstance(order, Order) and payment.status != "UNMATCHED" else None
     if event.outcome == "lost":
         return [update(ORDER, ours, _deduct_lost_money(shop, ours, left)) if ours and left else order_unchanged]
-    if after.is_disputed or after.is_charged_back:  # because of another dispute
+    if after.is_disputed or after.is_charged_back:  # another dispute still blocks the payment: refund nothing
         return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
     again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed[:MAX_RETRIED_REFUNDS]]
@@ -149,7 +156,7 @@ def _adjust_order_money(
 
 
 def _deduct_lost_money(shop: Shop, order: Order, lost: int) -> Order:
-    """Return the order after the bank took `lost` of its money. This settles what the order owes first."""
+    """Return the order after the bank took `lost` of its money. This first reduces the amount that the shop owes."""
     if order.status == "PENDING":
         return replace(apply_order_command(order, "unpay_part", shop.now_instant()), paid=order.paid - lost)
     after = apply_order_command(order, "refund", shop.now_instant())

@@ -1,9 +1,9 @@
-"""Cancellation and expiry of orders: release the goods and the discount, and refund the money.
+"""Cancel orders and expire unpaid orders: release the goods and the discount, and refund the money.
 
-An order is cancelled at once, or by a request to the warehouse. An unpaid order lapses: it expires. If a part of an
-order was already sent, the rest can be cancelled through the warehouse; this is called "cut short".
+An order is cancelled at once, or by a request to the warehouse. An unpaid order expires (status LAPSED). If some goods
+of an order were already sent, the warehouse can cancel the rest; the code calls this "cut short".
 
-Each of these is one transaction, and no order is too large for it: at most 90 stock items, the discount, five
+Each of these is one transaction. It fits into the limit of 100 items: at most 90 stock items, the discount, five
 refunds, the shipment, the order itself and its expiry marker.
 """
 
@@ -27,10 +27,10 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
-    """Return the write of the expiry marker of a closed order. When the marker's TTL expires, the order is archived.
+    """Return the write of a closed order's expiry marker. When the marker's TTL expires, the order is archived.
 
-    The marker has the order's version, so it replaces any older marker, expired or not. The caller writes the order in
-    the same transaction.
+    The marker contains the order's version, so it replaces any older marker, expired or not. The calling function
+    writes the order in the same transaction.
     """
     ends = shop.now() + timedelta(days=days)
     marker = Expiry(
@@ -46,9 +46,9 @@ def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
 def _close_order(
     shop: Shop, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
 ) -> Order:
-    """Close an order of which nothing was sent: release its goods and its discount, and refund the payments.
+    """Close an order whose goods were not sent: release the goods and the discount, and refund the payments.
 
-    A disputed payment cannot be refunded, so its amount is recorded as owed.
+    A disputed payment cannot be refunded, so its amount is recorded as owed. Returns the closed order.
     """
     plan = plan_refunds(shop, before, before.paid - before.refunded, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
@@ -68,15 +68,17 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
     "FULFILLING": "request_cancel",
     "PARTIALLY_SHIPPED": "request_cut",
 }
-"""The command that requests the warehouse to stop, by the status of the order."""
+"""The order command that asks the warehouse to stop, by the status of the order."""
 
 
 def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Cancel an order: at once before the warehouse has it, later by a request to the warehouse.
+    """Cancel an order: at once if the warehouse does not have it yet, otherwise by a request to the warehouse.
 
-    If a part was already sent, the request is for the rest. For its customer and staff. Returns the order with its new
-    status: CANCELLED, CANCEL_REQUESTED or CUT_REQUESTED. Safe to repeat, but if the warehouse has refused, it sends a
-    new request. Raises NotFound, WrongState.
+    If some goods were already sent, the request is for the rest. Only the order's customer and staff may call it.
+    Returns the order with its new status: CANCELLED, CANCEL_REQUESTED or CUT_REQUESTED.
+
+    Safe to repeat. If the warehouse has refused the first request, the repetition sends a new one. Raises NotFound,
+    WrongState.
     """
 
     def attempt() -> Order:
@@ -94,10 +96,10 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse agreed to cancel an order, or the rest of it. For the warehouse and staff.
+    """Record that the warehouse agreed to cancel an order, or the rest of it. Only the warehouse and staff may call it.
 
-    Returns the order with its new status: CANCELLED, or SHIPPED or DELIVERED if a part was sent before. Safe to repeat.
-    Raises NotAllowed, NotFound, WrongState (for example if the order was sent in between).
+    Returns the order. Its new status is CANCELLED, or SHIPPED or DELIVERED if some goods were sent before. Safe to
+    repeat. Raises NotAllowed, NotFound, and WrongState, for example if the order was sent in between.
     """
     caller.require_group("warehouse", "staff")
 
@@ -114,7 +116,7 @@ def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
-    """Return the writes that cancel the shipments of an order that were not sent."""
+    """Return the writes that cancel those shipments of an order that the warehouse has not sent."""
     shipments = [
         it for it in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id) if it.status == "REQUESTED"
     ]
@@ -124,8 +126,8 @@ def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
 def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
     """Drop the unsent goods of an order: return them to stock, and refund their price or record it as owed.
 
-    Shipping costs and discount still apply to the goods that were sent. If all of those have arrived, the order becomes
-    DELIVERED.
+    The shipping costs and the discount still apply to the goods that were sent. If all sent goods have arrived, the
+    order becomes DELIVERED.
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
@@ -151,15 +153,15 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
 
 
 def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse refused to cancel an order, or the rest of it; the order continues.
+    """Record that the warehouse refused to cancel an order, or the rest of it. The order continues.
 
-    For the warehouse and staff. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
+    Only the warehouse and staff may call it. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 
     def attempt() -> Order:
         order = get_unarchived_order(shop, order_id, "refuse_cancel")
-        if order.status in STOP_COMMAND_BY_STATUS:  # the order continues already
+        if order.status in STOP_COMMAND_BY_STATUS:  # no cancellation is waiting for an answer
             return order
         command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
         after = apply_order_command(order, command, shop.now_instant())
@@ -169,24 +171,24 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
     return retry_on_conflict(shop, attempt)
 
 
-# lapse ----------------------------------------------------------------------------------------------------------------
+# expire unpaid orders -------------------------------------------------------------------------------------------------
 def list_unpaid_orders(shop: Shop, placed_before: datetime) -> Iterator[str]:
     """Return the ids of orders placed before this time that are not fully paid, oldest first.
 
-    The index is eventually consistent, so an order in the list may be paid already.
+    The index is eventually consistent, so the list may contain an order that is already paid.
     """
     waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PENDING", until=to_instant(placed_before))
     return (order.order_id for order in waiting)
 
 
 def lapse_order(shop: Shop, order_id: str) -> bool:
-    """Close an order that is not fully paid, and refund what was paid. Safe to repeat.
+    """Expire an order that is not fully paid: close it and refund what was paid. Safe to repeat.
 
-    Returns False if the order was paid or closed in between.
+    Returns True if it closed the order. Returns False if the order was paid or closed in between.
     """
     try:
         order = get_unarchived_order(shop, order_id, "lapse")
         _close_order(shop, order, apply_order_command(order, "lapse", shop.now_instant()), "LAPSED")
-    except (WrongState, NotFound, WriteConflict):  # the index may be outdated
+    except (WrongState, NotFound, WriteConflict):  # the index was outdated: skip this order
         return False
     return True

@@ -1,15 +1,15 @@
-"""Erasure of a customer's personal data: one transaction removes the profile, later steps remove the rest.
+"""Erase a customer's personal data: one transaction removes the profile, later steps remove the rest.
 
-1. One transaction replaces the profile with an ErasedCustomer, which has no name or address, and deletes the e-mail
-claim and the settings.
-2. Afterwards the customer's reviews and follows are deleted, and the name in open orders (names.py). The address and
-the name are removed from each order after it closes, because an open order still needs its address. The objects of
-archived orders are rewritten.
-3. The erasure is finished only when no copy of the data can appear any more. The removed data is still in the stream
-record of its removal, and a reader may park that record days later.
+1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. It also deletes the
+e-mail claim and the settings.
+2. Later steps delete the customer's reviews and follows, and remove the name from open orders (names.py). An open order
+still needs its address, so the address and the name are removed after the order closes. The archive objects of archived
+orders are rewritten.
+3. The erasure waits until no copy of the data can appear any more. The stream record of a deletion still contains the
+deleted data, and a reader may park that record days later.
 
-Invoices keep the name and address they were issued with, because the law requires it. Ids remain, but identify no
-person.
+Invoices keep the name and address that they were issued with, because the law requires it. Ids remain, but they
+identify no person.
 """
 
 from collections.abc import Iterator
@@ -48,8 +48,9 @@ from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflic
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after its last change. It equals the retention period of the dead-letter queues.
 
-After it, all orders of the customer are in their list of orders, also those whose stream record the copies reader
-parked or lost. All parked records are in the failure store, and an alarm has alerted an operator."""
+After this period, the customer's list of orders is complete. It also contains each order whose stream record was parked
+or lost. By then, all parked records are in the failure store, and an alarm has alerted an operator.
+"""
 
 
 def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
@@ -98,7 +99,7 @@ def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
 
 
 def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
-    """Delete a customer's reviews and follows. Return whether there were any. Safe to repeat."""
+    """Delete a customer's reviews and follows. Return True if anything was deleted. Safe to repeat."""
     found = False
     for review in shop.table.query_all(REVIEWS_OF_CUSTOMER, customer_id=customer_id):
         found |= delete_if_exists(
@@ -112,9 +113,9 @@ def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
 
 
 def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
-    """Remove the address and the customer's name from an order if it is closed. Safe to repeat.
+    """Remove the address and the customer's name from an order if the order is closed. Safe to repeat.
 
-    Returns the order after this, and whether anything was removed.
+    Returns the stored order, and True if anything was removed.
     """
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
@@ -129,24 +130,27 @@ def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | Archiv
 
 
 def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
-    """Set the archive object of a stub, after the object was rewritten. Raises WriteConflict if the stub changed."""
+    """Set the S3 key and hash in an archived order's stub, after the archive object was rewritten.
+
+    Raises WriteConflict if the stub changed.
+    """
     after = replace(stub, object_key=object_key, sha256=sha256, version=stub.version + 1)
     shop.table.write(update(ARCHIVED_ORDER, stub, after))
 
 
 def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
-    """Restart the settle period of an erasure, because data of the customer was found and removed now.
+    """Restart the settle period of an erasure, because data of the customer was found and removed just now.
 
-    Raises WriteConflict.
+    Raises WriteConflict if the ErasedCustomer item changed.
     """
     after = replace(erased, updated_at=to_instant(now), version=erased.version + 1)
     shop.table.write(update(ERASED_CUSTOMER, erased, after))
 
 
 def finish_erasure(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
-    """Mark an erasure as finished. Return False if its settle period is not over yet.
+    """Mark an erasure as finished and return True, or return False if its settle period is not over yet.
 
-    Raises WriteConflict.
+    Raises WriteConflict if the ErasedCustomer item changed.
     """
     if to_instant(now - SETTLE_PERIOD) < erased.updated_at:
         return False

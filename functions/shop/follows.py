@@ -1,6 +1,6 @@
 """Follows: customers who want notifications about a product.
 
-One item per follow serves both lists: the products a customer follows, and the followers of a product.
+Each follow is one item. Both lists read it: the products that a customer follows, and the followers of a product.
 """
 
 from functions.dynamodb.store import QueryPage
@@ -13,9 +13,9 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def follow_product(shop: Shop, caller: Caller, product_id: str) -> Follow:
-    """Make the caller a follower of a product. It takes one BatchGetItem and one write. Safe to repeat.
+    """Make the caller a follower of a product, with one BatchGetItem and one write. Safe to repeat.
 
-    Raises NotRegistered if the caller is not a customer or was erased; NotFound if the product does not exist.
+    Raises NotRegistered if the caller is not a customer or was erased. Raises NotFound if the product does not exist.
     """
 
     def attempt() -> Follow:
@@ -68,9 +68,9 @@ def list_follows_of_customer(
 def list_followers_of_product(
     shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[Follow]:
-    """Return a product's followers, sorted by customer id (access pattern A10b). For staff. Raises NotAllowed.
+    """Return a product's followers, sorted by customer id (access pattern A10b). Only staff may call it.
 
-    The read is eventually consistent: a new follower may be missing for a moment.
+    Raises NotAllowed. The read is eventually consistent: a new follower may be missing for a moment.
     """
     caller.require_group("staff")
     return shop.table.query(FOLLOWERS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)

@@ -1,8 +1,9 @@
-"""Bulk imports of products and stock from a file: one transaction stores the file, then each line is written.
+"""Bulk imports of products and stock from a file: one transaction stores the file, then a worker writes its lines.
 
-The transaction stores the import, its parts, and the lines of each part. The table's stream triggers a worker for each
-part. The worker writes each line in one transaction with the part, which counts the line. So a redelivered part resumes
-where it stopped, no line is written twice, and the counts in the report are exact.
+The transaction stores the import, its import parts, and the lines of each import part. The table's stream triggers a
+worker for each import part. The worker writes each line in its own transaction, which also counts the line in the
+import part. So a redelivered import part resumes at the next line, no line is written twice, and the counts in the
+report are exact.
 """
 
 import gzip
@@ -28,14 +29,17 @@ from functions.shop.shop import Caller, Shop
 
 MAX_LINES = 5_000
 LINES_PER_PART = 125
-"""A file has at most 40 parts. Two items per part, the import and its Command item make 82 of the 100 items that a
-transaction allows. At 10 lines per second, the lowest allowed rate, a part takes 13 of the 30 seconds of the function's
-timeout."""
+"""How many lines of a file one import part contains.
+
+A file has at most 40 import parts. The transaction stores two items per import part, the import and its Command item:
+82 of the 100 items that a transaction allows. At 10 lines per second, the lowest allowed rate, an import part takes 13
+seconds. The function's timeout is 30 seconds.
+"""
 
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A valid line of an import file. `product`: the product's fields that the line contains; others are missing."""
+    """A valid line of an import file. `product`: only those fields of the product that the line contains."""
 
     number: int
     product: Mapping[str, Any]
@@ -50,11 +54,14 @@ def import_products(
     body: Mapping[str, Any],
     read_lines: Callable[[], Sequence[ParsedLine | Rejected]],
 ) -> IdempotentResult:
-    """Accept a file completely or not at all; a worker writes its lines later. Takes an idempotency key. For staff.
+    """Store a file of products completely or not at all. A worker writes its lines later.
 
-    `body` identifies the file for the idempotency check; `read_lines` parses its lines. If several lines are about the
-    same product, only the first is accepted, because parts are written in any order. Result: {"import_id", "lines",
-    "rejected"}. Raises InvalidInput, IdempotencyKeyReused, NotAllowed, and the errors of `read_lines`.
+    Only staff may call it. It requires an idempotency key. `body` identifies the file for the idempotency check;
+    `read_lines` parses its lines. If several lines name the same product, only the first is accepted, because import
+    parts are written in any order.
+
+    The result is {"import_id", "lines", "rejected"}. Raises InvalidInput, IdempotencyKeyReused, NotAllowed, and the
+    errors of `read_lines`.
     """
     caller.require_group("staff")
 
@@ -75,7 +82,7 @@ def import_products(
 
 
 def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
-    """Return the lines, with each line rejected whose product is in an earlier line already."""
+    """Return the lines. A line is replaced by its rejection if an earlier line names the same product."""
     first: dict[str, int] = {}
 
     def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
@@ -126,10 +133,10 @@ def _unpack_lines(import_lines: ImportLines) -> list[ParsedLine]:
 def write_part(
     shop: Shop, import_id: str, number: int, *, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
-    """Write the remaining lines of a part in order, and return the part. Safe to repeat.
+    """Write the remaining lines of an import part in order, and return the import part. Safe to repeat.
 
-    Returns None if the part has expired. `is_retry`: an earlier attempt did not complete. `wait` is called before each
-    line, to limit the rate. Raises TableBusy, and Permanent if the lines of the part do not exist.
+    Returns None if the import part has expired. `is_retry`: an earlier attempt did not complete. `wait` is called
+    before each line, to limit the rate. Raises TableBusy, and Permanent if the lines of the import part do not exist.
     """
     part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
@@ -148,9 +155,9 @@ LineOutcome = Literal["written", "unchanged"] | Rejected
 
 
 def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool) -> ImportPart | None:
-    """Write the next line and return the part after it, or the stored part if another worker changed it first.
+    """Write the next line and return the import part after it. Returns None if the import part has expired.
 
-    Returns None if the part has expired.
+    If another worker changed the import part first, write nothing and return the stored import part.
     """
     backoff = shop.table.new_backoff()
     writes, outcome = _plan_line(shop, line)
@@ -159,7 +166,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            if not writes:  # only the part is written, so the line is not the cause
+            if not writes:  # only the import part is written, so the line did not cause the error
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
         except WriteConflict as changed:
@@ -173,7 +180,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
 
 
 def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Instant) -> ImportPart:
-    """Return the part with one more line counted under its outcome."""
+    """Return the import part with one more line counted, under the outcome of that line."""
     done = part.done + 1
     return replace(
         part,
@@ -189,7 +196,7 @@ def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Ins
 
 
 def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutcome]:
-    """Return the writes for a line and its outcome, based on the current product."""
+    """Return the writes for a line and the line's outcome. Both depend on the stored product."""
     try:
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
         writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
@@ -208,7 +215,7 @@ def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
 
 
 IMMUTABLE_FIELDS = ("currency", "parts")
-"""Fields that no line may change: existing orders use the currency, and the stock is stored in the parts."""
+"""Fields that no line may change: existing orders use the currency, and `parts` is how many items hold the stock."""
 
 
 def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write[Any]]:
@@ -232,10 +239,10 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
 # reading --------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ImportProgress:
-    """The progress of an import.
+    """The progress of an import: how many lines were written, unchanged, rejected, or are waiting.
 
-    `retried`: how many of the done lines took more than one attempt; they are also in the other counts. `ended_at`:
-    None until all lines are done.
+    `retried`: how many of the finished lines took more than one attempt; the other counts include them. `ended_at`:
+    None until all lines are finished.
     """
 
     import_id: str
@@ -251,7 +258,7 @@ class ImportProgress:
 
 
 def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportProgress:
-    """Return the progress of an import, summed over its parts (access pattern B1). For staff.
+    """Return the progress of an import, summed over its import parts (access pattern B1). Only staff may call it.
 
     Raises NotFound, NotAllowed.
     """
@@ -276,7 +283,8 @@ def list_rejected_lines(
 ) -> QueryPage[Rejected]:
     """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
-    Every page reads all parts of the import, because their number is small. For staff. Raises NotFound, NotAllowed.
+    Every page reads all import parts, because there are at most 40. Only staff may call it. Raises NotFound,
+    NotAllowed.
     """
     _, parts = _get_import_with_parts(shop, caller, import_id)
     last_line_shown = int(after or 0)

@@ -1,6 +1,6 @@
 """Sales statistics: best sellers, and revenue per minute.
 
-A stream reader maintains the totals (functions/model/counters.py), so they are slightly behind the orders.
+A stream reader keeps the totals (functions/model/counters.py). The totals lag slightly behind the orders.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """Orders, units and revenue of one minute and one currency, less the returns of that minute."""
+    """Orders, units and revenue of one minute in one currency. The returns of that minute are subtracted."""
 
     minute: Instant
     currency: str
@@ -26,9 +26,9 @@ class MetricPoint:
 
 
 def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) -> QueryPage[BestSeller]:
-    """Return the best-selling products of a month, by the orders paid in it, best first (access pattern A23).
+    """Return the best-selling products of a month, best first (access pattern A23). Anyone may call it.
 
-    The ranking is public.
+    An order counts in the month in which it was paid.
     """
     return shop.table.query(BEST_SELLERS_BY_SEASON, season=season, limit=limit, after=after)
 
@@ -36,7 +36,10 @@ def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) ->
 def list_best_sellers_with_units(
     shop: Shop, caller: Caller, season: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """Return the best sellers with the units sold (access pattern A23). For staff. Raises NotAllowed."""
+    """Return the best-selling products with the units sold (access pattern A23). Only staff may call it.
+
+    Raises NotAllowed.
+    """
     caller.require_group("staff")
     return list_best_sellers(shop, season, limit, after)
 
@@ -44,7 +47,10 @@ def list_best_sellers_with_units(
 def list_units_of_product(
     shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """Return the monthly units sold of a product, newest first (access pattern A23b). For staff. Raises NotAllowed."""
+    """Return the monthly units sold of a product, newest first (access pattern A23b). Only staff may call it.
+
+    Raises NotAllowed.
+    """
     caller.require_group("staff")
     return shop.table.query(UNITS_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
 
@@ -52,21 +58,21 @@ def list_units_of_product(
 def list_metric_points(
     shop: Shop, caller: Caller, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[MetricPoint]:
-    """Return the points of the minutes in [since, until), oldest first (access pattern A24). For staff.
+    """Return the sales per minute and currency in [since, until), oldest first (access pattern A24).
 
-    Each point is the sum of its parts, which are spread over shards. A page never ends between two parts of a point.
-    Raises NotAllowed.
+    Only staff may call it. The table stores each point as several items, one per shard; a point is the sum of these
+    items. A page never ends between two items of the same point. Raises NotAllowed.
     """
     caller.require_group("staff")
     parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
-    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # the last group may be incomplete
+    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # omit the last group: it may be incomplete
     rest = grouped[shown:]
     return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)
 
 
 def _position_before(part: Metric) -> str:
-    """Return a cursor just before the keys of all parts of a point."""
+    """Return a cursor that starts the next page before all items of this point."""
     return METRIC.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 
 

@@ -1,4 +1,4 @@
-"""Invoices: issue, read and print them. Their numbers have no gaps, and an issued invoice never changes."""
+"""Invoices: issue, read and print them. Invoice numbers have no gaps, and an issued invoice never changes."""
 
 import hmac
 from collections.abc import Iterator
@@ -40,17 +40,20 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 REACTION = "issue_invoice"
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
-"""The states of a payment that was captured at some time."""
+"""The statuses of a payment that was captured, including those that a later dispute or refund leads to."""
 LINK_LIFETIME_SECONDS = 600
-"""How long the link to the printable page of an invoice is valid."""
+"""For how many seconds a link to the printable page of an invoice is valid."""
 
 
 def issue_invoice(shop: Shop, order_id: str) -> str | None:
-    """Issue the invoice of an order that is paid in full, and return its number.
+    """Issue the invoice of an order that is paid in full, and return its number. Safe to repeat.
 
-    One transaction takes the number and stores the invoice and its Effect item. The transaction fails if the order or
-    its customer changed in between. Returns None if there is nothing to invoice, for example if the order was
-    cancelled. Raises NotFound if the customer does not exist. Safe to repeat: the Effect item stores the number.
+    One transaction takes the next number and stores the invoice and its Effect item. The Effect item stores the number,
+    so a repeated call returns the same number. The transaction fails if the order or its customer changed after they
+    were read.
+
+    Returns None if there is nothing to invoice, for example if the order was cancelled. Raises NotFound if the customer
+    does not exist.
     """
 
     def attempt() -> str | None:
@@ -60,7 +63,7 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
         if not isinstance(order, Order) or order.status not in SOLD_STATUSES or order.paid != order.total:
             return None
         customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
-        if customer is None:  # goods must not be sent without an invoice: fail, so that an operator investigates
+        if customer is None:  # fail, so that an operator investigates: goods need an invoice
             raise NotFound("customer")
         number, counted = _next_number(shop)
         invoice = _build_invoice(
@@ -88,18 +91,20 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
 
 
 def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
-    """Return the recipient's name: the customer's, or the name in the order's address if the customer was erased."""
+    """Return the customer's name. If the customer was erased, return the name in the order's address."""
     if isinstance(customer, Customer):
         return customer.name
     return order.address.name if order.address else ""
 
 
 def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
-    """Yield the amount that each payment contributed to the order; the sum is what was paid for the order.
+    """Yield the amount that each payment contributed to the order. The sum is the paid amount of the order.
 
-    REFUNDED payments come last. A payment that the bank took back before the order was paid does not count; one that it
-    took back afterwards does. Payments are read before refunds, because the refund of an excess amount is stored
-    together with its payment.
+    REFUNDED payments come last. If the bank took a payment back before the order was paid, the payment does not count.
+    If the bank took it back later, it counts.
+
+    Payments are read before refunds. The refund of an excess amount is stored in the same transaction as its payment,
+    so the later read includes it.
     """
     payments = [
         p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES
@@ -118,7 +123,7 @@ def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
 
 
 def _next_number(shop: Shop) -> tuple[str, Write[InvoiceSeries]]:
-    """Return the next number of this year's series, and the conditional write that takes it."""
+    """Return the next invoice number of this year, and the conditional write that takes the number."""
     now = shop.now_instant()
     series = now[:4]
     last = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
@@ -151,7 +156,10 @@ def _build_invoice(shop: Shop, number: str, order: Order, name: str, payments: t
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_invoice_of_order(shop: Shop, caller: Caller, order_id: str) -> Invoice:
-    """Return the invoice of an order (access pattern A19). Raises NotFound."""
+    """Return the invoice of an order (access pattern A19).
+
+    Raises NotFound if the order or its invoice does not exist, or if the caller may not see the order.
+    """
     get_order_owner(shop, caller, order_id)
     found = shop.table.query(INVOICES_OF_ORDER, order_id=order_id, limit=1).items
     if not found:
@@ -162,7 +170,7 @@ def get_invoice_of_order(shop: Shop, caller: Caller, order_id: str) -> Invoice:
 def get_invoice(shop: Shop, caller: Caller, invoice_id: str) -> Invoice:
     """Return an invoice (access pattern A19b).
 
-    Raises NotFound if it does not exist or the caller may not see it.
+    Raises NotFound if the invoice does not exist or the caller may not see it.
     """
     found = _get_invoice(shop, invoice_id)
     if not caller.can_see(found.customer_id):
@@ -180,7 +188,10 @@ def _get_invoice(shop: Shop, invoice_id: str) -> Invoice:
 def list_invoices_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Invoice]:
-    """Return a customer's invoices issued in [since, until), newest first (access pattern A20). Raises NotFound."""
+    """Return a customer's invoices issued in [since, until), newest first (access pattern A20).
+
+    Raises NotFound if the caller may not see the customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(
@@ -191,16 +202,19 @@ def list_invoices_of_customer(
 # printing -------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SignedLink:
-    """The signature of a link that lets anyone read one invoice. `until`: the expiry, in epoch seconds as text."""
+    """The signature of a link that lets anyone read one invoice.
+
+    `until`: the time when the link expires, in epoch seconds as text.
+    """
 
     until: str
     signature: str
 
 
 def create_print_link(shop: Shop, caller: Caller, invoice_id: str) -> SignedLink:
-    """Create a link to an invoice that is valid for LINK_LIFETIME_SECONDS. Raises NotFound.
+    """Create a signed link to an invoice that is valid for LINK_LIFETIME_SECONDS. Raises NotFound.
 
-    It is for browsers, which send no token when they open a link.
+    Browsers need the signature, because they send no access token when they open a link.
     """
     get_invoice(shop, caller, invoice_id)
     until = str(int(shop.now().timestamp()) + LINK_LIFETIME_SECONDS)
@@ -210,12 +224,12 @@ def create_print_link(shop: Shop, caller: Caller, invoice_id: str) -> SignedLink
 def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoice:
     """Return the invoice of a signed link.
 
-    Raises NotAllowed if the link has expired or its signature is wrong, NotFound.
+    Raises NotAllowed if the link has expired or its signature is wrong. Raises NotFound if the invoice does not exist.
     """
     expected = _sign_link(shop, invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the link is not one of ours")
-    if int(link.until) <= shop.now().timestamp():  # safe to parse: the signature was checked before
+    if int(link.until) <= shop.now().timestamp():  # `until` is a number, because its signature is valid
         raise NotAllowed("the link has ended: ask for a new one")
     return _get_invoice(shop, invoice_id)
 

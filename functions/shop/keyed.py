@@ -1,4 +1,4 @@
-"""Idempotency keys: a command with a key runs once, and repeated requests get the stored result.
+"""Idempotency keys: run a command once per key, and return the stored result to repeated requests.
 
 The result is stored in a Command item, which expires after COMMAND_DAYS.
 """
@@ -22,7 +22,10 @@ FINGERPRINT_VERSION = "1"
 
 
 def fingerprint(body: Mapping[str, Any]) -> str:
-    """Return "version:SHA-256 of the canonical JSON" of a request body as the client sent it, before defaults."""
+    """Return "version:SHA-256" of a request body, computed over its canonical JSON.
+
+    `body` is the request as the client sent it, before defaults are filled in.
+    """
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"{FINGERPRINT_VERSION}:{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -31,7 +34,8 @@ def fingerprint(body: Mapping[str, Any]) -> str:
 class IdempotentResult:
     """The result of a command with an idempotency key.
 
-    `replayed`: the command ran earlier; this is its stored result, and nothing was written now.
+    `replayed`: True if an earlier request ran the command. Then `result` is the stored result, and nothing was written
+    now.
     """
 
     result: dict[str, Any]
@@ -48,9 +52,11 @@ def run_idempotently(
 ) -> IdempotentResult:
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 
-    `decide` returns the writes and the JSON result; the transaction adds the Command item that stores the result.
-    `decide` is called again if an item that it read has changed. A rejected command does not use up its key. Raises
-    IdempotencyKeyReused if the key was used before with another body, and the errors of `decide` and its writes.
+    `decide` returns the writes and the JSON result. The transaction adds a Command item that stores the result. If an
+    item that `decide` read has changed, `decide` is called again.
+
+    A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
+    before with another body, and the errors of `decide` and its writes.
     """
     command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
     body_fingerprint = fingerprint(body)

@@ -1,9 +1,14 @@
 """Copy a customer's name to their open orders. A closed order keeps the name that it has.
 
-An order is placed with the name in the customer's profile. If the customer changes the name at the same moment, one of
-two steps still updates the order. The copies Lambda writes the order's summary and then reads the profile
-(`refresh_name`). The names Lambda queries the summaries after the profile was written (`propagate_name`). The later
-step sees both writes. Both write conditionally on the profile's version, so an older name never replaces a newer one.
+A new order gets the name from the customer's profile. If the customer changes the name at the same moment, one of two
+steps still updates the order:
+
+1. The Lambda that copies orders writes the order's summary and then reads the profile (`refresh_name`).
+2. The Lambda that copies customer names runs after the profile was written, and then queries the summaries
+(`propagate_name`).
+
+The later step sees both writes. Both steps write only if the profile's version is newer, so an older name never
+replaces a newer one.
 """
 
 from datetime import timedelta
@@ -21,16 +26,19 @@ ORDERS_PER_PAGE = 100
 
 
 def refresh_name(shop: Shop, order: Order) -> None:
-    """Update the customer's name on an open order if the profile has a newer version.
+    """Update the customer's name on an open order if the profile has a newer version. Safe to repeat.
 
-    One consistent GetItem, and one write only if the versions differ. Repeatable.
+    It sends one consistent GetItem. It sends a write only if the profile is newer than the order's copy of the name.
     """
     if customer := get_newer_customer(shop, order):
         set_customer_name(shop, order.order_id, customer)
 
 
 def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
-    """Return the customer if the order is open and has the name of an older version of the profile, otherwise None."""
+    """Return the customer if the order is open and its customer name is from an older version of the profile.
+
+    Otherwise return None.
+    """
     if order.status not in OPEN_STATUSES:
         return None
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
@@ -38,10 +46,11 @@ def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | 
 
 
 def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
-    """Write a customer's current name to all their open orders. Return the number of orders updated. Repeatable.
+    """Write a customer's current name to all their open orders. Return the number of orders updated. Safe to repeat.
 
-    Reads the orders page by page, newest first. The position is stored in an Effect item for this change, so a
-    redelivery resumes there. Raises WriteConflict if another delivery of the same change runs at the same time.
+    It reads the orders page by page, newest first. An Effect item stores the position for this change of the name, so a
+    redelivery resumes at that position. Raises WriteConflict if another delivery of the same change runs at the same
+    time.
     """
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
     if customer is None:
@@ -53,7 +62,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         page = shop.table.query(
             ORDERS_OF_CUSTOMER_CONSISTENT, customer_id=customer_id, limit=ORDERS_PER_PAGE, after=after
         )
-        # A closed order never opens again. So a stale summary can only show too many orders as open, never too few.
+        # A closed order never opens again. So a stale summary may show a closed order as open, but never the reverse.
         updated += sum(
             set_customer_name(shop, one.order_id, customer) for one in page.items if one.status in OPEN_STATUSES
         )
@@ -63,7 +72,10 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
 
 
 def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCustomer) -> bool:
-    """Write the name to an order. Return False if the order is closed, or has the name of this or a later version."""
+    """Write the customer's name to an order and return True.
+
+    Return False if the order is closed, or if its name is from this or a later version of the customer's profile.
+    """
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:
         source = CUSTOMER_NAME_COPY.version_field, customer.version
@@ -82,7 +94,10 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
 
 
 def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: str) -> Effect:
-    """Store the position of the next page. Raises WriteConflict if another delivery stored one."""
+    """Store the position of the next page of orders, and return the Effect item that contains it.
+
+    Raises WriteConflict if another delivery has stored a position.
+    """
     noted = Effect(
         effect_id=change_id,
         reaction=REACTION,

@@ -1,13 +1,13 @@
 """Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
 
-One event of each kind becomes the product's campaign. Other events of that kind are skipped for a day. The Campaign
-item stores the event and the position among the followers. A redelivered message for a page that is already notified is
-dropped, so a duplicate does not continue the chain of pages.
+The first such event starts a campaign for the product and the kind of event. Other events of that kind are skipped for
+a day. The Campaign item stores the event and the position among the followers. If the message for a page is redelivered
+after the page was notified, it is dropped, so a duplicate does not start a second chain of pages.
 
-If the product is out of stock again, or the price is higher again, the campaign stops (DROPPED). If another such event
-comes within that day, its campaign continues from that position.
+If the product is out of stock again, or the price is higher again, the campaign stops (status DROPPED). If another such
+event comes within a day, the new campaign continues from the position of the stopped one.
 
-Each mail is recorded as a Notification. Its id is derived from the event and the follower.
+Each mail is recorded as a Notification item. Its id is derived from the event and the follower.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from functions.shop.shop import Shop, retry_on_conflict
 from functions.shop.stock import get_available_by_part
 
 RECIPIENTS_PER_BATCH = 25
-"""Followers per BatchGetItem: four items for each follower, and DynamoDB reads at most 100 items per request."""
+"""How many followers one BatchGetItem reads. It reads four items per follower, and DynamoDB allows 100 per request."""
 
 
 @dataclass(frozen=True)
 class FollowerPage:
-    """The followers to notify next. `after`: where the next page starts; None: this is the last page."""
+    """The followers to notify next. `after`: the position at which the next page starts; None on the last page."""
 
     campaign: Campaign
     product: Product
@@ -41,11 +41,12 @@ class FollowerPage:
 
 
 def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
-    """Return the followers to notify next about an event. If `after` is None, start at the first page.
+    """Return the page of followers to notify next about an event. If `after` is None, start at the first page.
 
-    Return None if nobody must be notified: another event of this kind started a campaign within the last day, a later
-    event did, this page is already notified, the event is no longer true, or the product has no followers. Customers
-    who followed the product after the campaign began are left out.
+    Return None in any of these cases: another event of this kind started a campaign within the last day; a campaign of
+    a later event exists; this page is already notified; the event is no longer true; the product has no followers.
+
+    The page omits customers who followed the product after the campaign began.
     """
     found = _get_campaign(shop, event)
     campaign = found if found is not None and found.event_id == event.id else None
@@ -65,24 +66,26 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         campaign = _start_campaign(shop, event)
     if campaign is None:
         return None
-    if campaign.since != resume_after:  # another campaign was dropped meanwhile: resume at its position
+    if campaign.since != resume_after:  # another campaign was dropped meanwhile: start again at its position
         return get_follower_page(shop, event, after, size)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
     return FollowerPage(campaign, product, followers, page.after)
 
 
 def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
-    """Record in the campaign that a page is notified. Repeatable.
+    """Record in the campaign that all followers of a page are notified. Safe to repeat.
 
-    Call it after the message for the next page was sent. Otherwise a crash in between would lose the remaining pages.
+    Call it after the message for the next page was sent. In the opposite order, a crash between the two steps would
+    lose the remaining pages.
     """
     _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
 
 
 def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
-    """Return the followers who must get a mail: they still follow, accept mails and have not got this one.
+    """Return the followers who must get a mail.
 
-    Takes at most 25 followers and reads them with one BatchGetItem.
+    They still follow the product, accept mails, and have not got this mail. It takes at most 25 followers and reads
+    them with one BatchGetItem.
     """
     ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
     keys = [
@@ -109,7 +112,7 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
 
 
 def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
-    """Claim the mail to a follower. Return None if it was sent already.
+    """Claim the right to send the mail to a follower. Return None if the mail was sent already.
 
     Raises AlreadyClaimed while another sender has the claim.
     """
@@ -125,15 +128,19 @@ def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notificat
 
 
 def derive_alert_id(event_id: str, customer_id: str) -> str:
-    """Return the notification id of an event for a follower. The same event and follower always give the same id."""
+    """Return the id of the Notification item for an event and a follower.
+
+    The same event and follower always give the same id.
+    """
     return hashlib.sha256(f"{event_id}:{customer_id}".encode()).hexdigest()[:32]
 
 
 # checking whether the event is still true -----------------------------------------------------------------------------
 def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
-    """Return the product if the event is still true for it, otherwise None.
+    """Return the product if the event is still true, for example if the product is still in stock.
 
-    `is_new`: the event has no campaign yet. Then it must also be a real change: the product was out of stock before.
+    Otherwise return None. `is_new`: the event has no campaign yet. In that case, a back-in-stock event must also follow
+    a time without stock.
     """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None:
@@ -147,10 +154,10 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
 
 
 def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
-    """Return whether the product was in stock while one of its stock parts was empty, as far as the data shows.
+    """Return whether the product probably had stock while the event's stock part was empty.
 
-    A receipt is spread evenly over the parts. So another part that holds at most one piece more than this part received
-    may have got all of it from the same receipt. A part that holds more had stock before.
+    A receipt is spread evenly over the stock parts. If another stock part holds at most one piece more than the event's
+    part received, all its pieces may be from the same receipt. A stock part that holds more had stock before.
     """
     return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
 
@@ -161,9 +168,10 @@ def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
-    """Return whether an event cannot start a campaign.
+    """Return whether an event must not start a campaign.
 
-    Another campaign began less than a day ago, or one exists for an event of this or a later time.
+    It is blocked if another campaign began less than a day ago and was not dropped. It is also blocked if the stored
+    campaign is for an event of the same or a later time.
     """
     if found is None:
         return False
@@ -175,17 +183,23 @@ def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
 
 
 def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
-    """Return where a new campaign starts: where a recent campaign was dropped, or None for the first follower."""
+    """Return the position among the followers at which a new campaign starts.
+
+    It is the position at which a recent campaign was dropped, or None to start with the first follower.
+    """
     return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
 
 def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
-    """Return whether the page at `start` is already notified, so another message continues from there."""
+    """Return whether the page of followers after `start` is already notified.
+
+    If so, another message continues the campaign, and this one must be dropped.
+    """
     return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
 
 
 def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
-    """Make the event the campaign of its product. Return it, or None if another event came first. Repeatable."""
+    """Start a campaign for the event and return it. Return None if another event came first. Safe to repeat."""
 
     def attempt() -> Campaign | None:
         found = _get_campaign(shop, event)
@@ -214,7 +228,10 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
-    """Record how far a campaign has come. Do nothing if it is further already, or another campaign replaced it."""
+    """Record how far a campaign has come.
+
+    Do nothing if the campaign has already come further, has ended, or was replaced by another campaign.
+    """
 
     def attempt() -> None:
         found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)

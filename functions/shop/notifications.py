@@ -1,7 +1,8 @@
-"""Send mails to customers once: each mail is claimed in the table before it is sent, and marked as sent after.
+"""Send each mail to a customer once: claim the mail in the table, send it, then mark it as sent.
 
-The mail provider takes no idempotency key. A mail is sent twice only if the sender dies after the provider accepted it
-and before the mark is written. Then the claim expires and another sender sends it again.
+The mail provider accepts no idempotency key. A mail is sent twice only if the sender crashes after the provider
+accepted the mail and before the mail is marked as sent. Then the claim expires, and another sender sends the mail
+again.
 """
 
 from dataclasses import dataclass, replace
@@ -22,20 +23,20 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class MailContext:
-    """The data that a mail is rendered from."""
+    """The data for rendering a mail: the customer and the order."""
 
     customer: Customer
     order: Order
 
 
 class AlreadyClaimed(Exception):
-    """Another sender has claimed the mail. Retry after its claim has expired."""
+    """Another sender has claimed the mail and may be sending it. Retry after the claim has expired."""
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
-    """Return the customer and the order for a mail, with one BatchGetItem.
+    """Read the customer and the order for a mail, with one BatchGetItem.
 
-    Return None if the customer or the order does not exist any more, or if the customer does not want mails.
+    Return None if the customer or the order does not exist any more, or if the customer's settings forbid this channel.
     """
     keys = [
         CUSTOMER.key(customer_id=customer_id),
@@ -52,7 +53,7 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
 
 
 def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
-    """Claim a mail about an order. Return None if it was sent already.
+    """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
     Raises AlreadyClaimed while another sender has the claim.
     """
@@ -72,7 +73,7 @@ def claim_notification(
     order_id: str | None = None,
     product_id: str | None = None,
 ) -> Notification | None:
-    """Claim a mail for this many seconds. Return None if it was sent already.
+    """Claim the right to send a mail, for `claim_seconds`. Return None if the mail was sent already.
 
     Raises AlreadyClaimed while another sender has the claim.
     """
@@ -101,7 +102,7 @@ def claim_notification(
 
 
 class NotificationExists(Exception):
-    """The mail is already claimed or sent."""
+    """The mail is already claimed or sent, so its Notification item exists."""
 
     def __init__(self, notification: Notification | None) -> None:
         super().__init__("claimed before")
@@ -110,7 +111,7 @@ class NotificationExists(Exception):
 
 
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
-    """Record that the provider accepted the mail. Raises WriteConflict if the claim was lost meanwhile."""
+    """Record that the provider accepted the mail. Raises WriteConflict if another sender has claimed it meanwhile."""
     sent = replace(notification, status="SENT", message_id=message_id)
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
 
@@ -118,7 +119,10 @@ def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
 def list_notifications_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
-    """A25: list the mails sent to a customer, newest first. Raises NotFound."""
+    """Return the mails sent to a customer, newest first (access pattern A25).
+
+    Raises NotFound if the caller may not see the customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -127,6 +131,6 @@ def list_notifications_of_customer(
 def list_notifications_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
-    """A25b: list the mails sent about an order, newest first. Raises NotFound."""
+    """List the mails sent about an order, newest first (access pattern A25b). Raises NotFound."""
     get_order_owner(shop, caller, order_id)
     return shop.table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=limit, after=after)

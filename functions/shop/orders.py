@@ -1,4 +1,4 @@
-"""Read, list and change orders."""
+"""Read and list orders, and change their delivery address."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,10 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_order(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrder:
-    """A12: return an order, or its archive stub. Raises NotFound, also for another customer's order."""
+    """Return an order, or its stub if it is archived (access pattern A12).
+
+    Raises NotFound if the order does not exist or the caller may not see it.
+    """
     return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
 
 
@@ -45,7 +48,7 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 
 
 def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
-    """Return an order that can still be changed. Raises NotFound, or WrongState if it is archived."""
+    """Return an order that is not archived. Raises NotFound, and WrongState if the order is archived."""
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise NotFound("order")
@@ -61,13 +64,19 @@ def require_unarchived(order: Order | ArchivedOrder, command: str) -> Order:
 def get_order_item_collection(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Any]:
-    """A12b: return the order and all its items, from invoices to timeline, in key order. Raises NotFound."""
+    """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
+
+    Raises NotFound if the order does not exist or the caller may not see it.
+    """
     get_order_owner(shop, caller, order_id)
     return shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
 
 
 def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
-    """A15: return who placed the order. Raises NotFound, also for another customer's order."""
+    """Return the id of the customer who placed the order (access pattern A15).
+
+    Raises NotFound if the order does not exist or the caller may not see it.
+    """
     placer = shop.table.get(ORDER_OWNER, order_id=order_id)
     if placer is None or not caller.can_see(placer.customer_id):
         raise NotFound("order")
@@ -75,9 +84,9 @@ def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
 
 
 def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
-    """A13: return the lines of an order, by product id. Raises NotFound.
+    """Return the lines of an order, by product id (access pattern A13). Raises NotFound.
 
-    Raises WrongState if the order is archived, because its lines are then in the archive.
+    Raises WrongState if the order is archived, because its lines are then only in the archive.
     """
     return require_unarchived(
         _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id)), "show its lines"
@@ -87,9 +96,10 @@ def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str
 def list_orders_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[OrderSummary]:
-    """A14: list the orders of a customer, newest first. Raises NotFound.
+    """Return the orders of a customer, newest first (access pattern A14).
 
-    A new order appears when the stream has delivered its record.
+    A stream reader writes the list, so a new order may be missing for a moment. Raises NotFound if the caller may not
+    see the customer.
     """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
@@ -107,14 +117,20 @@ def list_orders_by_status(
     limit: int,
     after: str | None,
 ) -> QueryPage[QueuedOrder]:
-    """A16: list the open orders placed in [since, until). For staff. Raises NotAllowed."""
+    """Return the open orders with this status that were placed in [since, until) (access pattern A16).
+
+    Only staff may call it. Raises NotAllowed.
+    """
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
     return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
 
 
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:
-    """Add this amount to the paid amount of the order. It becomes PAID when nothing is due. Raises WrongState."""
+    """Return the order with `amount` added to its paid amount. The order becomes PAID if nothing is due any more.
+
+    Raises WrongState.
+    """
     paid = order.paid + amount
     if paid < order.total:
         return replace(apply_order_command(order, "pay_part", at), paid=paid)
@@ -123,9 +139,9 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 
 # changing -------------------------------------------------------------------------------------------------------------
 def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) -> Order:
-    """Change the delivery address, as long as the warehouse has not got the order. For its customer and staff.
+    """Change the delivery address of an order that the warehouse does not have yet. Safe to repeat.
 
-    Repeatable. Raises NotFound, WrongState.
+    Only the order's customer and staff may call it. Raises NotFound, WrongState.
     """
 
     def attempt() -> Order:

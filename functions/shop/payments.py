@@ -1,10 +1,11 @@
-"""Record payments as the provider reports them. The provider decides about money, the shop about orders.
+"""Record payments as the payment provider reports them.
 
-A payment for a PENDING order counts up to the amount due. Any excess is refunded at once: the refund is written in the
-transaction that stores the payment.
+A payment for a PENDING order counts up to the amount due. Any excess is refunded: the transaction that stores the
+payment also stores the refund.
 
-Events may arrive in any order. A payment changes only as its state table allows, and a late event with an earlier state
-changes nothing. A dispute that arrives before its payment is rejected (TooEarly), and the provider sends it again.
+Events may arrive in any order. A payment changes only as its state table allows, so a late event with an earlier state
+changes nothing. A dispute event that arrives before its payment is rejected (TooEarly), and the provider sends it
+again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +25,13 @@ from functions.shop.settling import PROVIDER_CALLER_ID
 from functions.shop.shop import Shop
 
 NO_ORDER = "none"
-"""Used as order id in the key of a payment that names no valid order."""
+"""The order id in the key of a payment that names no valid order."""
 Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class ProviderPaymentEvent:
-    """The provider's event about a payment. `amount` is in minor units.
+    """An event of the payment provider about a payment. `amount` is in minor units.
 
     `reason`: why the payment failed, as the provider's error code.
     """
@@ -45,22 +46,24 @@ class ProviderPaymentEvent:
 
 
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
-    """Record the provider's event about a payment. If the order waits for money, it is paid in the same transaction.
+    """Record the provider's event about a payment. Each event is recorded once, by its id.
 
-    Each event is recorded once, by its id. For a PENDING order, money above the amount due is refunded (EXCESS). All of
-    it is refunded if the order already has the maximum number of payments. If the order does not wait for money any
-    more, the whole payment is refunded (LATE). Money that fits no order is stored as UNMATCHED with the reason. The
-    provider gets the usual answer; a person must handle it.
+    If the order is PENDING, the same transaction counts the payment for the order. Money above the amount due is
+    refunded (EXCESS). If the order already has the maximum number of payments, the whole payment is refunded. If the
+    order is not PENDING any more, the whole payment is refunded too (LATE).
 
-    Result: {"payment_id", "status", "reason"}. status is null if the order is archived and no money came. Raises
-    TableBusy while the order is being archived: the provider sends the event again.
+    Money that matches no order is stored as UNMATCHED with the reason. The provider gets the usual answer; a person
+    must handle the money.
+
+    The result is {"payment_id", "status", "reason"}. `status` is null if the order is archived and the event brings no
+    money. Raises TableBusy while the order is being archived: the provider sends the event again.
     """
 
     def decide() -> Decision:
         order = get_order_unless_archiving(shop, event.order_id)
         existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
         if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
-            # The payment may be in the archive, in a later state than this event has.
+            # Ignore the event: the archive may contain this payment in a later state.
             return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
         if event.outcome == "succeeded":
             after = _capture(shop, existing, event, order)
@@ -82,14 +85,14 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 def _capture(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, order: Order | ArchivedOrder | None
 ) -> Payment | None:
-    """Return the payment with its money: CAPTURED, or UNMATCHED if it fits no order. None if nothing changes."""
+    """Return the payment as CAPTURED, or as UNMATCHED if its money matches no order. Return None if nothing changes."""
     if reason := _mismatch_reason(order, event):
         return _apply_command(shop, existing, event, "unmatch", reason)
     return _apply_command(shop, existing, event, "capture", None)
 
 
 def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPaymentEvent) -> str:
-    """Return why the money fits no order, or "" if it fits."""
+    """Return why the money does not match the order, or "" if it matches."""
     if order is None:
         return "there is no such order"
     if isinstance(order, ArchivedOrder):
@@ -104,9 +107,9 @@ def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPayment
 def _apply_command(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, command: PaymentCommand, reason: str | None
 ) -> Payment | None:
-    """Apply a command to the payment. Return None if its state does not allow the command.
+    """Return the payment after the command. A payment that does not exist yet is created.
 
-    A payment that does not exist yet is created.
+    Return None if the payment's state does not allow the command.
     """
     now = shop.now_instant()
     before = existing or Payment(
@@ -127,7 +130,7 @@ def _apply_command(
 
 
 def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
-    """Return the writes that count the payment for the order, and that refund any money above that."""
+    """Return the writes that count the payment for the order, and that refund the money above the amount due."""
     counted = 0
     if order.status == "PENDING" and not has_max_payments(shop, order):
         counted = min(payment.amount, order.total - order.paid)
@@ -142,10 +145,13 @@ def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Wri
 
 
 def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
-    """R5: payments that match no order and are not refunded, oldest first. The index may lag behind."""
+    """Return the payments that match no order and are not refunded, oldest first (access pattern R5).
+
+    The index is eventually consistent, so the latest changes may be missing.
+    """
     return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED")
 
 
 def payment_result(payment: Payment) -> dict[str, Any]:
-    """Return the payment as the JSON result."""
+    """Return the JSON result of a command for this payment."""
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}

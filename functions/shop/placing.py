@@ -1,4 +1,4 @@
-"""Place orders: prices, discount, shipping and stock in one transaction."""
+"""Place orders: one transaction writes the order with its prices, reserves its stock and redeems its discount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,19 +23,20 @@ from functions.shop.keyed import fingerprint
 from functions.shop.shop import Caller, Shop
 
 MAX_PRODUCTS = 90
-"""The most products in one order.
+"""The maximum number of products in one order.
 
-The order, its discount and the items that end it must fit in one transaction of 100 items.
+The transactions that place, cancel or expire an order write at most 100 items. These include one stock item for each
+product.
 """
 MAX_PLAN_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
 class RequestedLine:
-    """A requested line of an order.
+    """The quantity of a product that a client orders.
 
-    `price`: the price that the client showed, if it sends one. The order is rejected if the product costs another price
-    now.
+    `price`: the price that the client showed, if the client sends it. The order is rejected if the current price is
+    different.
     """
 
     quantity: int
@@ -48,7 +49,10 @@ class RequestedLine:
 
 @dataclass(frozen=True)
 class PlacedOrder:
-    """The result of placing an order. `replayed`: this key placed the order before; `order` is its current state."""
+    """The order that was placed. `replayed`: True if an earlier request with the same idempotency key placed it.
+
+    In that case `order` is the current state of the order.
+    """
 
     order: Order | ArchivedOrder
     replayed: bool
@@ -68,12 +72,14 @@ def place_order(
     body: Mapping[str, Any],
     discount_code: str | None = None,
 ) -> PlacedOrder:
-    """Place an order with one BatchGetItem and one transaction: the order, its stock, and the use of a limited code.
+    """Place an order: one transaction writes it, reserves its stock and redeems a limited discount code.
 
-    `body`: the request as it was sent. The order is its own idempotency record: its id is derived from customer and
-    key, and the write is conditional on its absence. A rejected order does not use up its key. Stock is reserved with
-    the order, so an accepted order has its goods, except the pieces it reports as backordered. An order with a total of
-    0 is PAID at once.
+    `body`: the request as the client sent it. The order's id is derived from the customer and the idempotency key, and
+    the write requires that no such order exists. So the order is its own idempotency record. All items are read with
+    one BatchGetItem. A rejected order stores nothing, so its key can be used again.
+
+    The goods of an accepted order are reserved, except the pieces that the order reports as backordered. An order with
+    a total of 0 is PAID at once.
 
     Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
     IdempotencyKeyReused, InvalidInput, TableBusy.
@@ -107,9 +113,10 @@ def place_order(
 
 
 def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
-    """Write the order. If a stock part or redemption pool is empty, take from others and try again.
+    """Write the order and return it as written.
 
-    Return the order as written. Raises TableBusy after MAX_PLAN_ATTEMPTS.
+    If a stock part or redemption pool part is empty, use others and try again. Raises TableBusy after
+    MAX_PLAN_ATTEMPTS.
     """
     for _ in range(MAX_PLAN_ATTEMPTS):
         try:
@@ -137,7 +144,7 @@ def _build_order(
     address: Address,
     body_fingerprint: str,
 ) -> Order:
-    """Build the order with the current prices and shipping, and without a discount."""
+    """Return a new order with the current prices and shipping costs, without a discount. Nothing is written."""
     if unknown := tuple(id for id in lines if id not in products):
         raise UnknownProducts(unknown)
     currencies = tuple(sorted({product.currency for product in products.values()}))
@@ -180,7 +187,7 @@ def _replay(existing: Order | ArchivedOrder, body_fingerprint: str) -> PlacedOrd
 
 
 class AlreadyPlaced(Exception):
-    """An order with this id exists already."""
+    """An order with this id exists already: an earlier request with the same idempotency key placed it."""
 
     def __init__(self, order: Order | ArchivedOrder | None) -> None:
         super().__init__("placed before")

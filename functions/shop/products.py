@@ -1,4 +1,7 @@
-"""Products and their stock. The stock of a product that sells very fast is split over several items (parts)."""
+"""Products and their stock: create and change products, add received goods.
+
+The stock of a product that sells very fast is split over several items (stock parts).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -37,10 +40,10 @@ def create_product(
     category: str = ROOT_CATEGORY,
     catalog: str = DEFAULT_CATALOG,
 ) -> Product:
-    """Create a product without stock, and one stock item per part. For staff.
+    """Create a product without stock, and one empty stock item per stock part. Only staff may call it.
 
-    The category need not exist. The product is listed under it all the same, and the category can be created later.
-    Raises InvalidInput, AlreadyExists, NotAllowed.
+    The category need not exist: it can be created later, and the product is listed under its path already. Raises
+    InvalidInput, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -67,14 +70,14 @@ def create_product(
 def check_backorder_parts(product: Product) -> None:
     """Raise InvalidInput if a product that can be backordered has more than one stock part.
 
-    Otherwise one part could go below zero while another has stock, and the same pieces would be sold twice.
+    With several stock parts, one could go below zero while another has stock. The same pieces would then be sold twice.
     """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is for products whose stock is one part")
 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """Return the writes of the stock of a new product, one item per part."""
+    """Return the writes that create the stock items of a new product, one per stock part."""
     for part, share in enumerate(_split_evenly(product, quantity)):
         held = Stock(
             product_id=product.product_id, part=part, available=share, received=share, created_at=product.created_at
@@ -83,7 +86,7 @@ def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
 
 
 def add_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """Return the writes that add goods to the stock, spread evenly over its parts."""
+    """Return the writes that add goods to the stock of a product, spread evenly over its stock parts."""
     for part, share in enumerate(_split_evenly(product, quantity)):
         if share:
             yield adjust(
@@ -109,10 +112,10 @@ def update_product(
     category: str | None = None,
     catalog: str | None = None,
 ) -> Product:
-    """Change the attributes of a product that are not None. For staff. Repeatable.
+    """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
 
-    If backordering is switched off, existing backorders stay. New orders are rejected until enough stock has come in.
-    Raises NotFound, InvalidInput, NotAllowed.
+    Safe to repeat. If backordering is switched off, existing backorders stay. New orders are rejected until enough
+    stock has been received. Raises NotFound, InvalidInput, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -137,10 +140,10 @@ def update_product(
 
 
 def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
-    """Add received goods to the stock, spread evenly over its parts. For staff.
+    """Add received goods to the stock of a product, spread evenly over its stock parts. Only staff may call it.
 
-    Needs an idempotency key, because the quantity is added. Result: {"product_id", "quantity"}. Raises NotFound,
-    IdempotencyKeyReused, NotAllowed.
+    It requires an idempotency key, because a repeated call would otherwise add the quantity twice. The result is
+    {"product_id", "quantity"}. Raises NotFound, IdempotencyKeyReused, NotAllowed.
     """
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity}
@@ -152,7 +155,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
 
 
 def get_product(shop: Shop, product_id: str) -> Product:
-    """A7: return a product. Public. Raises NotFound."""
+    """Return a product (access pattern A7). Anyone may call it. Raises NotFound."""
     found = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
     if found is None:
         raise NotFound("product")
@@ -162,9 +165,9 @@ def get_product(shop: Shop, product_id: str) -> Product:
 def list_products_in_category(
     shop: Shop, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[ProductWithStock]:
-    """A7b: list the products directly in a category, by product id, with their stock. Public.
+    """Return the products directly in a category with their stock, by product id (access pattern A7b).
 
-    The index and the stock are read eventually consistent, so the latest changes may be missing.
+    Anyone may call it. The index and the stock are read eventually consistently, so the latest changes may be missing.
     """
     found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, category=category, limit=limit, after=after)
     held = get_available_by_part(shop, {product.product_id: product for product in found.items}, consistent=False)
@@ -174,7 +177,7 @@ def list_products_in_category(
 
 
 def get_stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
-    """A11: return all parts of the stock of a product. Raises NotFound."""
+    """Return all stock parts of a product (access pattern A11). Raises NotFound."""
     parts = shop.table.query(STOCK_OF_PRODUCT, product_id=product_id, limit=100).items
     if not parts:
         raise NotFound("product")

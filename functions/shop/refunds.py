@@ -1,8 +1,11 @@
-"""Decide refunds: a Refund item is written with the decision, and a reaction sends the money later.
+"""Decide refunds: write a Refund item with the decision. A later step (settling.py) sends the money.
 
-The refundable rest of a payment is its amount minus all its refunds. Failed refunds count too: they are retried, or
-sent elsewhere. Every command that adds a refund writes the order in the same transaction, so two commands never refund
-the same money. Money that counts for no order is guarded by the refund's id, which contains its number.
+The refundable rest of a payment is its amount minus all its refunds. This includes failed refunds, because they are
+retried or sent to another destination.
+
+If a payment counts for an order, each command that adds a refund also writes the order in the same transaction. So two
+commands never refund the same money. If a payment counts for no order, the refund's id prevents this, because the id
+contains the number of the refund.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,18 +33,21 @@ from functions.shop.orders import get_order, get_unarchived_order, require_unarc
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_PAYMENTS = 5
-"""The most payments of one order. The transaction that ends the order must have room to refund all of them."""
+"""The maximum number of payments of one order.
+
+One transaction must be able to cancel the order and refund all of them.
+"""
 ARCHIVING_RETRY_SECONDS = 60
 RefundDestination = Literal["original", "credit"]
-"""Where the money goes: to the original payment method, or to the customer's store credit."""
+"""The destination of a refund: the original payment method, or the customer's store credit."""
 
 
 # planning refunds, for the caller's transaction -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class RefundPlan:
-    """The refunds to write.
+    """The refunds that a command must write.
 
-    `owed`: the part of the requested amount that cannot be refunded yet, because its payments are disputed.
+    `owed`: the amount that cannot be refunded yet, because its payments are disputed.
     """
 
     refunds: tuple[Refund, ...] = ()
@@ -57,10 +63,10 @@ class RefundPlan:
 
 
 def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, account_id: str | None = None) -> RefundPlan:
-    """Plan how to refund this amount of an order's payments, the latest payment first.
+    """Plan how to refund this amount from an order's payments, the latest payment first. Nothing is written.
 
-    Each refund goes to the original payment method, or all go to one credit account. Makes two consistent queries, and
-    none if nothing was paid.
+    Each refund goes to the original payment method. If `account_id` is given, all refunds go to that credit account. It
+    sends two consistent queries, or no query if nothing was paid.
     """
     if not order.paid or not amount:
         return RefundPlan()
@@ -72,7 +78,7 @@ def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, accou
 
 
 def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
-    """Split the amount over the payments. Yield each payment, its share, and the number of its next refund."""
+    """Split the amount over an order's payments. Yield each payment, its share, and the number of its next refund."""
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]
     for payment in sorted(payments, key=lambda payment: (payment.created_at, payment.payment_id), reverse=True):
@@ -83,9 +89,9 @@ def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tup
 
 
 def compute_refundable(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
-    """Return the amount of a payment that has no refund yet, and the number of its next refund.
+    """Return the amount of a payment that has no refund yet, and the number of the payment's next refund.
 
-    `refunds`: all refunds of its order.
+    `refunds`: all refunds of the order.
     """
     before = [refund.amount for refund in refunds if refund.payment_id == payment.payment_id]
     return 0 if payment.is_charged_back else max(0, payment.amount - sum(before)), len(before) + 1
@@ -101,7 +107,11 @@ def build_refund(
     customer_id: str | None,
     account_id: str | None = None,
 ) -> Refund:
-    """Build refund `number` of a payment: to the original payment method, or to a credit account."""
+    """Return a new Refund item: refund `number` of a payment. Nothing is written.
+
+    The refund goes to the credit account `account_id`, or to the account that paid. If both are None, it goes to the
+    original payment method.
+    """
     now = shop.now_instant()
     return Refund(
         order_id=payment.order_id,
@@ -119,18 +129,18 @@ def build_refund(
 
 
 def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
-    """Return a failed refund as requested again: to the original payment method, or to this account.
+    """Return a failed refund with the status REQUESTED again. Raises WrongState.
 
-    Raises WrongState.
+    It goes to the credit account `account_id`, or to the original payment method if `account_id` is None.
     """
     after = apply_refund_command(refund, "retry", shop.now_instant())
     return replace(after, account_id=account_id, attempt=refund.attempt + 1, provider_id=None, reason=None)
 
 
 def has_max_payments(shop: Shop, order: Order) -> bool:
-    """Return whether the order has as many payments as one transaction can refund.
+    """Return whether the order already has MAX_PAYMENTS captured or disputed payments.
 
-    The answer holds as long as the version of the order does not change.
+    The answer stays true as long as the order's version does not change.
     """
     if not order.paid:
         return False
@@ -140,9 +150,9 @@ def has_max_payments(shop: Shop, order: Order) -> bool:
 
 # the order and its payments -------------------------------------------------------------------------------------------
 def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
-    """Return the order, its archive stub, or None.
+    """Return the order, or its stub if it is archived, or None if it does not exist.
 
-    Raises TableBusy while the order is being archived, because its items are then being listed and deleted.
+    Raises TableBusy while the order is being archived, because archiving lists and deletes its items at that time.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if isinstance(order, Order) and order.status == "ARCHIVING":
@@ -151,7 +161,7 @@ def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrd
 
 
 def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
-    """C2. Raises NotFound."""
+    """Return a payment of an order (access pattern C2). Raises NotFound."""
     payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
     if payment is None:
         raise NotFound("payment")
@@ -159,9 +169,9 @@ def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
 
 
 def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
-    """Return a condition that fails the transaction if the order changed since it was read.
+    """Return a condition check that fails the transaction if the order changed after it was read.
 
-    Without it, an item could be written beside an order that is being archived, or a stub that is being restored.
+    Without it, another process could archive or restore the order while the transaction writes an item of that order.
     """
     if isinstance(order, Order):
         return check_unchanged(ORDER, order)
@@ -175,11 +185,12 @@ def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) ->
 def refund_order(
     shop: Shop, caller: Caller, key: str, order_id: str, amount: int, to: RefundDestination = "original"
 ) -> IdempotentResult:
-    """Refund some of the money paid for an order, without a return (goodwill). For staff.
+    """Refund some of the money paid for an order, without a return (goodwill). Only staff may call it.
 
-    Needs an idempotency key. Result: {"order_id", "amount", "currency", "refund_ids"}. Raises NotAllowed, NotFound,
-    InvalidInput, WrongState, IdempotencyKeyReused, TooMuch(amount, the most that can be refunded: paid, not refunded,
-    not owed and not disputed).
+    It requires an idempotency key. The result is {"order_id", "amount", "currency", "refund_ids"}.
+
+    Raises TooMuch with the highest amount that can be refunded. That amount excludes money that is already refunded,
+    owed or disputed. Also raises NotAllowed, NotFound, InvalidInput, WrongState and IdempotencyKeyReused.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to}
@@ -201,12 +212,14 @@ def refund_order(
 
 
 def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
-    """Refund the rest of a payment that matched no order, to the original payment method. For staff.
+    """Refund the rest of a payment that matched no order, to the original payment method. Only staff may call it.
 
-    Needs an idempotency key. `order_id`: as stored with the payment, even if there is no such order. Result:
-    {"order_id", "amount", "currency", "refund_ids"}. Raises NotAllowed, NotFound, IdempotencyKeyReused, TableBusy;
-    WrongState if the payment counts for an order; TooMuch(amount, 0) if refunds of the whole amount exist already, also
-    failed ones.
+    It requires an idempotency key. `order_id`: the id stored with the payment, even if there is no such order. The
+    result is {"order_id", "amount", "currency", "refund_ids"}.
+
+    Raises WrongState if the payment counts for an order. Raises TooMuch(amount, 0) if the refunds of the payment,
+    including failed ones, add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and
+    TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
@@ -229,11 +242,11 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
 def retry_refund(
     shop: Shop, caller: Caller, order_id: str, refund_id: str, to: RefundDestination = "original"
 ) -> Refund:
-    """Retry a failed refund: to the original payment method, or to the customer's store credit. For staff.
+    """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
-    Repeatable while the retry is in progress. Raises NotAllowed, NotFound, TableBusy. Raises WrongState of the refund
-    if it did not fail. Raises WrongState of the payment if the customer's bank took it back or disputes it. After a won
-    dispute the refund is retried automatically.
+    Safe to repeat while the retry is in progress. Raises WrongState of the refund if the refund did not fail. Raises
+    WrongState of the payment if the customer's bank took the payment back or disputes it; if the shop wins the dispute,
+    the refund is retried automatically. Also raises NotAllowed, NotFound and TableBusy.
     """
     caller.require_group("staff")
 
@@ -260,7 +273,7 @@ def retry_refund(
 
 
 def _result(*refunds: Refund) -> dict[str, Any]:
-    """Return the decision as JSON."""
+    """Return the JSON result of a command that created these refunds."""
     return {
         "order_id": refunds[0].order_id,
         "amount": sum(refund.amount for refund in refunds),
@@ -270,7 +283,7 @@ def _result(*refunds: Refund) -> dict[str, Any]:
 
 
 def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: str) -> str:
-    """Return the account id of the customer's store credit. Raises NotFound if the customer does not exist any more."""
+    """Return the id of the customer's store credit account. Raises NotFound if the customer does not exist any more."""
     if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
         raise NotFound("customer")
     return store_credit_account_id(shop, customer_id, currency)
@@ -280,10 +293,10 @@ def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: s
 def list_refunds_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Refund]:
-    """List the refunds of an order's payments, by refund id. For its customer and staff.
+    """Return the refunds of an order's payments, by refund id. Only the order's customer and staff may call it.
 
-    Staff also see the refunds beside an archive stub, or under an order id that does not exist. Others get NotFound, or
-    WrongState if the order is archived together with its refunds.
+    Staff also see refunds of an archived order that are still in the table, and refunds under an order id that does not
+    exist. Customers get NotFound, or WrongState if the order is archived.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its refunds")

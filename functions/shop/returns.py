@@ -24,7 +24,7 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class ReturnedGoods:
-    """The returned quantity of a product. `restock`: the goods can be sold again."""
+    """The returned quantity of a product. `restock`: True if the goods can be sold again."""
 
     quantity: int
     restock: bool
@@ -44,17 +44,22 @@ def return_goods(
     refund_shipping: bool = False,
     to: RefundDestination = "original",
 ) -> IdempotentResult:
-    """Record goods of a delivered order that came back, and refund them; refund shipping once, if requested.
+    """Record returned goods of a delivered order and refund them. Also refund the shipping costs once, if requested.
 
-    Needs an idempotency key. For the warehouse and staff. One transaction writes the order, the return, its refunds,
-    the stock and the expiry marker. With the last piece, the order's redemption of a discount code is released. The
-    refund is never more than the rest of the money that the shop keeps for the order. So it is lower if there were
-    other refunds, or if the customer's bank took money back. Money that the bank disputes is owed. It is refunded when
-    the dispute is won, and then always to the original payment method.
+    Only the warehouse and staff may call it. It requires an idempotency key. One transaction writes the order, the
+    return, its refunds, the stock and the expiry marker. If all goods of the order are now returned, the order's
+    redemption of a discount code is released.
 
-    Result: the return as JSON and "refund_ids". `amount` is refunded now, `owed` later, `shipping` is part of both.
-    Raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput, TooMuch(product, how many can still come
-    back), IdempotencyKeyReused; AlreadyExists if the key made a return so long ago that its result has expired.
+    The refund never exceeds the money that the shop still keeps for the order. So it is lower if there were other
+    refunds, or if the customer's bank took money back. Money of a disputed payment is recorded as owed. It is refunded
+    if the shop wins the dispute, always to the original payment method.
+
+    The result is the return as JSON, and "refund_ids". `amount` is refunded now. `owed` is refunded later. `shipping`
+    is included in these amounts.
+
+    Raises TooMuch with the product and the quantity that can still be returned. Raises AlreadyExists if the key made a
+    return earlier and its stored result has expired. Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver,
+    InvalidInput and IdempotencyKeyReused.
     """
     caller.require_group("warehouse", "staff")
     if not lines:
@@ -112,7 +117,7 @@ def return_goods(
 
 
 def _check_return_window(shop: Shop, order: Order) -> None:
-    """Raise ReturnWindowOver if the return window has ended."""
+    """Raise ReturnWindowOver if the order's return window has ended."""
     assert order.delivered_at is not None, "an order that can be returned says when it was delivered"
     ends = returnable_until(shop, order.delivered_at)
     if shop.now_instant() >= ends:
@@ -120,14 +125,14 @@ def _check_return_window(shop: Shop, order: Order) -> None:
 
 
 def returnable_until(shop: Shop, delivered_at: Instant) -> Instant:
-    """Return when the return window of an order with this delivery time ends."""
+    """Return the time at which the return window of an order ends, given the order's delivery time."""
     return to_instant(datetime.fromisoformat(delivered_at) + timedelta(days=shop.return_window_days))
 
 
 def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGoods]) -> dict[str, Line]:
-    """Return the lines with the returned quantities added.
+    """Return the lines of an order with the returned quantities added.
 
-    Raises TooMuch if more of a product came back than the customer has.
+    Raises TooMuch if more pieces of a product are returned than were delivered and not returned yet.
     """
     for id, came in returned.items():
         line = lines.get(id)
@@ -142,9 +147,9 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
 def list_returns_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Return]:
-    """List the returns of an order, by return id. For its customer and staff.
+    """Return the returns of an order, by return id. Only the order's customer and staff may call it.
 
-    Raises NotFound; WrongState if the order is archived together with its returns.
+    Raises NotFound, and WrongState if the order is archived together with its returns.
     """
     require_unarchived(get_order(shop, caller, order_id), "show its returns")
     return shop.table.query(RETURNS_OF_ORDER, order_id=order_id, limit=limit, after=after)

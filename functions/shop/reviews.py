@@ -1,4 +1,4 @@
-"""Reviews of products: one per customer and product, after delivery."""
+"""Reviews of products: a customer can write one review per product, after the product was delivered."""
 
 from dataclasses import replace
 
@@ -18,11 +18,13 @@ from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflic
 
 
 def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
-    """Write or replace the caller's review of a product that was delivered with this order. Repeatable.
+    """Write or replace the caller's review of a product that was delivered with this order. Safe to repeat.
 
-    One BatchGetItem and one write. A customer who returned the product may still review it. A review keeps its order as
-    proof, so it can be changed after that order was archived. Raises NotRegistered, NotFound (also for another
-    customer's order), NotBought, WrongState if the order is archived.
+    It sends one BatchGetItem and one write. A customer who returned the product may still review it. The review stores
+    the order's id as proof of the purchase, so the review can be changed after the order was archived.
+
+    Raises NotRegistered, NotFound (also for another customer's order), NotBought, and WrongState if the order is
+    archived.
     """
 
     def attempt() -> Review:
@@ -34,7 +36,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
             ],
             consistent=True,
         )
-        if not any(isinstance(item, Customer) for item in found):  # also keeps an erased customer from writing
+        if not any(isinstance(item, Customer) for item in found):  # this also rejects an erased customer
             raise NotRegistered
         before = next((item for item in found if isinstance(item, Review)), None)
         if before is None or before.order_id != order_id:
@@ -65,7 +67,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
 
 
 def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
-    """Check that the product was delivered with an order of the caller. Staff may use only their own orders, too.
+    """Check that the product was delivered with an order of the caller. This also applies to staff.
 
     Raises NotFound, NotBought, WrongState.
     """
@@ -77,29 +79,38 @@ def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_i
 
 
 def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> None:
-    """Delete a review. For its author and staff. Repeatable. Raises NotFound, also for another customer's review."""
+    """Delete a review. Only its author and staff may call it. Safe to repeat.
+
+    Raises NotFound if the review belongs to another customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("review")
     delete_if_exists(shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)
 
 
 def list_reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> QueryPage[Review]:
-    """A9: list the reviews of a product, newest first. Public, without the author.
+    """Return the reviews of a product, newest first (access pattern A9). Anyone may call it.
 
-    The newest reviews may be missing. A changed review keeps its position.
+    The index is eventually consistent, so the newest reviews may be missing. A changed review keeps its position.
     """
     return shop.table.query(REVIEWS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)
 
 
 def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
-    """A9d: return the rating of a product. It may lag behind the reviews. Public."""
+    """Return the rating of a product (access pattern A9d). Anyone may call it.
+
+    A stream reader computes the rating, so the latest reviews may be missing in it.
+    """
     return shop.table.get(PRODUCT_RATING, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
 
 
 def list_reviews_by_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Review]:
-    """A9b: list the reviews by a customer, newest first. Raises NotFound for another customer."""
+    """Return the reviews by a customer, newest first (access pattern A9b).
+
+    Raises NotFound if the caller may not see the customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return shop.table.query(REVIEWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)

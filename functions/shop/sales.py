@@ -1,7 +1,7 @@
-"""Sales: the orders that a product was sold in, and the products that a customer bought. Both are copies.
+"""Sales: list the orders in which a product was sold, and the products that a customer bought.
 
-The results leave out lines without a quantity: nothing of them was sent, or the order was cancelled. So a page can be
-shorter than its limit although more pages follow.
+Both lists read copies of the order lines. They omit lines with the quantity 0, for example of a cancelled order. So a
+page can be shorter than its limit although more pages follow.
 """
 
 from dataclasses import replace
@@ -16,7 +16,10 @@ from functions.shop.shop import Caller, Shop
 def list_sales_of_product(
     shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """A17: list the sales from orders placed in [since, until), newest first. For staff. Raises NotAllowed."""
+    """Return the sales of a product from orders placed in [since, until), newest first (access pattern A17).
+
+    Only staff may call it. Raises NotAllowed.
+    """
     caller.require_group("staff")
     return _without_empty_lines(
         shop.table.query(SALES_OF_PRODUCT, product_id=product_id, since=since, until=until, limit=limit, after=after)
@@ -26,7 +29,10 @@ def list_sales_of_product(
 def list_purchases_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """A18: list what a customer bought in orders placed in [since, until), newest first. Raises NotFound."""
+    """Return the products that a customer bought in orders placed in [since, until), newest first (access pattern A18).
+
+    Raises NotFound if the caller may not see the customer.
+    """
     if not caller.can_see(customer_id):
         raise NotFound("customer")
     return _without_empty_lines(

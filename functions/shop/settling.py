@@ -1,8 +1,8 @@
 """Process refunds: send them to the payment provider or to a credit account, and record the provider's updates.
 
-Each request to the provider has its own idempotency key, so a repeated request refunds the money once. The result is
-written together with the payment, conditional on the versions of both. If the result is already written, there is
-nothing left to do.
+Each refund request to the provider has an idempotency key, so a repeated request refunds the money once. One
+transaction writes the refund's result and the payment, conditional on the versions of both. If the result is already
+stored, processing the refund again does nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,12 @@ from functions.shop.refunds import check_order_unchanged, get_order_unless_archi
 from functions.shop.shop import Shop, retry_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
-"""The caller id under which the ids of the provider's events are stored as idempotency keys."""
+"""The caller id for events of the payment provider. The id of each event is used as its idempotency key."""
 KEY_LIFETIME = timedelta(hours=20)
-"""How long after its request a refund is sent without looking it up at the provider first.
+"""How long a refund request can be repeated without checking first whether the provider already has the refund.
 
-The provider may delete a key when it is at least 24 hours old: https://docs.stripe.com/api/idempotent_requests
+The provider may delete an idempotency key when it is at least 24 hours old:
+https://docs.stripe.com/api/idempotent_requests
 """
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "REFUNDED": "refund",
@@ -34,15 +35,18 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "DISPUTED": "regain_disputed",
     "UNMATCHED": "regain_unmatched",
 }
-"""The payment command that leads to each status after a refund succeeded, or failed after it had succeeded."""
+"""The payment command that leads to each payment status when a refund changes the payment.
+
+A refund changes the payment when the refund succeeds, or when it fails after it had succeeded.
+"""
 
 
-# the port -------------------------------------------------------------------------------------------------------------
+# the interface of the payment provider --------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProviderRefundState:
-    """A refund as the provider has it. `pending`: the provider finishes it later and sends an event.
+    """The state of a refund at the payment provider. `pending`: the provider finishes it later and sends an event.
 
-    `metadata`: the ids that we sent with it.
+    `metadata`: the ids that the shop sent with the refund.
     """
 
     provider_id: str | None
@@ -52,7 +56,7 @@ class ProviderRefundState:
 
 
 class RefundRejected(Exception):
-    """The provider rejects this refund for good. `code`: its reason, as the provider's error code."""
+    """The provider rejects this refund permanently. `code`: the reason, as the provider's error code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -60,23 +64,28 @@ class RefundRejected(Exception):
 
 
 class PaymentProvider(Protocol):
-    """The payment provider. All errors except RefundRejected are temporary: the call can be repeated."""
+    """The interface of the payment provider.
+
+    All errors except RefundRejected are temporary: the call can be repeated.
+    """
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund this amount of a payment, once for each key. Raises RefundRejected."""
+        """Refund this amount of a payment, once per idempotency key. Raises RefundRejected."""
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment, also the pending ones."""
+        """Return all refunds of a payment, including pending ones."""
 
 
-# the reaction: process a refund ---------------------------------------------------------------------------------------
+# process a refund -----------------------------------------------------------------------------------------------------
 def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_id: str) -> Refund | None:
-    """Send a requested refund to its destination and return it with its new status.
+    """Send a requested refund to the provider or a credit account, and return the refund with its new status.
 
-    The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Return None if there is
-    nothing to do. Repeatable, also if the provider's answer was lost. If the customer's bank took the payment back or
-    disputes it, no new refund is sent. Temporary errors of the provider are raised unchanged. Raises NotFound if the
-    payment is missing.
+    The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
+    does not exist or is not REQUESTED.
+
+    Safe to repeat, also if the provider's answer was lost. If the customer's bank took the payment back or disputes it,
+    no new refund is sent. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment is
+    missing.
     """
 
     def attempt() -> Refund | None:
@@ -94,7 +103,7 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
 def _try_refund(
     shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Try the refund. Return the refund with its new status, and the writes that store the result."""
+    """Send the refund to its destination. Return it with its new status, and the writes that store the result."""
     block_reason = _block_reason(payment)
     if refund.account_id is None:
         try:
@@ -131,10 +140,10 @@ def _block_reason(payment: Payment) -> str:
 
 
 def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
-    """Ask the provider for the refund, unless it has it already.
+    """Send the refund to the provider and return its state there. Do not send it if the provider already has it.
 
-    An earlier request may have succeeded although its answer was lost. If the idempotency key may have expired, or the
-    payment is blocked, look for that refund first.
+    An earlier request may have succeeded although its answer was lost. So if the idempotency key may have expired, or
+    the payment is blocked, this function first searches the provider's refunds of the payment.
     """
     metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
@@ -150,7 +159,10 @@ def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, blo
 # the provider's updates -----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProviderRefundEvent:
-    """The provider's update of one of our refunds. `attempt` comes from the metadata that we sent."""
+    """An event of the payment provider about a refund.
+
+    `attempt` is from the metadata that the shop sent.
+    """
 
     event_id: str
     order_id: str
@@ -165,11 +177,11 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
     """Record the provider's update of a refund. Each event is recorded once, by its id.
 
     An update that is already known, or that is for an earlier attempt, changes nothing. If a refund fails after it
-    succeeded, the money came back: it is added to the payment again, and staff can retry the refund unless the
-    customer's bank has taken the payment back.
+    succeeded, the provider returned the money to the shop. The amount is then added to the payment again. Staff can
+    retry the refund unless the customer's bank has taken the payment back.
 
-    Result: {"refund_id", "status", "reason"}; status is null if there is no such refund. Raises TableBusy while the
-    order is being archived: the provider sends the event again.
+    The result is {"refund_id", "status", "reason"}; `status` is null if there is no such refund. Raises TableBusy while
+    the order is being archived: the provider sends the event again.
     """
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
@@ -183,9 +195,9 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
                 after, writes = _apply_refund_state(
                     shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
                 )
-            except WrongState:  # a late event with an earlier state
+            except WrongState:  # ignore a late event with an earlier state
                 pass
-        if after is not refund and refund.status == "SUCCEEDED":  # the archive waits only for refunds in progress
+        if after is not refund and refund.status == "SUCCEEDED":  # archiving does not wait for a finished refund
             writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
         return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
 
@@ -195,7 +207,7 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
 def _apply_refund_state(
     shop: Shop, refund: Refund, payment: Payment, state: ProviderRefundState
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Apply the provider's state to a refund. Return it, and the writes of the refund and its payment.
+    """Apply the provider's state to a refund. Return the changed refund, and the writes of the refund and its payment.
 
     Raises WrongState if the refund cannot change to that state.
     """
@@ -210,7 +222,7 @@ def _apply_refund_state(
         return after, [
             *writes,
             check_unchanged(PAYMENT, payment),
-        ]  # else a dispute that ends at the same time would miss this refund
+        ]  # without this check, a dispute that ends at the same time would miss this refund
     counted = replace(payment, refunded=payment.refunded + direction * refund.amount)
     status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
     command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]

@@ -1,8 +1,8 @@
-"""Shipments: requested from the warehouse, dispatched as a whole or in parts, and delivered.
+"""Shipments: request them from the warehouse, dispatch them completely or partly, and deliver them.
 
-An order starts with one shipment. The pieces that the warehouse leaves out become the next shipment, in the same
-transaction. So all shipments together always contain the whole order. If the rest of an order is cancelled, that next
-shipment is cancelled and its pieces are dropped.
+An order starts with one shipment. If the warehouse sends only some of its pieces, the same transaction creates the next
+shipment with the remaining pieces. So all shipments together always contain the whole order. If the rest of an order is
+cancelled, the shipment that was not sent is cancelled and its pieces are dropped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,19 +27,19 @@ from functions.shop.orders import get_order_owner, get_unarchived_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_SHIPMENTS = 90
-"""The most shipments of one order. One transaction must be able to mark all of them as delivered."""
+"""The maximum number of shipments of one order. One transaction must be able to mark all of them as delivered."""
 MAX_SHIPMENTS_PER_TRACKING_NUMBER = 100
-"""The most shipments read for one tracking number."""
+"""The maximum number of shipments that are read for one tracking number."""
 Quantities = Mapping[str, int]
-"""Pieces by product."""
+"""The number of pieces, by product id."""
 
 
 # requesting -----------------------------------------------------------------------------------------------------------
 def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
-    """Request a shipment of a paid order from the warehouse. Repeatable.
+    """Request the first shipment of a paid order from the warehouse, and return it. Safe to repeat.
 
-    The order's state and its shipment are written in one transaction, so a cancellation cannot come between. Return
-    None if the order is not PAID.
+    One transaction writes the order's status and the shipment, so the order cannot be cancelled between the two writes.
+    Returns None if the order is not PAID.
     """
 
     def attempt() -> Shipment | None:
@@ -55,7 +55,11 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
 
 
 def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
-    """Build the next shipment of an order. Pieces that were in stock are sent before backordered pieces."""
+    """Return the next shipment of an order with these quantities. Nothing is written.
+
+    Pieces that were in stock are sent first. So the shipment's pieces count as backordered, up to the line's
+    backordered quantity.
+    """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
         order_id=order.order_id,
@@ -79,10 +83,13 @@ def dispatch_shipment(
     tracking_number: str,
     quantities: Quantities | None = None,
 ) -> Shipment:
-    """Record that the carrier has the shipment, or these quantities of it (None: all). The rest becomes a new shipment.
+    """Record that the carrier has the shipment, or only these quantities of it. The rest becomes a new shipment.
 
-    For the warehouse and staff. Repeatable with the same carrier, tracking number and quantities. Raises NotAllowed,
-    NotFound, WrongState, InvalidInput, TooMuch(product, how many are in it), TooMuch(parcels).
+    If `quantities` is None, the carrier has the whole shipment. Only the warehouse and staff may call it. Safe to
+    repeat with the same carrier, tracking number and quantities.
+
+    Raises TooMuch with the product and the quantity that the shipment contains. Raises TooMuch(parcels) if the order
+    has too many shipments. Also raises NotAllowed, NotFound, WrongState and InvalidInput.
     """
     caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
@@ -115,7 +122,10 @@ def dispatch_shipment(
 
 
 def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
-    """Return the quantities left in a shipment. Raises TooMuch if more of a product is taken than it contains."""
+    """Return the quantities that remain in a shipment.
+
+    Raises TooMuch if more of a product is taken than it contains.
+    """
     for id, quantity in taken.items():
         if quantity > (most := available.get(id, 0)):
             raise TooMuch(id, most)
@@ -125,10 +135,10 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
 
 # delivering -----------------------------------------------------------------------------------------------------------
 def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
-    """Record that the customer has the shipment. With the last one the whole order is delivered.
+    """Record that the customer has the shipment. If all pieces have arrived, the whole order becomes DELIVERED.
 
-    A delivered order can be returned for a while, then it expires. For the warehouse and staff. Repeatable. Raises
-    NotAllowed, NotFound, WrongState.
+    A delivered order expires after its return window and its retention period. Only the warehouse and staff may call
+    it. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 
@@ -143,7 +153,10 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
 
 
 def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
-    """Mark these shipments as delivered, and the order too if all its pieces have arrived."""
+    """Mark these shipments as delivered and return them.
+
+    If all pieces of the order have arrived, mark it as delivered too.
+    """
     now = shop.now_instant()
     delivered = [apply_shipment_command(shipment, "deliver", now) for shipment in shipments]
     lines: dict[str, Line] = {}
@@ -163,15 +176,19 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
 
 
 def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
-    """List the ids of orders paid before this time that still wait for their shipment. The index may lag behind."""
+    """Return the ids of orders paid before this time that still have no shipment.
+
+    The index is eventually consistent, so an order in the list may already have a shipment.
+    """
     paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
     return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
 
 
 def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
-    """List the ids of orders that are SHIPPED and unchanged since before this time. The index may lag behind.
+    """Return the ids of orders that are SHIPPED and have not changed since this time.
 
-    The index is sorted by the time of placing, so orders that changed later are filtered out.
+    The index is sorted by the time of placing the order, so orders that changed later are filtered out. The index is
+    eventually consistent, so an order in the list may already be delivered.
     """
     end = to_instant(shipped_before)
     waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="SHIPPED", until=end)
@@ -179,9 +196,9 @@ def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[st
 
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:
-    """Mark a SHIPPED order and all its dispatched shipments as delivered. Repeatable.
+    """Mark a SHIPPED order and all its dispatched shipments as delivered, and return True. Safe to repeat.
 
-    Return False if the order is not SHIPPED any more, or changed at the same time.
+    Return False if the order is not SHIPPED any more, or if it changed at the same time.
     """
     try:
         order = get_unarchived_order(shop, order_id, "deliver")
@@ -189,7 +206,7 @@ def assume_delivered(shop: Shop, order_id: str) -> bool:
             return False
         shipments = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order_id))
         _record_delivery(shop, order, [shipment for shipment in shipments if shipment.status == "DISPATCHED"])
-    except (WrongState, NotFound, WriteConflict):  # the index lags behind the table
+    except (WrongState, NotFound, WriteConflict):  # the index was outdated: skip this order
         return False
     return True
 
@@ -203,17 +220,20 @@ def _get_shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
 
 
 def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
-    """A21: list the shipments of an order. For its customer, staff and the warehouse. Raises NotFound."""
+    """Return the shipments of an order (access pattern A21). Raises NotFound.
+
+    Only the order's customer, staff and the warehouse may call it.
+    """
     if "warehouse" not in caller.groups:
         get_order_owner(shop, caller, order_id)
     return shop.table.query(SHIPMENTS_OF_ORDER, order_id=order_id, limit=MAX_SHIPMENTS).items
 
 
 def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
-    """A21b: list the shipments with a tracking number that the caller may see. Raises NotFound if there are none.
+    """Return those shipments with a tracking number that the caller may see (access pattern A21b).
 
-    Staff and the warehouse see all. Several shipments can have the same number: carriers reuse numbers, and people
-    mistype them.
+    Staff and the warehouse see all of them, customers only their own. Several shipments can have the same number,
+    because carriers reuse numbers and people mistype them. Raises NotFound if there are none.
     """
     asked = {"carrier": normalize_carrier(carrier), "tracking_number": tracking_number}
     found = shop.table.query(SHIPMENT_BY_TRACKING_NUMBER, **asked, limit=MAX_SHIPMENTS_PER_TRACKING_NUMBER).items
@@ -224,12 +244,15 @@ def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, trackin
 
 
 def normalize_carrier(name: str) -> str:
-    """Return the carrier's name as it is stored: trimmed, in lower case."""
+    """Return the carrier's name in its stored form: trimmed and in lower case."""
     return name.strip().lower()
 
 
 def get_order_for_packing(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Return the order that a parcel is packed for. For the warehouse and staff. Raises NotAllowed, NotFound."""
+    """Return an order so that the warehouse can pack its parcel. Only the warehouse and staff may call it.
+
+    Raises NotAllowed, and NotFound if the order does not exist or is archived.
+    """
     caller.require_group("warehouse", "staff")
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if order is None or isinstance(order, ArchivedOrder):

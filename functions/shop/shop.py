@@ -1,4 +1,4 @@
-"""The context that every command receives: the table, the clock, the source of ids, and the shop's settings."""
+"""The context that every command receives: the table, the clock, the generator of ids, and the shop's settings."""
 
 import base64
 import hashlib
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Shop:
-    """The table, the source of ids, and the shop's settings.
+    """The context of every command: the table, the generator of ids, and the shop's settings.
 
-    `pepper`: returns the secret key of `digest` and `derive_id`; it is called each time it is needed.
-    `retention_days`, `return_window_days`: they define when a closed order expires. `shipping`: the cost of sending an
-    order in minor units, by currency; it is free in other currencies. `tax_rate`: in hundredths of a percent; every
-    price includes it.
+    `pepper`: returns the secret key of `digest` and `derive_id`; it is called for every use. `retention_days`,
+    `return_window_days`: they define when a closed order expires. `shipping`: the shipping costs of an order in minor
+    units, by currency; a currency that is missing has free shipping. `tax_rate`: in hundredths of a percent; every
+    price includes the tax.
     """
 
     table: Table
@@ -44,32 +44,32 @@ class Shop:
         return to_instant(self.now())
 
     def digest(self, *parts: str) -> bytes:
-        """Return 32 bytes: the HMAC-SHA256 of these parts with the shop's secret key.
+        """Return the HMAC-SHA256 of these strings with the shop's secret key, as 32 bytes.
 
-        Each part is prefixed with its length, so different lists of parts have different digests.
+        Each string is prefixed with its length, so different lists of strings have different digests.
         """
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
         return hmac.new(self.pepper(), text, hashlib.sha256).digest()
 
     def derive_id(self, *parts: str) -> str:
-        """Derive an id from these parts: 128 bits in 26 characters.
+        """Derive an id from these strings: 128 bits in 26 characters.
 
-        The same parts always give the same id. The id cannot be guessed without the shop's secret key.
+        The same strings always give the same id. The id cannot be guessed without the shop's secret key.
         """
         return base64.b32encode(self.digest(*parts)[:16]).decode().rstrip("=").lower()
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The user who sends a command: `id` is the identity provider's `sub` claim, `groups` are its group claims."""
+    """The user who sends a command. `id` is the identity provider's `sub` claim, `groups` contains the group claims."""
 
     id: str
     groups: frozenset[str] = frozenset()
 
     def can_see(self, customer_id: str) -> bool:
-        """Return whether the caller may see this customer's data. Only the customer and staff may.
+        """Return whether the caller may see this customer's data. Only the customer and staff may see it.
 
-        If it is False, commands raise NotFound, so that the answer does not reveal whether the data exists.
+        If the result is False, commands raise NotFound, so that the answer does not reveal whether the data exists.
         """
         return self.id == customer_id or self.is_staff
 
@@ -96,10 +96,10 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
 
 
 def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:
-    """Run a command that reads, decides and writes. Retry it if an item changed between its read and its write.
+    """Run a command that reads, decides and writes. Retry it if an item changed after it was read.
 
-    A retry is safe because a rejected write wrote nothing. Raises TableBusy if conflicts continue until the time budget
-    is spent.
+    A retry is safe because a rejected write changes nothing. Raises TableBusy if conflicts continue until the time
+    budget is used up.
     """
     backoff = shop.table.new_backoff()
     while True:

@@ -1,7 +1,7 @@
-"""Reserve an order's goods from the parts of the stock, and put them back.
+"""Reserve an order's goods from the stock parts of each product, and put them back.
 
-A product that can be backordered can be ordered when it is out of stock. Its stock is a single part, which then goes
-below zero. Goods that come in fill that first.
+A product that can be backordered can be ordered when it is out of stock. It has a single stock part, whose quantity
+then goes below zero. Goods that are received later fill this gap first.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,21 @@ from functions.model.table import STOCK
 from functions.shop.shop import Shop
 
 MAX_STOCK_WRITES = 90
-"""The most stock writes of one order.
+"""The maximum number of stock writes for one order.
 
-With the order itself and the items that end it (refunds, discount, marker) they must fit in a transaction of 100.
+A transaction allows 100 items. When an order is cancelled or expires, it also writes the order, its refunds, its
+discount and its expiry marker.
 """
 Shares = Mapping[int, int]
-"""Quantity by part of a product's stock."""
+"""The quantity in each stock part of a product, by the number of the stock part."""
 
 
 class PartOutOfStock(Exception):
-    """A stock part holds less than the quantity to take from it."""
+    """A stock part holds less than the quantity that an order takes from it."""
 
 
 def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
-    """Take each line's goods from the order's first part, without reading the stock."""
+    """Return the order with each line's goods assigned to the order's first stock part. The stock is not read."""
     return replace(
         order,
         lines={
@@ -39,9 +40,10 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
 
 
 def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
-    """Take the order's goods from the parts that have them now.
+    """Return the order with its goods assigned to the stock parts that hold enough now. It reads the stock.
 
-    Raises OutOfStock with all products that are short; TableBusy if the goods are spread over too many parts.
+    Raises OutOfStock with all products that have too little stock. Raises TableBusy if the goods are spread over too
+    many stock parts.
     """
     held = get_available_by_part(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -64,14 +66,21 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
 
 
 def _first_part(order: Order, product: Product) -> int:
-    """Return the part where the order looks first: always the same for an order, and spread evenly over the orders."""
+    """Return the number of the stock part from which the order takes goods first.
+
+    The number is derived from the hash of the order's id. So it is always the same for an order, and evenly distributed
+    over the orders.
+    """
     return hash_to_bucket(order.order_id, product.parts)
 
 
 def get_available_by_part(
     shop: Shop, products: Mapping[str, Product], *, consistent: bool
 ) -> dict[str, dict[int, int]]:
-    """Return the quantity in each part of each product, at least 0. One BatchGetItem per 100 parts."""
+    """Return the available quantity in each stock part of each product, at least 0.
+
+    It sends one BatchGetItem per 100 stock parts.
+    """
     held = {id: dict.fromkeys(range(product.parts), 0) for id, product in products.items()}
     keys = [STOCK.key(product_id=id, part=part) for id, parts in held.items() for part in parts]
     stock: list[Stock] = shop.table.batch_get(keys, consistent=consistent)
@@ -81,9 +90,10 @@ def get_available_by_part(
 
 
 def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
-    """Choose the fewest parts that hold the wanted quantity, or all there is.
+    """Choose the fewest stock parts that hold the wanted quantity.
 
-    Fuller parts come first. Among the parts that hold enough, the one closest after `first` comes first.
+    If there is too little stock, choose all that is held. Stock parts that hold more come first. If several hold
+    enough, the one at `first` or closest after it comes first.
     """
     shares: dict[int, int] = {}
     missing = wanted
@@ -95,14 +105,20 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
 
 
 def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
-    """Return the line with its shares. They are left out if all goods come from part 0."""
+    """Return the line with the quantity that it takes from each stock part, and its backordered quantity.
+
+    If all goods come from stock part 0, `taken` is None to keep the item small.
+    """
     all_from_0 = shares == {0: line.quantity}
     taken = None if all_from_0 else {str(part): share for part, share in shares.items()}
     return replace(line, taken=taken, backordered=backordered)
 
 
 def reserve(order: Order) -> Iterator[Write[Stock]]:
-    """Return the writes that reserve an order's goods. A failed condition raises PartOutOfStock."""
+    """Return the writes that reserve an order's goods.
+
+    A write raises PartOutOfStock if its stock part holds too little.
+    """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             there = quantity - line.backordered
@@ -116,17 +132,17 @@ def reserve(order: Order) -> Iterator[Write[Stock]]:
 
 
 def release(order: Order) -> Iterator[Write[Stock]]:
-    """Return the writes that put an order's goods back, each into the part it was taken from."""
+    """Return the writes that put an order's goods back, each piece into the stock part that it was taken from."""
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             yield _add_to_part(id, int(part), quantity)
 
 
 def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock]]:
-    """Return the writes that put these quantities back into the stock, one per product.
+    """Return the writes that put these quantities back into the stock, one write per product.
 
-    All pieces of a product go to the part that gave most of its line. This keeps a return at one write per product. A
-    part need not hold again what it held before.
+    All pieces of a product go to the stock part from which its line took the most. This keeps a return at one write per
+    product. The pieces need not go back to the stock part that they came from.
     """
     for id, quantity in quantities.items():
         parts = order.lines[id].quantity_by_stock_part

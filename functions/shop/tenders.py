@@ -1,4 +1,4 @@
-"""Pay an order with credit, wholly or in part, and list an order's payments."""
+"""Pay an order with credit, completely or partly, and list an order's payments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,13 +20,16 @@ from functions.shop.shop import Caller, Shop
 def pay_with_credit(
     shop: Shop, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
 ) -> IdempotentResult:
-    """Pay an order from its customer's store credit, or from a gift card by its code. For the customer and staff.
+    """Pay an order from its customer's store credit, or from a gift card by its code.
 
-    Needs an idempotency key. One transaction writes the account, its entry, the payment and the order, which becomes
-    PAID when nothing is due. Without an amount, it pays all that is due, or as much as the balance allows.
+    Only the order's customer and staff may call it. It requires an idempotency key. One transaction writes the account,
+    its ledger entry, the payment and the order. The order becomes PAID if nothing is due any more. If `amount` is None,
+    the payment covers the due amount, or as much as the balance allows.
 
-    Result: {"order_id", "payment_id", "account_id", "amount", "currency", "due"}; `due` is after the payment. Raises
-    NotFound, WrongState, WrongCurrency, InvalidInput, TooMuch(amount), InsufficientFunds, TooManyPayments,
+    The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is due
+    after the payment.
+
+    Raises NotFound, WrongState, WrongCurrency, InvalidInput, TooMuch(amount), InsufficientFunds, TooManyPayments,
     IdempotencyKeyReused.
     """
     request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
@@ -60,7 +63,10 @@ def pay_with_credit(
 
 
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
-    """Return the amount to pay. Raises WrongCurrency, InsufficientFunds, TooMuch, InvalidInput."""
+    """Return the amount to pay: `amount`, or as much as possible if it is None.
+
+    Raises WrongCurrency, InsufficientFunds, TooMuch, InvalidInput.
+    """
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)
     due = order.total - order.paid
@@ -91,11 +97,11 @@ def _build_payment(shop: Shop, order: Order, account: Account, amount: int, paym
 def list_payments_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Payment]:
-    """List all payments of an order, also failed ones, by payment id. For its customer and staff.
+    """Return all payments of an order, including failed ones, by payment id.
 
-    Staff also see payments that matched no order: beside an archive stub, or under an order id that does not exist.
-    Raises NotFound if there is neither an order nor a payment. Customers get WrongState if the order is archived
-    together with its payments.
+    Only the order's customer and staff may call it. Staff also see payments that matched no order. Such a payment is
+    stored beside an archived order's stub, or under an order id that does not exist. Raises NotFound if there is
+    neither an order nor a payment. Customers get WrongState if the order is archived together with its payments.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its payments")

@@ -1,6 +1,6 @@
-"""A model of a Lambda event source mapping over a DynamoDB stream. It has no I/O, clock or randomness of its own.
+"""A model of a Lambda event source mapping for a DynamoDB stream. It does no I/O and uses no clock or randomness.
 
-A driver reads the shards, adds the records, runs the due actions, and reports their outcomes:
+The caller (the driver) reads the shards, adds the records, runs the due actions, and reports the outcomes:
 
     mapping.add_shard(shard_id, parent)           a shard was found
     mapping.add_record(shard_id, record, now)     a record was read
@@ -9,12 +9,12 @@ A driver reads the shards, adds the records, runs the due actions, and reports t
     mapping.report_outcome(action, outcome, now)  the outcome of an action
     mapping.next_action_at(now)                   when to call due_actions again
 
-local/poller.py drives the model with the wall clock, the simulator with a virtual clock. The same calls return the
-same actions. Times are epoch seconds. The model is not thread-safe.
+local/poller.py drives the model with the wall clock. The simulator drives it with a virtual clock. The model is
+deterministic: the same calls return the same actions. Times are epoch seconds. The model is not thread-safe.
 
-The model follows AWS's documentation; each module names its pages. Undocumented behaviour is a field of
-`MappingAssumptions` or `FilterDialect`. Not modelled: tumbling windows (rejected), recursive loop detection, and the
-minutes until a change of settings takes effect.
+The model follows AWS's documentation; each module names the pages that it follows. Behaviour that AWS does not document
+is a field of `MappingAssumptions` or `FilterDialect`. The model does not cover tumbling windows (it rejects them),
+recursive loop detection, and the minutes until changed settings take effect.
 """
 
 from local.mappings.actions import (

@@ -1,4 +1,4 @@
-"""The actions that a mapping requests from its driver, their outcomes, and the mapping's counters."""
+"""The actions that an event source mapping requests from its driver, the outcomes of actions, and the counters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from local.mappings.records import Records, to_lambda_event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invoke:
-    """Invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
+    """An action: invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-    `iterator_age_ms` is the metric IteratorAge: the age of the batch's last record in the stream. `attempt` is the
-    number of this attempt for these records, as counted against the retry limit.
+    `iterator_age_ms` is the metric IteratorAge: the age of the last record in the batch. `attempt` is 1 for the first
+    attempt to process these records. It counts only attempts that count against the retry limit.
     """
 
     request_id: str
@@ -29,7 +29,7 @@ class Invoke:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverFailure:
-    """Send `document` as JSON to the on-failure destination, then report FailureDelivered.
+    """An action: send `document` as JSON to the on-failure destination, then report FailureDelivered.
 
     `destination` is an ARN. `key` is the object key if the destination is a bucket, otherwise None.
     """
@@ -44,28 +44,34 @@ class DeliverFailure:
 
 @dataclass(frozen=True, slots=True)
 class InvocationReturned:
-    """The function returned. `response` is the decoded JSON, or the raw bytes if they are not JSON."""
+    """An outcome: the function returned. `response` is the decoded JSON, or bytes if the response is not JSON."""
 
     response: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class InvocationFailed:
-    """The function raised or timed out. `error_type` is for traces only; Lambda ignores it."""
+    """An outcome: the function raised an error or timed out. `error_type` is only for logs; the model ignores it."""
 
     error_type: str = "Unhandled"
 
 
 @dataclass(frozen=True, slots=True)
 class NotInvoked:
-    """The function was not reached (throttled, missing, connection refused). The retry does not use up an attempt."""
+    """An outcome: the function could not be invoked, because it was throttled or unavailable.
+
+    The retry does not count as an attempt.
+    """
 
     reason: str = "throttled"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureDelivered:
-    """The outcome of a DeliverFailure. If it failed, its records are dropped: AWS does not retry a delivery."""
+    """An outcome: the DeliverFailure action succeeded or failed.
+
+    If it failed, the mapping drops the records, because AWS does not retry the delivery.
+    """
 
     succeeded: bool = True
 
@@ -76,11 +82,12 @@ Outcome: TypeAlias = InvocationReturned | InvocationFailed | NotInvoked | Failur
 
 @dataclass(slots=True)
 class MappingCounters:
-    """The opt-in metrics of a mapping, in records, under their CloudWatch names in snake case. AWS has no `expired`.
+    """The opt-in CloudWatch metrics of an event source mapping. Each field is named like its metric, in snake case.
 
-    `invoked` counts a record at every invocation that contains it, `failed_invoke` at every attempt that fails it.
-    `dropped` counts the records that neither the function nor the destination accepted. `expired` counts the records
-    that were older than the stream's retention.
+    Fields count records, except `destination_delivery_failures`, which counts deliveries. `invoked` counts a record in
+    every invocation that contains it. `failed_invoke` counts a record in every attempt that fails for it. `dropped`
+    counts records that neither the function nor the destination accepted. `expired` counts records that were older than
+    the stream's retention; AWS has no such metric.
     Source: Lambda developer guide, "Types of metrics for Lambda functions".
     """
 
@@ -96,7 +103,7 @@ class MappingCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingLoad:
-    """The unfinished records of a mapping. `oldest_seconds` is the age of the oldest of them."""
+    """The number of unfinished records of a mapping, by state. `oldest_seconds` is the age of the oldest record."""
 
     waiting: int
     in_flight: int
@@ -106,7 +113,7 @@ class MappingLoad:
 
 @dataclass(frozen=True, slots=True)
 class ShardIteratorRequest:
-    """A GetShardIterator request: its ShardIteratorType, and its SequenceNumber if that type needs one."""
+    """The arguments of a GetShardIterator request. Only AFTER_SEQUENCE_NUMBER needs a sequence number."""
 
     iterator_type: Literal["AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST"]
     sequence_number: str | None = None

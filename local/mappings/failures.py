@@ -1,4 +1,6 @@
-"""Evaluates the result of an invocation, bisects failed batches, and builds the records of discarded batches.
+"""Handles failed invocations: evaluates responses, bisects failed batches, and builds invocation records.
+
+An invocation record is the JSON document about a discarded batch that Lambda sends to the on-failure destination.
 
 Sources: Lambda developer guide, "Configuring partial batch response with DynamoDB and Lambda" (success, failure,
 checkpoint) and "Retain discarded records for a DynamoDB event source in Lambda" (document, S3 object key).
@@ -17,9 +19,9 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """Records that are invoked together. `attempts` counts its failures.
+    """Records that are sent to the function in one invocation. `attempts` counts the failed attempts of this batch.
 
-    `request_id` and `function_error` are those of its last invocation.
+    `request_id` and `function_error` are those of the last invocation of this batch.
     """
 
     records: Records = ()
@@ -30,9 +32,10 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of an invocation: the first `accepted` records are done, `failed` failed, the rest is retried.
+    """The result of an invocation: the first `accepted` records are done, and all other records are retried.
 
-    `can_bisect`: the response does not say which record failed, so bisecting the batch helps to find it.
+    `failed` is the number of records that failed. `can_bisect`: whether the batch may be split in two, because the
+    response does not say which record failed.
     """
 
     accepted: int
@@ -41,10 +44,11 @@ class BatchOutcome:
 
 
 def evaluate_response(records: Records, response: object, switches: MappingAssumptions) -> BatchOutcome:
-    """Evaluate a function's response, with partial batch responses on. A response in bytes is one that is not JSON.
+    """Evaluate the response of a function that uses partial batch responses (ReportBatchItemFailures).
 
-    All records before the lowest reported sequence number are done. That record and all after it are retried. If the
-    response contains an invalid identifier, the whole batch fails.
+    All records before the lowest reported sequence number are done. The record with this number and all later records
+    are retried. If the response contains an invalid identifier, the whole batch fails. A response of type bytes means
+    that the response is not JSON.
     """
     success = BatchOutcome(accepted=len(records), failed=0)
     failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
@@ -63,7 +67,7 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
 def _reported_identifiers(response: object) -> list[object] | None:
     """Return the identifiers that a response reports as failed, or None if the response is unreadable.
 
-    An entry without an itemIdentifier is None in the list.
+    The list contains None for each entry without an itemIdentifier.
     """
     if response in (None, {}, []):
         return []
@@ -75,7 +79,7 @@ def _reported_identifiers(response: object) -> list[object] | None:
 
 
 def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
-    """Return the two parts of a failed batch, in the order in which they are retried."""
+    """Split the records of a failed batch in two. Return both halves in the order in which they are retried."""
     middle = (len(records) + (switches.bisect_midpoint == "ceiling")) // 2
     lower, upper = records[:middle], records[middle:]
     return [lower, upper] if switches.bisect_first == "lower" else [upper, lower]
@@ -91,11 +95,12 @@ def build_invocation_record(
     destination: str,
     now: float,
 ) -> dict[str, Any]:
-    """Build the invocation record of a discarded batch. For a bucket it also has `payload`, the event as a JSON string.
+    """Build the invocation record of a discarded batch, a dict for JSON.
 
-    If the batch exceeded the maximum age, the record has no responseContext; its invoke count is at least 1, even if
-    the batch was never invoked. AWS may combine the failures of several bisected parts in one document; here each
-    discarded part has its own.
+    If the destination is a bucket, the record also has `payload`, the event as a JSON string. If the batch was too old
+    (RecordAgeExceeded), the record has no responseContext. The invoke count is at least 1, even if the function never
+    received the batch. AWS may combine the failures of several halves of a split batch in one record. This model builds
+    one record for each discarded half.
     """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {
@@ -135,7 +140,7 @@ def invocation_record_key(
 ) -> str | None:
     """Return the object key of an invocation record in a bucket, or None for other destinations.
 
-    `now` must be the time of the record's timestamp.
+    `now` must be the same time as that in the invocation record's timestamp.
     """
     if not _is_bucket(destination):
         return None

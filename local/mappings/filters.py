@@ -1,13 +1,14 @@
-"""The filter language of Lambda event source mappings, as far as it applies to a DynamoDB stream.
+"""Evaluates filter patterns of Lambda event source mappings for records of a DynamoDB stream.
 
 Sources: Lambda developer guide, "Control which events Lambda sends to your function" (rule syntax, limits) and
 "Using event filtering with a DynamoDB event source" (keys, typed attributes, `exists`). If those pages do not answer
 a question, this module follows EventBridge. If AWS's behaviour is not documented, `FilterDialect` has a switch.
 
-A pattern is a JSON object shaped like the record. Its fields are ANDed, the values in a leaf's array are ORed, the
-patterns of a mapping are ORed, and `$or` holds alternatives across fields. Three rules are easy to miss:
+A filter pattern is a JSON object shaped like the record. A record matches a pattern if all fields of the pattern match
+(AND). A field matches if one value in its array matches (OR). A mapping accepts a record if one of its patterns matches
+(OR). `$or` contains alternatives across fields. Three rules are easy to miss:
 
-- `exists` and every other operator match leaves only. `{"S": "x"}` is not a leaf: write `Attr: {"S": [...]}`.
+- `exists` and every other operator match leaf values only. `{"S": "x"}` is not a leaf: write `Attr: {"S": [...]}`.
 - A DynamoDB number is a string in the record (`{"N": "5"}`), so `numeric` never matches one.
 - A missing field matches only `exists: false`. `anything-but` needs a value; null counts as a value.
 """
@@ -29,11 +30,12 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class FilterDialect:
-    """Switches for rules that AWS documents ambiguously or not at all. The defaults are the strict reading.
+    """Switches for filter rules that AWS documents ambiguously or not at all. The defaults are the strict variant.
 
-    `numbers`: whether 300 equals 300.0 ("value", as in EventBridge) or is compared as written ("text", as Lambda's
-    page says). `eventbridge_operators`: accept `wildcard`, `cidr` and an operator inside `anything-but`. `keys`: the
-    top-level fields that a pattern may name; the guide allows only `dynamodb`, but the other two are known to work.
+    `numbers`: how numbers are compared. With "value", 300 equals 300.0, as in EventBridge. With "text", numbers are
+    compared as they are written, as the Lambda guide says. `eventbridge_operators`: whether to accept `wildcard`,
+    `cidr` and an operator inside `anything-but`. `keys`: the top-level fields that a filter pattern may name. The
+    guide allows only `dynamodb`, but the other two fields are known to work.
     `quota`: the maximum number of filters of one mapping; AWS raises it to 10 on request.
     """
 
@@ -45,10 +47,10 @@ class FilterDialect:
 
 @dataclass(frozen=True, slots=True)
 class FilterCriteria:
-    """The compiled patterns of one mapping. Without patterns, every record matches.
+    """The compiled filter patterns of one event source mapping. Without patterns, every record matches.
 
-    Raises ValueError, with the path in the pattern, if AWS would reject the pattern when the mapping is created
-    (InvalidParameterValueException) or if the dialect does not support it.
+    Raises ValueError if AWS would reject a pattern when the mapping is created (InvalidParameterValueException), or if
+    the dialect does not support the pattern. The message contains the path of the error in the pattern.
     """
 
     patterns: tuple[str, ...] = ()
@@ -62,12 +64,12 @@ class FilterCriteria:
         object.__setattr__(self, "_matchers", matchers)
 
     def matches(self, record: Mapping[str, object]) -> bool:
-        """Return whether a record, in the shape that Lambda passes to the function, matches a pattern."""
+        """Return whether a record, in the shape of a Lambda event record, matches at least one filter pattern."""
         return not self._matchers or any(matches(record) for matches in self._matchers)
 
 
 class _Compiler:
-    """Compiles a pattern into a predicate on records. Invalid patterns are rejected here, never when matching."""
+    """Compiles a filter pattern into a predicate on records. Raises ValueError if the pattern is invalid."""
 
     def __init__(self, dialect: FilterDialect) -> None:
         self._dialect = dialect
@@ -86,7 +88,8 @@ class _Compiler:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
-            # Decimal keeps a number as written, which "text" compares. If a key occurs twice, the last one wins.
+            # Decimal keeps each number as it is written, because `numbers="text"` compares the text. If a key occurs
+            # twice, the last value is used.
             tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"filter pattern is not JSON ({error}): {text[:200]}") from None
@@ -98,7 +101,7 @@ class _Compiler:
         fields = [self._field(name, rule, path) for name, rule in tree.items()]
 
         def matches(value: object) -> bool:
-            # The fields are ANDed within one element, so that two elements of a list cannot match half each.
+            # All fields must match the same element of a list. Fields that match different elements do not count.
             if isinstance(value, list):
                 return any(all(field(element) for field in fields) for element in value or [MISSING])
             return all(field(value) for field in fields)

@@ -1,4 +1,4 @@
-"""The event source mapping: chooses the due batches and handles their outcomes.
+"""The model of an event source mapping: chooses the batches that are due and handles the outcomes of invocations.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, lanes, starting positions), "Retain
 discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring partial
@@ -37,10 +37,11 @@ from local.mappings.shards import ShardLane, ShardProgress
 
 
 class EventSourceMapping:
-    """One event source mapping. `new_id` returns request ids and the random end of S3 keys.
+    """A model of one event source mapping of a DynamoDB stream.
 
-    `resume_from` is an earlier `checkpoint()`. Records after it are delivered again when they are added again, so
-    delivery is at least once.
+    `new_id` returns request ids and the random end of S3 keys. `resume_from` is the result of an earlier
+    `checkpoint()`. Records after this checkpoint are delivered again when they are added again, so delivery is at least
+    once.
     """
 
     def __init__(
@@ -69,8 +70,9 @@ class EventSourceMapping:
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
         """Declare a shard before adding its records. Safe to repeat.
 
-        Nothing in a shard is due until its parent is drained. A parent that is never declared (trimmed) does not block
-        its children, so declare all shards of one DescribeStream response first.
+        No record of a shard is due until all records of its parent shard are done. A parent that is never declared,
+        because DynamoDB has trimmed it, does not block its children. Therefore declare all shards of one DescribeStream
+        response before you add records.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -80,7 +82,7 @@ class EventSourceMapping:
             )
 
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
-        """Return where to start reading a declared shard: after its checkpoint, else at the starting position."""
+        """Return where to start reading a declared shard: after its checkpoint, if any, or at the start position."""
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
             return ShardIteratorRequest("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
@@ -92,13 +94,16 @@ class EventSourceMapping:
     def should_read(self, shard_id: str) -> bool:
         """Return whether the driver should read more of this shard.
 
-        False if its parent is not drained or if too many of its records are unfinished.
+        False if records of the parent shard are unfinished, or if too many records of this shard are unfinished.
         """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
 
     def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
-        """Add the next record of a shard, in Lambda's shape. Safe to repeat: a record that was added is ignored."""
+        """Add the next record of a shard, in the shape of a Lambda event record.
+
+        Safe to repeat: a record that was added before is ignored.
+        """
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
         if not shard.mark_read(one):
@@ -111,16 +116,22 @@ class EventSourceMapping:
             shard.lane_of(one).add(one)
 
     def close_shard(self, shard_id: str) -> None:
-        """Mark a shard as read to its end (no next iterator). Its children start when all its records are done."""
+        """Mark a shard as read to its end: GetRecords returned no next iterator.
+
+        The child shards start when all records of this shard are done.
+        """
         self._shards[shard_id].is_closed = True
 
     def checkpoint(self) -> dict[str, str]:
-        """Return, by shard, the sequence number up to which all records are done. A new mapping resumes after it."""
+        """Return, by shard id, the sequence number up to which all records are done.
+
+        Pass it as `resume_from` to a new mapping.
+        """
         shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
         return self._resume_from | shards
 
     def measure_load(self, now: float) -> MappingLoad:
-        """Count the unfinished records."""
+        """Count the records that wait, are in flight or are being retried, and return the counts."""
         lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
         under_way = [record for lane in lanes if lane.action for record in lane.action.records]
         retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]
@@ -145,15 +156,18 @@ class EventSourceMapping:
         return [action for action in actions if action is not None]
 
     def next_action_at(self, now: float) -> float | None:
-        """Return when `due_actions` next has an action (`now` if it has one already).
+        """Return the time at which `due_actions` next returns an action. This is `now` if an action is due already.
 
-        None if a record or an outcome must arrive first.
+        None if no action becomes due before a record is added or an outcome is reported.
         """
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)
 
     def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
-        """Report the outcome of a due action, once. Raises ValueError if the action is not in progress."""
+        """Handle the outcome of an action that `due_actions` returned. Report each outcome once.
+
+        Raises ValueError if the action is not in progress.
+        """
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
         if lane.action is not action:
@@ -205,9 +219,10 @@ class EventSourceMapping:
         return tuple(record for record, kept in zip(records, accepted, strict=True) if kept)
 
     def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
-        """Remove the expired and the too old records at the front of the batch. Return the rest.
+        """Remove the old records at the front of the batch, and return the remaining records.
 
-        Expired: older than the stream's retention. Too old: over the maximum record age; these are discarded.
+        Records that are older than the stream's retention are only counted as expired. Records that are older than the
+        maximum record age are discarded: they go to the on-failure destination.
         """
         expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
         self.counters.expired += len(expired)
@@ -319,7 +334,7 @@ class EventSourceMapping:
 
 
 def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
-    """Split off the records at the front that are older than the limit. Return those and the rest."""
+    """Return two parts of the records: those at the front that are older than the limit, and all others."""
     if limit_seconds is None:
         return (), records
     old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))

@@ -1,4 +1,4 @@
-"""One record of a DynamoDB stream, in the shape in which Lambda passes it to a function.
+"""Converts records of a DynamoDB stream to the shape in which Lambda passes them to a function.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (example event); DynamoDB Streams API
 reference, Record, StreamRecord and Identity; DynamoDB developer guide, "DynamoDB Streams and Time to Live".
@@ -19,10 +19,11 @@ TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com
 
 @dataclass(frozen=True)
 class StreamRecord:
-    """A record that waits for its function. Compare `sequence_number`, a decimal string, as a number.
+    """A stream record that an event source mapping delivers. `event` is the record as the function receives it.
 
-    `item_key` is the primary key of the record's item. `created_at` is in epoch seconds, rounded to whole seconds by
-    DynamoDB. `polled_at` is read from the caller's clock. `size_bytes` is the record's size in the event's JSON.
+    `sequence_number` is a decimal string; compare it as a number. `item_key` is the primary key of the item, as JSON.
+    `created_at` is in epoch seconds, rounded to whole seconds by DynamoDB. `polled_at` is the time at which the caller
+    read the record. `size_bytes` is the size of the record in the JSON of the event.
     """
 
     event: LambdaRecord
@@ -30,7 +31,7 @@ class StreamRecord:
     created_at: float
     polled_at: float
 
-    # Computed lazily: only records that pass the filters need these, and serializing every record would be slow.
+    # These properties are computed on first use: serializing is slow, and records that are filtered out do not need it.
     @cached_property
     def item_key(self) -> str:
         return orjson.dumps(self.event["dynamodb"]["Keys"], option=orjson.OPT_SORT_KEYS).decode()
@@ -54,11 +55,11 @@ Records: TypeAlias = tuple[StreamRecord, ...]
 
 
 def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
-    """Convert one GetRecords record, as boto3 returns it, to a Lambda event record. The input is not changed.
+    """Convert a record of GetRecords, as boto3 returns it, to a Lambda event record. The input is not changed.
 
-    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds (a number
-    is read as seconds). `userIdentity` is present if the input has the key, even if empty: only Time to Live sets it,
-    and a local engine may leave out its content.
+    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds; a number in
+    the input is taken as seconds. The result has a `userIdentity` if the input has one, even an empty one. Only Time to
+    Live sets the user identity, and a local engine may omit its content.
     """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")
@@ -88,13 +89,16 @@ def to_lambda_event(records: Records) -> dict[str, Any]:
 
 
 def is_unchanged(event: LambdaRecord) -> bool:
-    """Return whether both images exist and are equal. AWS writes no record for such a write; a local engine may."""
+    """Return whether the record has an old and a new image that are equal.
+
+    For such a write, DynamoDB adds no record to the stream. A local engine may add one.
+    """
     change = event["dynamodb"]
     return "OldImage" in change and "NewImage" in change and _images_equal(change["OldImage"], change["NewImage"])
 
 
 def to_json_bytes(value: object) -> bytes:
-    """Serialize to JSON as it is measured and sent: no spaces, UTF-8 not escaped."""
+    """Serialize a value to compact JSON in UTF-8. Record sizes and payloads use this form."""
     return orjson.dumps(value)
 
 
@@ -111,7 +115,7 @@ def _json_values(value: Any) -> Any:
 
 
 def _images_equal(old: Any, new: Any) -> bool:
-    """Return whether two images, or parts of them, are equal. The elements of a set have no order."""
+    """Return whether two images, or two values in them, are equal. The order of elements in a set does not matter."""
     if old == new:
         return True
     match old, new:

@@ -1,4 +1,4 @@
-"""The settings of a stream's event source mapping, and the assumptions about behaviour that AWS does not document.
+"""The settings of an event source mapping for a stream, and assumptions about behaviour that AWS does not document.
 
 Sources: Lambda developer guide, "Event source mapping parameters for DynamoDB Streams" (names, defaults, ranges) and
 "Using AWS Lambda with Amazon DynamoDB"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
@@ -14,7 +14,7 @@ from local.mappings.filters import FilterCriteria, FilterDialect
 INFINITE: Final = -1
 REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
 
-# Properties that do not affect how or when the function is invoked.
+# Properties of the mapping that the model ignores, because they do not affect how or when the function is invoked.
 _IGNORED_PROPERTIES: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
 
 
@@ -29,10 +29,13 @@ def _reject_reference(value: object) -> NoReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingSettings:
-    """The validated settings of one mapping. Raises ValueError, which names the parameter and its range.
+    """The validated settings of one event source mapping.
 
-    -1 for retries or seconds of age means no limit but the stream's own retention. `on_failure` is the ARN of the
-    destination. An S3 bucket receives the records themselves; any other destination only their position in the stream.
+    Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
+
+    For `max_retry_attempts` and `max_record_age_seconds`, -1 means no limit except the stream's retention. `on_failure`
+    is the ARN of the on-failure destination. An S3 bucket receives the records themselves. Any other destination
+    receives only the position of the records in the stream.
     """
 
     batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
@@ -66,8 +69,8 @@ class MappingSettings:
     ) -> "MappingSettings":
         """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
-        `resolve` turns an intrinsic function ({"Fn::GetAtt": ...}) into its value in the deployed stack. It is called
-        only for the on-failure destination. Raises ValueError for a property that the model does not support.
+        `resolve` returns the value of an intrinsic function ({"Fn::GetAtt": ...}) in the deployed stack. This method
+        calls `resolve` only for the on-failure destination. Raises ValueError for an unsupported property.
         """
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
@@ -108,42 +111,44 @@ def _check_range(value: object, *, parameter: str, lowest: int, highest: int, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingAssumptions:
-    """Assumptions about behaviour that AWS documents vaguely or not at all. The defaults are the likelier reading.
+    """Assumptions about behaviour of event source mappings that AWS documents vaguely or not at all.
 
-    The local shop uses the defaults. The simulator tries the other values, to show that the code does not depend on
-    an assumption.
+    The defaults are the more likely behaviour. The local shop uses the defaults, except that its stream has no
+    retention limit. The simulator also tries the other values, to show that the code does not depend on an assumption.
     """
 
-    # How long a lane waits after its 1st, 2nd, ... failure in a row; the last repeats.
+    # How long a lane waits after the 1st, 2nd, ... consecutive failure. The last value applies to all further failures.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
-    # Where a batch of odd size is cut, which half is retried first, and whether the halves keep the counted attempts.
-    # The failure that splits a batch is never counted; this is documented.
+    # How a failed batch is split: where a batch of odd size is cut, which half is retried first, and whether the halves
+    # keep the number of attempts of the batch.
+    # AWS documents that the failure that causes the split does not count as an attempt.
     bisect_midpoint: Literal["floor", "ceiling"] = "floor"
     bisect_first: Literal["lower", "upper"] = "lower"
     bisect_attempts: Literal["inherit", "reset"] = "inherit"
 
-    # Observed once on AWS: 3 retries but 5 deliveries, so progress within the batch started a new count.
+    # Whether the attempts are counted from zero again after a partial success. Observed once on AWS: with 3 retries
+    # allowed, a batch was delivered 5 times.
     progress_resets_attempts: bool = True
-    # A reported sequence number that is not in the batch, alone or among valid ones.
+    # Whether the batch fails if the response reports a sequence number that is not in the batch.
     unknown_identifier: Literal["fails", "ignored"] = "fails"
-    # A response that is not JSON, or JSON that is not an object, with partial responses on.
+    # Whether the batch fails if the response is not a JSON object, for a function with partial batch responses.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
-    # Seed of the assignment of items to the parallel lanes of a shard.
+    # A salt for the hash that assigns items to the parallel lanes of a shard. Another salt gives another assignment.
     lane_salt: str = ""
     failing_lane_stalls_shard: bool = False
 
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
-    # Documented for batching windows. Without a window, records may count for the batch size before they are filtered.
+    # Whether records are filtered before they count for the batch size. AWS documents this only for batching windows.
     filters_before_batching: bool = True
     payload_limit_bytes: int = 6 * 1024 * 1024
 
-    # A stream keeps records for 24 hours and then deletes them, delivered or not. None keeps them forever.
+    # A stream deletes records after 24 hours, even if they were not delivered. None: the stream keeps all records.
     retention_seconds: float | None = 86_400
-    # Where reading starts in a child shard that appeared while a mapping that started at LATEST was running.
+    # Where reading starts in a child shard, also if the mapping itself started at LATEST.
     child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
-    # The maximum number of unfinished records of a shard. Above it, the driver stops reading the shard.
+    # The driver stops reading a shard while the shard has this number of unfinished records or more.
     read_ahead_records: int = 10_000
 
     def retry_delay_seconds(self, failures_in_a_row: int) -> float:

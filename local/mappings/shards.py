@@ -1,4 +1,6 @@
-"""The unfinished records of a stream mapping, by shard and lane.
+"""Stores the unfinished records of an event source mapping, by shard and lane.
+
+A lane is one of the sequences of batches of a shard that run in parallel. ParallelizationFactor is their number.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
 concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
@@ -14,16 +16,18 @@ from local.mappings.failures import DiscardReason, RecordBatch
 from local.mappings.records import Records, StreamRecord
 from local.mappings.settings import MappingAssumptions, MappingSettings
 
-# Each record except the first adds a comma: count one for every record, and one less for the brackets.
+# Size of an event without records. Each record except the first adds a comma, but `add` counts one for every record.
+# So this size is one byte smaller.
 _ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
 IMMEDIATELY: Final = 0.0
 
 
 @dataclass(slots=True)
 class ShardLane:
-    """One strictly ordered queue of records: first discarded batches, then retries, then new records.
+    """One lane of a shard. It processes its records strictly in order, with one action at a time.
 
-    `action` is the action in progress, and `batch` its batch if it is an invocation. A lane runs one action at a time.
+    Discarded batches come first, then retries, then new records. `action` is the action in progress. `batch` is the
+    batch of the last invocation.
     """
 
     index: int
@@ -41,7 +45,7 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the lane has failed records to process. Records that failed and then expired block nothing."""
+        """Whether the lane must still retry or discard failed records. Failed records that expired do not count."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
@@ -50,7 +54,10 @@ class ShardLane:
         self.waiting_bytes += record.size_bytes + 1
 
     def take_batch(self) -> Records:
-        """Take the next batch of new records, up to the batch size and the payload limit, but at least one record."""
+        """Remove and return the next batch of new records, up to the batch size and the payload limit.
+
+        The batch has at least one record if any record waits.
+        """
         taken: list[StreamRecord] = []
         size = _ENVELOPE_BYTES
         while self.waiting and len(taken) < self.settings.batch_size:
@@ -62,7 +69,7 @@ class ShardLane:
         return tuple(taken)
 
     def ready_at(self) -> float | None:
-        """Return when the lane has something to do. None while an action is in progress or if the lane is empty."""
+        """Return the time of the next action. None while an action is in progress or if the lane has no records."""
         if self.action:
             return None
         if self.discarded:
@@ -77,7 +84,8 @@ class ShardLane:
         if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
             return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
-        # Assumption: a window that opened at completion and stayed empty to its end restarts at the first record.
+        # Assumption: a batching window opens when the last action completes. If the window ends without any record, the
+        # next window opens at the first record.
         if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window
@@ -85,10 +93,10 @@ class ShardLane:
 
 @dataclass(slots=True)
 class ShardProgress:
-    """A shard, its lanes, and its progress.
+    """A shard with its lanes, its unfinished records and its checkpoint.
 
-    `unfinished` has the sequence numbers that were read and that the checkpoint has not passed, in order. `done` has
-    those of them that are done but wait for an earlier record.
+    `unfinished` has the sequence numbers after the checkpoint that were read, in order. `done` has those sequence
+    numbers of `unfinished` whose records are done while an earlier record is not.
     """
 
     shard_id: str
@@ -106,7 +114,7 @@ class ShardProgress:
             self.read_up_to = int(self.checkpoint)
 
     def mark_read(self, record: StreamRecord) -> bool:
-        """Mark a record as read. Return False if it was read before. Compares sequence numbers as numbers."""
+        """Mark a record as read. Return False if the record was read before."""
         if int(record.sequence_number) <= self.read_up_to:
             return False
         self.read_up_to = int(record.sequence_number)
@@ -114,17 +122,20 @@ class ShardProgress:
         return True
 
     def mark_done(self, records: Records) -> None:
-        """Mark records as done. The checkpoint advances up to the first unfinished record of any lane."""
+        """Mark records as done, and advance the checkpoint to just before the first unfinished record of any lane."""
         self.done.update(record.sequence_number for record in records)
         while self.unfinished and self.unfinished[0] in self.done:
             self.checkpoint = self.unfinished.popleft()
             self.done.remove(self.checkpoint)
 
     def lane_of(self, record: StreamRecord) -> ShardLane:
-        """Return the lane of the record's item. An item always has the same lane, which keeps its records in order."""
+        """Return the lane for a record. All records of an item use the same lane, so they stay in order."""
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """As `ShardLane.ready_at`. If failing lanes stall the shard, new records also wait for the shard's retries."""
+        """Return the time of the next action of a lane, or None; see `ShardLane.ready_at`.
+
+        With `failing_lane_stalls_shard`, a lane also waits while another lane of the shard has failed records.
+        """
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

@@ -1,1 +1,4 @@
-"""The migrations, a module each: `m0001_what_it_does.py` has a MIGRATION. What has run stays as it was."""
+"""The migrations of stored items, one module each, for example `m0001_what_it_does.py`. Each defines MIGRATION.
+
+Do not change a migration that has already run.
+"""

@@ -1,4 +1,7 @@
-"""Products were found by their category alone before there were catalogues; those are of the main one."""
+"""Store in each product the catalogue that it belongs to, and include the catalogue in the product's index key.
+
+Before there were catalogues, products were found by their category alone. All of these belong to the main catalogue.
+"""
 
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
 from functions.model.table import PRODUCT
@@ -10,7 +13,10 @@ def up(item: Item) -> Item:
 
 
 def down(item: Item) -> Item:
-    """By its category again. Of which other catalogue a product is stays in it, for the way up."""
+    """Return the product with an index key of its category alone, as the previous version of the code expects it.
+
+    If the product is not in the main catalogue, its attribute `catalog` is kept, so that `up` can use it again.
+    """
     if item.get("catalog") == DEFAULT_CATALOG:
         del item["catalog"]
     return {**item, "GSI1PK": f"CATEGORY#{item.get('category', ROOT_CATEGORY)}"}

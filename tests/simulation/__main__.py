@@ -1,8 +1,8 @@
-"""Simulates the shop under many seeds, or shows why one fails.
+"""Simulates the shop with many random seeds, one simulation run per seed, or explains why one run fails.
 
-python -m tests.simulation                   seeds 1 to 500, two at a time
+python -m tests.simulation                   run seeds 1 to 500, two at a time
 python -m tests.simulation --seeds 1-5000
-python -m tests.simulation --seed 42         one seed, shrunk and explained if it fails
+python -m tests.simulation --seed 42         run one seed; if it fails, find and print the decisions that cause it
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tests.simulation.runs import SeedResult, engines, run_seed, run_seeds
 from tests.simulation.story import format_story, shrink_failure
 
 MAX_STORIES = 3
-"""How many of the failed seeds are shrunk and explained."""
+"""How many failed simulation runs are shrunk (reduced to the necessary decisions) and explained."""
 
 
 def main() -> int:

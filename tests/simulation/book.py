@@ -1,6 +1,6 @@
-"""Reads the final state of a simulated shop for the invariants: all changes, and each order with its items.
+"""Reads the final state of a simulated shop, so that the invariants can check it.
 
-The items come from the table and from the archive.
+The state is the list of all changes, and each order with its items from the table and from the archive.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RecordedChange:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RecordedChange | None:
-        """Parse a record. Return None if it has no change or cannot be read."""
+        """Parse a stream record. Return None if the record changes nothing or cannot be read."""
         try:
             change = None if is_unchanged(record) else changes.parse_change(record)
         except Permanent:
@@ -55,7 +55,7 @@ class RecordedChange:
 
 @dataclass
 class OrderAggregate:
-    """An order: its image (Order or ArchivedOrder), the items in its partition, and those in its archive object."""
+    """An order: its image (of type Order or ArchivedOrder), the items in its partition, and its archived items."""
 
     id: str
     image: Image
@@ -73,12 +73,12 @@ class OrderAggregate:
 
     @cached_property
     def order(self) -> Any:
-        """The decoded Order, from the table or from the archive object. None if neither has it."""
+        """The decoded Order, from the table or from the archive object. None if the item is in neither."""
         images = [image for image in (*self.archived_images, *self.table_images) if image["type"]["S"] == "Order"]
         return ROWS_BY_TYPE["Order"].decode(images[0]) if images else None
 
     def items_of_type(self, kind: str) -> list[Any]:
-        """Return the order's items of a type, in the table or archived, each once."""
+        """Return the order's items of one type, from the table and the archive. An item in both is returned once."""
         found = {
             image["SK"]["S"]: image
             for image in (*self.archived_images, *self.table_images)
@@ -88,10 +88,10 @@ class OrderAggregate:
 
 
 class Ledger:
-    """The final state of one seed.
+    """The final state of one simulation run.
 
-    `orders`: by id. `orphans`: items without an order, by order id. `objects`: the archive's objects, by key.
-    `changes`: all changes, except those of unreadable orders.
+    `orders`: the orders by id. `orphans`: items in an order's partition that has no order item, by order id.
+    `objects`: the archive's S3 objects, by key. `changes`: all changes, except changes of injected unreadable orders.
     """
 
     def __init__(self, world: Simulation) -> None:
@@ -122,7 +122,7 @@ class Ledger:
         )
 
     def payments_of(self, order_id: str) -> list[Any]:
-        """Return every payment for an order id, even if there is no such order."""
+        """Return every payment for an order id, even if the order does not exist."""
         if order_id in self.orders:
             return self.orders[order_id].items_of_type("Payment")
         return [ROWS_BY_TYPE["Payment"].decode(image) for image in self.orphans.get(order_id, ()) if _is_payment(image)]
@@ -132,7 +132,7 @@ class Ledger:
         return [ROWS_BY_TYPE["Entry"].decode(image) for image in self.world.table.of_type("Entry")]
 
     def payments_and_refunds(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
-        """Yield each order id with its payments and refunds, even if there is no such order."""
+        """Yield each order id with its payments and refunds, even if the order does not exist."""
         for id, owned in self.orders.items():
             yield id, owned.items_of_type("Payment"), owned.items_of_type("Refund")
         for id, images in self.orphans.items():
@@ -151,7 +151,7 @@ class Ledger:
         return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
 
     def discarded_records(self, reader: str) -> list[Any]:
-        """Return the records that a stream's event source mapping discarded after its last retry."""
+        """Return the records that a reader's event source mapping discarded after its last retry."""
         documents = [document for key, document in self._failures.items() if key.startswith(f"aws/lambda/{reader}-")]
         return [record for document in documents for record in json.loads(document["payload"])["Records"]]
 

@@ -1,6 +1,6 @@
-"""Random numbers by seed and question: the same question always gets the same answer, in any order of calls.
+"""Random values from a seed and a question: the same question always gets the same answer, in any order of calls.
 
-So a run without one of its faults makes the same other decisions, as far as that fault does not affect them.
+So if a run is repeated without one of its injected faults, all decisions that the fault does not affect stay the same.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SeededRandom:
-    """Draws random values by question. A question is a stable name made of a few words and numbers."""
+    """Draws random values for a seed. A question is a stable name made of a few words and numbers."""
 
     def __init__(self, seed: int) -> None:
         self._keyed = hashlib.blake2b(digest_size=7, key=f"orderstream {seed}".encode())

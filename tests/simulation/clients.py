@@ -1,8 +1,8 @@
-"""Creates fast botocore clients for the simulation, once per process: creating one costs more than a thousand calls.
+"""Creates fast botocore clients for the simulation, once per process: creating one takes as long as 1,000 calls.
 
-They skip what a request that never leaves the process does not need: signatures, the user agent, tracing, and endpoint
-resolution. All that decides how a call ends is still botocore's: hooks, retries and their quota, checksums, serializing
-and parsing. Only the conversion of item attributes is replaced by a faster one.
+The clients skip steps that a request inside the process does not need: signatures, the user agent, tracing and
+endpoint resolution. Botocore still does everything that decides the result of a call: hooks, retries and their quota,
+checksums, serializing and parsing. Only the conversion of item attributes is replaced by a faster one.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,15 +32,15 @@ FAST_CONFIG = Config(
     parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
 )
 ENDPOINT_URL = "http://aws.invalid"
-"""Plain HTTP: botocore then sends checksums as headers, and does not encode bodies in chunks."""
+"""A plain HTTP endpoint: with HTTP, botocore sends checksums as headers and does not send bodies in chunks."""
 ATTRIBUTE = "AttributeValue"
 PARSED_BODY = "asked"
 UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
-"""The attribute types with the same form in Python as on the wire."""
+"""The DynamoDB attribute types whose values are the same in Python and in JSON."""
 
 
 class UnsignedRequest(AWSPreparedRequest):
-    """A request as it would be sent, but unsigned. `parsed_body`: its parsed JSON body."""
+    """An unsigned request, otherwise as botocore sends it. `parsed_body`: the parsed JSON body."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         super().__init__(params["method"], params["url"], params["headers"], params["body"], False, params["context"])
@@ -53,7 +53,7 @@ class UnsignedRequest(AWSPreparedRequest):
 
 
 class Response(AWSResponse):
-    """A response with its body already read."""
+    """A response whose body is already read."""
 
     def __init__(self, url: str, status_code: int, headers: Mapping[str, str], body: bytes) -> None:
         self.url, self.status_code, self.headers = url, status_code, cast(Any, headers)
@@ -61,7 +61,7 @@ class Response(AWSResponse):
 
 
 Transport = Callable[[str, str, UnsignedRequest], Response]
-"""Answers a request, given service, operation and request. It raises botocore's errors for network failures."""
+"""A function that answers a request, given service, operation and request. It raises botocore's network errors."""
 _transport: list[Transport] = []
 _quotas: list[RetryQuota] = []
 
@@ -75,14 +75,14 @@ def set_transport(answering: Transport) -> None:
 
 @cache
 def client(service: str) -> Any:
-    """Return the client of a service."""
+    """Return the fast botocore client of a service. It is created at the first call."""
     config = wiring.client_config(service).merge(FAST_CONFIG)
     made = boto3.client(service, endpoint_url=ENDPOINT_URL, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
     model, events = made.meta.service_model, made.meta.events
     id = model.service_id.hyphenize()
     endpoint = _JsonEndpoint if model.resolved_protocol == "json" else _Endpoint
     made._endpoint = endpoint(ENDPOINT_URL, id, events, PARSERS, made._endpoint.http_session)
-    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # its wrapper only sets the user agent
+    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # the wrapper only sets the user agent
     made._ruleset_resolver = _BucketEndpoints(made._ruleset_resolver) if service == "s3" else None
     if endpoint is _JsonEndpoint:
         made._serializer = SERIALIZER
@@ -99,7 +99,7 @@ def client(service: str) -> Any:
 
 
 def _parse_time(told: Any) -> datetime:
-    """Parse a timestamp. The fast path is for the format of the simulated S3; botocore would try many formats."""
+    """Parse a timestamp. The format of the simulated S3 is parsed directly, because botocore tries many formats."""
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 
 
@@ -108,7 +108,7 @@ PARSERS.set_parser_defaults(timestamp_parser=_parse_time)
 
 
 class _BucketEndpoints:
-    """Caches the S3 endpoint of each bucket. Other services have one endpoint, set at the client."""
+    """Caches the S3 endpoint of each bucket. Other services need no cache: they have one endpoint."""
 
     def __init__(self, resolver: Any) -> None:
         self._resolver = resolver
@@ -118,7 +118,7 @@ class _BucketEndpoints:
         bucket = call_args["Bucket"]
         if bucket not in self._found:
             found = self._resolver.construct_endpoint(operation_model, call_args, request_context)
-            self._found[bucket] = found._replace(properties={})  # without the signing properties
+            self._found[bucket] = found._replace(properties={})  # drop the signing properties: requests are unsigned
         return self._found[bucket]
 
 
@@ -127,7 +127,7 @@ class _Endpoint(Endpoint):
         return UnsignedRequest(params)
 
     def _update_retries_context(self, context: Any, attempt: int, success_response: Any = None) -> None:
-        """Skip the retry headers: the simulated services ignore them."""
+        """Do not set the retry headers, because the simulated services ignore them."""
 
     def _needs_retry(
         self: Any,
@@ -137,7 +137,7 @@ class _Endpoint(Endpoint):
         response: Any = None,
         caught_exception: Any = None,
     ) -> Any:
-        """Return False at once for status 200. Let botocore decide in all other cases."""
+        """Return whether to retry: False at once for status 200. Botocore decides in all other cases."""
         if response is not None and response[0].status_code == 200:
             return False
         return cast(Any, super())._needs_retry(attempts, operation_model, request_dict, response, caught_exception)
@@ -160,7 +160,7 @@ class _JsonEndpoint(_Endpoint):
 
 
 class _Parser(JSONParser):
-    """Sorts the attributes of an item by name, because the engine's order is not stable."""
+    """Parses JSON responses. Sorts the attributes of an item by name, because the engine's order is not stable."""
 
     def _parse_body_as_json(self: Any, body_contents: bytes) -> Any:
         return orjson.loads(body_contents)
@@ -185,7 +185,7 @@ PARSER = _Parser()
 
 
 class _Serializer(JSONSerializer):
-    """Keeps the serialized parameters with the request, so that its body need not be parsed again."""
+    """Serializes requests. Keeps the parameters with the request, so that its body need not be parsed again."""
 
     def serialize_to_request(self: Any, parameters: Any, operation_model: Any) -> Any:
         asked: dict[str, Any] = {}

@@ -1,7 +1,8 @@
-"""Defines the faults of the simulation, and draws when they strike. A fault is named by its kind and its place.
+"""Defines the faults that the simulation injects, and draws when they strike.
 
-An example of a place: "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1", that function's first such call for that item.
-Places stay the same if another fault is left out. So a run can be repeated with only some of its faults.
+A fault has a kind and a place. An example of a place: "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1", the first
+such call of that function for that item. A place keeps its name if another fault is left out. So a run can be
+repeated with only some of its faults.
 """
 
 from collections import Counter
@@ -19,9 +20,10 @@ EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "P
 
 @dataclass(frozen=True)
 class ServiceCall:
-    """A request from a function to a service. `about`: its target, for example an item's key.
+    """A request from a function to a service.
 
-    `allows_stale_read`: it is an eventually consistent read.
+    `about`: the target of the request, for example an item's key. `allows_stale_read`: whether the request is an
+    eventually consistent read.
     """
 
     function: str
@@ -36,7 +38,7 @@ class ServiceCall:
 
 @dataclass(frozen=True)
 class CallFault:
-    """A kind of fault of a service call. It strikes the same call from 1 to `max_repeats` times in a row."""
+    """A kind of injected fault of a service call. It strikes the same call from 1 to `max_repeats` times in a row."""
 
     kind: str
     probability: float
@@ -70,7 +72,7 @@ CALL_FAULTS = (
 
 @dataclass(frozen=True)
 class OtherFault:
-    """A kind of fault that does not belong to a service call."""
+    """A kind of injected fault that does not belong to a service call."""
 
     kind: str
     probability: float
@@ -111,16 +113,19 @@ OTHER_FAULTS = (
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
 FAULT_BOOST = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2, "operator": 5}
-"""Functions that write rarely: the factor by which faults strike their writes more often."""
+"""How many times more often faults strike the writes of functions that write rarely. The default is 1."""
 FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
-"""The factors for a fault's probability. Each seed chooses one per kind of fault."""
+"""Factors for the probability of a fault. Each simulation run chooses one factor per kind of fault."""
 FIERCE_FACTOR = 2.0
-"""The factor for a fierce seed: many mutants become visible only if another fault strikes at the same place."""
+"""The factor for the fault probabilities of a run with `fierce`.
+
+Many planted bugs become visible only if a second fault strikes at the same place.
+"""
 
 
 @dataclass(frozen=True)
 class Strike:
-    """A fault that strikes now. `share`: its strength, from 0 to 1, if the kind of fault has one."""
+    """An injected fault that strikes now. `share`: its strength, from 0 to 1, if the kind of fault has a strength."""
 
     kind: str
     place: str
@@ -133,10 +138,10 @@ class Strike:
 
 @dataclass
 class FaultInjector:
-    """Draws faults and records which ones struck.
+    """Draws the injected faults of a simulation run and records which faults struck.
 
-    `only`: the names of the faults that may strike (None: all). `is_off`: no fault strikes. `fierce`: more faults.
-    Each seed has its own probability for each kind of fault, sometimes 0, so that seeds differ more.
+    `only`: the names of the faults that may strike (None: all). `is_off`: no fault strikes. `fierce`: faults strike
+    more often. Each run has its own probability for each kind of fault, sometimes 0, so that runs differ more.
     """
 
     chance: SeededRandom
@@ -157,7 +162,7 @@ class FaultInjector:
         self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
 
     def draw_for_call(self, call: ServiceCall, *, mortal: bool) -> Strike | None:
-        """Draw the fault that strikes a call, or None. `mortal`: the calling process can die."""
+        """Draw the injected fault that strikes a call, or None. `mortal`: whether the calling process can die."""
         if self.is_off:
             return None
         text = str(call)
@@ -190,7 +195,7 @@ class FaultInjector:
         return strike
 
     def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
-        """Return the strike if this kind of fault strikes here. `even_if_off`: ignore `is_off`."""
+        """Draw whether this kind of fault strikes here. Return the strike or None. `even_if_off`: ignore `is_off`."""
         if self.is_off and not even_if_off:
             return None
         text = " ".join(map(str, place))

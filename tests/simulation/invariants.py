@@ -1,7 +1,7 @@
-"""The invariants of the simulated shop: they must hold whenever the simulation is idle, whatever failed before.
+"""The invariants of the simulated shop. They must hold whenever the simulation is idle, even if faults struck before.
 
-`find_violations` checks them after each era. `WriteChecks` checks a few of them at every write. Each invariant yields
-one sentence per violation. Its docstring lists the exceptions it allows.
+`find_violations` checks the invariants after each era (a part of a run). `WriteChecks` checks a few of them at every
+write. Each invariant yields one sentence per violation. Its docstring lists the allowed exceptions.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ Invariant = Callable[["Simulation", Ledger], Iterator[str]]
 
 # customers ------------------------------------------------------------------------------------------------------------
 def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each email address is claimed exactly by the customer whose profile has it.
+    """Check that each email address is claimed by exactly the customer whose profile has the address.
 
-    Also check that each member belongs to an existing company, and that no erased customer belongs to one.
+    Also check that a company's index partition holds only the company and its customers, but no erased customer.
     """
     had, claimed = (
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
@@ -121,7 +121,7 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
 
 # orders and money -----------------------------------------------------------------------------------------------------
 def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each accepted order is stored as accepted, and that an idempotency key creates only one order."""
+    """Check that each accepted order is stored unchanged, and that an idempotency key creates only one order."""
     for key, ids in world.traffic.known.by_key.items():
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
@@ -141,7 +141,7 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
 def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that received stock equals available stock plus the quantities that orders hold.
 
-    Cancelled and lapsed orders hold nothing. Dropped quantities and restocked returns do not count either.
+    Cancelled and lapsed orders hold nothing. An order does not hold dropped quantities or restocked returns.
     """
     taken: Counter[str] = Counter()
     for owned in book.orders.values():
@@ -161,7 +161,7 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each line of an import is processed and reported once, and that its stock is received once."""
+    """Check that each import processes and reports each line once, and receives the stock of each line once."""
     told, now = world.traffic.known, world.tasks.now
     parts: dict[str, list[Any]] = defaultdict(list)
     for image in world.table.of_type("ImportPart"):
@@ -188,7 +188,8 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each sold order has one invoice, and that invoice numbers start at 1 and have no gaps.
 
-    The invoice matches the order total and its payments. An order that is cancelled after its sale keeps the invoice.
+    The invoice matches the order total and the order's payments. An order that is cancelled after its sale keeps its
+    invoice.
     """
     numbers = []
     for owned in book.orders.values():
@@ -214,9 +215,9 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the shipments of a sold order hold all ordered quantities, minus the dropped ones.
+    """Check that the shipments of a sold order hold all ordered quantities, except the dropped quantities.
 
-    An order that is not sold has no active shipments. The counts in the order lines match shipments and returns.
+    An order that is not sold has no active shipments. The counts in the order lines match the shipments and returns.
     """
     for owned in book.orders.values():
         if owned.order is None:
@@ -239,7 +240,7 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
 
 
 def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the warehouse packed each shipment once, unless cancelled, and sent exactly the dispatched ones."""
+    """Check that the warehouse packed each uncancelled shipment once, and sent exactly the dispatched shipments."""
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
         for one in owned.items_of_type("Shipment"):
@@ -261,7 +262,10 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 # copies ---------------------------------------------------------------------------------------------------------------
 def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that snapshots == copies_of(primaries): no copy is missing, orphaned or outdated."""
+    """Check that the stored snapshots equal the copies of the current source items.
+
+    No snapshot is missing, outdated, or without a source item.
+    """
     expected: dict[tuple[str, str], Any] = {}
     for owned in book.orders.values():
         if owned.status != "ARCHIVING":
@@ -279,10 +283,10 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
 
 
 def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each version of an order had one timeline entry with the right status.
+    """Check that each version of an order has had one timeline entry with the right status.
 
-    The archive invariant checks that the entry still exists. Exception: for lost stream records, the recovered
-    entries may show another possible path to the same status.
+    The archive invariant checks that the entry still exists. Exception: if stream records were lost, the recovered
+    entries may show another possible sequence of statuses.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
@@ -308,13 +312,13 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 _POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSITIONS for before in move.before}
-"""The pairs (status before, status after) that one command allows. They include commands that keep the status."""
+"""The pairs (status before, status after) that one command allows, including commands that keep the status."""
 
 
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each change of an order has one activity entry of its customer, until the entry expires.
+    """Check that each change of an order has one activity entry for its customer, until the entry expires.
 
-    Exception: the stream record was lost, and the entry would have expired already.
+    Exception: the change's stream record was lost, and the activity entry would have expired already.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -334,8 +338,8 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each order, return and review is counted once, and that every total is the sum of the contributions.
 
-    Final and expired totals are not compared with the sum. A final total no longer changes, even if an order is
-    restored from the archive.
+    Totals that are final or past their TTL are not compared with the sum. Season totals become final after a fixed
+    time. From then on no change is allowed, even if an order is restored from the archive.
     """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
@@ -376,11 +380,11 @@ def _changed_after_final(world: Simulation) -> Iterator[str]:
 
 
 MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
-"""A change may still be counted this many days after it happened."""
+"""The longest time in days between a change and its contribution to a total."""
 
 
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield the key and amounts of each total, and whether the total is final."""
+    """Yield the key and amounts of each total, and whether the total is final or past its TTL."""
     for row in counters.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
             ends = datetime.fromtimestamp(item.ttl, UTC) if row.has_ttl else datetime.max.replace(tzinfo=UTC)
@@ -391,17 +395,19 @@ def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str
 
 
 def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that no source item and no copy is ever replaced with an older version of itself."""
+    """Check that no write replaces an item with an older version of the same item."""
     yield from world.write_checks.violations["version"]
 
 
 # effects --------------------------------------------------------------------------------------------------------------
 def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that every change with an event was published, and in order per item.
+    """Check that every change with an event was published, and that the events of an item were published in order.
 
-    A change may be missing if its stream record expired or its failure record was lost. Address and name changes of
-    erased customers may be missing too. The order is not checked for events that an operator published, nor for
-    records that a mapping had discarded.
+    Exceptions:
+    - A change may be missing if its stream record expired or its failure record was lost.
+    - Address and name changes of erased customers may be missing.
+    - The order is not checked for events that an operator's tool published, or for records that an event source mapping
+      discarded.
     """
     published: dict[str, int] = {}
     for number, event in enumerate(world.bus.published):
@@ -429,7 +435,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the customer gets exactly one mail for each change with a notification.
 
     Exceptions:
-    - A second mail, if the sender died or got no answer before it could mark the mail as sent.
+    - A second mail, if the sending function died or had a fault before it could mark the mail as sent.
     - No mail, if the customer has notification settings or was erased, if the event was lost, or if the order was
       archived within a week of the change.
     - A mail for another version, if an operator had to recover a change whose records were lost.
@@ -469,7 +475,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _mails(world: Simulation) -> dict[str, list[SentMail]]:
-    """Return all mails by effect id."""
+    """Return all mails by effect id: the id of the change or product alert that the mail is for."""
     found: dict[str, list[SentMail]] = defaultdict(list)
     for mail in world.ses.mails:
         found[mail.effect].append(mail)
@@ -477,7 +483,7 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 
 
 def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
-    """Return the customer's addresses that the sender of this mail can have read: those within its Lambda timeout."""
+    """Return the addresses of the customer that the sending function can have read within its Lambda timeout."""
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
     found: set[str] = set()
@@ -494,8 +500,8 @@ def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[st
 def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
     """Return whether an operator's tool published this change from the order's status alone.
 
-    The tool does this if the timeline entry and the event are both lost. It may then choose another version than the
-    real one.
+    The tool does so if the change's timeline entry and event are both lost. It may then choose another version of the
+    order than the real one.
     """
     lost_up_to = min(reader.lost_up_to for reader in world.readers.values())
     return effect in world.operator.published_ids and any(
@@ -504,7 +510,7 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
 
 
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
-    """Return whether the order was in the archive within 7 days of the change, when a mail could still be retried."""
+    """Return whether the order was in the archive within 7 days after the change. Its mail may then be missing."""
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
     return any(
@@ -514,18 +520,21 @@ def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
 
 
 def _may_be_repeated(mail: Any, effect: str) -> bool:
-    """Return whether the sender of a mail died, or had a fault while it sent or marked the mail."""
+    """Return whether the sending function died, or had a fault while it sent the mail or marked it as sent."""
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
 
 
 # followers ------------------------------------------------------------------------------------------------------------
 INDEX_IS_LATE_SECONDS = 2 * MINUTE
-"""A mail is only required for customers who followed this long before the campaign: the index lags, clocks differ."""
+"""How long before a campaign a customer must have followed the product for a missing mail to be a violation.
+
+The followers are read from an index that lags, and the clocks of functions differ.
+"""
 
 
 @dataclass(frozen=True)
 class CampaignHistory:
-    """The last state of a campaign. `ended_at`: when it was written. `effects`: the alert id for each customer."""
+    """A campaign and its last state. `ended_at`: when that state was written. `effects`: the alert id per customer."""
 
     image: Campaign
     ended_at: float
@@ -537,7 +546,7 @@ class CampaignHistory:
 
 
 def _campaigns(world: Simulation) -> list[CampaignHistory]:
-    """Return all campaigns ever written. Those of one product and event are in chronological order."""
+    """Return all campaigns ever written. Campaigns of the same product and event are in chronological order."""
     customers = [place.removeprefix("CUSTOMER#") for place, sort in world.table.history if sort == "PROFILE"]
     found: dict[str, CampaignHistory] = {}
     for (_, sort), versions in world.table.history.items():
@@ -551,16 +560,16 @@ def _campaigns(world: Simulation) -> list[CampaignHistory]:
 
 
 def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each campaign sends one mail to each follower and to no other customer.
+    """Check that each campaign (alert about a product) sends one mail to each follower and to no other customer.
 
     Also check that each campaign finishes, that a product has at most one per event type and day, and that each
-    relevant change of a followed product starts one.
+    relevant change of a followed product starts a campaign.
 
     Exceptions:
-    - A second mail, if the sender died or got no answer before it could mark the mail as sent.
+    - A second mail, if the sending function died or had a fault before it could mark the mail as sent.
     - No mail, if the follower has notification settings, was erased, or did not follow the whole time.
     - No mail, if the condition ended before every follower was notified, or if the event was lost.
-    - Products with several stock parts: the test cannot see whether they were sold out.
+    - Products with several stock parts: the test cannot see whether the product was sold out.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)
@@ -601,7 +610,7 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.until > one.at for told in same):
-            continue  # this change's own campaign, or an earlier one that still covers it
+            continue  # the change's own campaign, or an earlier campaign that still covers the change
         row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
         since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
@@ -624,14 +633,15 @@ def _was_present(history: Sequence[tuple[float, Image | None]], since: float, un
 
 # the archive ----------------------------------------------------------------------------------------------------------
 def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each archived order is in one S3 object that matches the hash in its stub and has all deleted items.
+    """Check that each archived order has a valid S3 object, and that the archive has all items deleted from the table.
 
-    There may be one more object for each restore. A restored order has all its items in the table again.
+    Valid: the object's hash is the one in the ArchivedOrder item. There may be one more object per restore. A restored
+    order has all its items in the table again.
     """
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
-        # a restored order may have an older Expiry marker, which is in an older object
+        # A restored order may have an older Expiry marker in an older archive object, so do not check Expiry markers.
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
         yield from _missing_from_archive(id, ours, book.orders.get(id))
     yield from (
@@ -653,7 +663,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
 
 
 def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
-    """Return the last image of each order item that was deleted by a caller, not by its TTL."""
+    """Return the last image of each order item that a caller deleted. Deletions by TTL are left out."""
     deleted: dict[str, dict[str, Image]] = defaultdict(dict)
     for record in world.records:
         old, gone = record["dynamodb"].get("OldImage"), record["eventName"] == "REMOVE" and "userIdentity" not in record
@@ -663,7 +673,10 @@ def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
 
 
 def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggregate | None) -> Iterator[str]:
-    """Yield a violation for each deleted item that is not in the archive, or in the table if the order is restored."""
+    """Yield a violation for each deleted item of an order that is not archived unchanged.
+
+    If the order is restored, the item must be in the table instead.
+    """
     is_back = owned is not None and "restored_at" in owned.image
     held = (
         {image["SK"]["S"]: image for image in (owned.table_images if is_back else owned.archived_images)}
@@ -672,7 +685,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
     )
     for place, image in images.items():
         if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
-            continue  # the cancellation deleted it, not the archive
+            continue  # the cancellation deleted the order line, not the archive Lambda
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
@@ -688,7 +701,7 @@ def _count_restores(world: Simulation, order_id: str) -> int:
 def _matches_restored(there: Image, deleted: Image) -> bool:
     """Return whether the restored item equals the deleted one, or is a newer version of it."""
     if there["type"]["S"] in _SNAPSHOTS:
-        return True  # snapshots have their own invariant
+        return True  # skip snapshots: they have their own invariant
     if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
@@ -704,7 +717,7 @@ def _is_unmatched_money(images: list[Image]) -> bool:
 
 
 def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each expired activity entry is in the archive unchanged. Exception: its stream record was lost."""
+    """Check that each expired activity entry is archived unchanged. Exception: the stream record was lost."""
     held = {image["SK"]["S"]: image for image in book.archived_activity}
     for record in _expiry_records(world, "Activity"):
         old = record["dynamodb"]["OldImage"]
@@ -721,7 +734,7 @@ def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]
 
 # progress -------------------------------------------------------------------------------------------------------------
 def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that queues are empty, readers reached the end of the stream, and no order or erasure is stuck."""
+    """Check that queues are empty, readers have no unread stream records, and no order or erasure is stuck."""
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -748,11 +761,14 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
-"""The extra time before an order with refunds or disputes must be archived: a month after its last refund."""
+"""The extra time that an order with refunds or disputes has in each status, in seconds."""
 
 
 def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
-    """Return whether an erasure may still wait: for an open order, or for the settle period after the last change."""
+    """Return whether an erasure may still wait.
+
+    It waits while the customer has an open order, and for the settle period after the customer's last change.
+    """
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
     for owned in book.orders.values():
         if owned.image["customer_id"]["S"] == customer_id:
@@ -774,9 +790,9 @@ def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that an erased customer's personal data is not in the table, archive or failure store. Invoices keep it.
+    """Check that an erased customer's personal data is not in the table, the archive or the failure store.
 
-    Exception: unreadable orders, because their customer is unknown.
+    Exceptions: invoices, and unreadable orders, because the shop cannot tell whose they are.
     """
     for customer_id, status in book.erasures.items():
         if status == "ERASED":
@@ -804,8 +820,8 @@ def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
 def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
     """Return how many seconds an order may have each status.
 
-    Orders are archived some days after they are due: DynamoDB expires items late, workers fail, and an operator
-    redrives the rest.
+    The limits of archivable statuses allow some extra days: DynamoDB expires items late, workers fail, and an operator
+    redrives failed messages.
     """
     ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
     return {
@@ -817,7 +833,7 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each reader parked the records and messages that can never be processed."""
+    """Check that each reader and worker stored the unprocessable records and messages in the failure store."""
     for record in world.records:
         if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.order_ids:
             continue
@@ -832,7 +848,7 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that every API response is expected, and that there is no status 500."""
+    """Check that every API response is an expected one, and that no response has status 500."""
     yield from world.traffic.known.unexpected_answers
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
@@ -851,7 +867,7 @@ def _created_at(record: Mapping[str, Any]) -> float:
 
 
 class WriteChecks:
-    """Checks every write as it happens. `violations`: the sentences, by kind of check."""
+    """Checks every write as it happens. `violations`: one sentence per violation, by kind of check."""
 
     def __init__(self) -> None:
         self.violations: dict[str, list[str]] = defaultdict(list)
@@ -923,5 +939,5 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 
 def find_violations(world: Simulation, book: Ledger) -> list[str]:
-    """Check all invariants now. Return the violations, each with the name of its invariant as a prefix."""
+    """Check all invariants now. Return the violations. Each begins with the name of its invariant."""
     return [f"{invariant.__name__}: {sentence}" for invariant in INVARIANTS for sentence in invariant(world, book)]

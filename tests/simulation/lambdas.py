@@ -34,10 +34,11 @@ def _handler(dotted: str) -> Any:
 
 @dataclass
 class SimulatedLambda:
-    """Invokes functions by name.
+    """Invokes functions by name, and injects faults.
 
-    `is_broken`: whether a function currently fails at every invocation. `calls`: invocations by function.
-    `throttled_until`: until when a function is throttled. `skewed`: whether a function's clocks are wrong.
+    `is_broken`: returns whether a function currently fails at every invocation. `calls`: the number of invocations by
+    function. `throttled_until`: the time until which a function is throttled. `skewed`: whether a function's clocks are
+    wrong.
     """
 
     tasks: VirtualScheduler
@@ -51,7 +52,7 @@ class SimulatedLambda:
     skewed: dict[str, bool] = field(default_factory=dict)
 
     def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
-        """Invoke a function asynchronously, and call `done` with the outcome. `place` names the invocation."""
+        """Invoke a function asynchronously, and call `done` with the outcome. `place`: the name of the invocation."""
         if self.is_broken(function):
             self.tasks.call_later(0.01, lambda: done(InvocationFailed("broken")))
         elif self._is_throttled(function, place):
@@ -71,7 +72,7 @@ class SimulatedLambda:
         return self.tasks.now < self.throttled_until.get(function, 0.0)
 
     def call_api(self, event: Mapping[str, Any], place: str) -> dict[str, Any] | None:
-        """Invoke the API function, and return its response, or None if it fails. Call it in a task: it waits."""
+        """Invoke the API function, and return its response, or None if it fails. Call this in a task: it waits."""
         process = self._new_process("api", place)
         outcome = self.tasks.run_as(process, lambda: self._run_handler("api", event, place))
         if not isinstance(outcome, InvocationReturned):
@@ -92,7 +93,7 @@ class SimulatedLambda:
         )
 
     def _run_handler(self, function: str, event: Mapping[str, Any], place: str) -> Outcome:
-        """Run the handler on a copy of the event, and return the outcome. Faults kill it or clear its caches."""
+        """Run the handler on a copy of the event. Return the outcome. Injected faults kill it or clear its caches."""
         self.calls[function] += 1
         if self.faults.draw("cold start", function, place):
             clear_caches()

@@ -22,14 +22,14 @@ UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each payment is stored once, and that the money of each order adds up.
 
-    Captured money is counted as paid or refunded. A sold order is fully paid. An order that dropped items refunds
-    their value. A cancelled or lapsed order keeps no money.
+    The order counts all captured money as paid or refunded. A sold order is fully paid. An order with dropped items
+    refunds the value of these items. A cancelled or lapsed order keeps no money.
     """
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
-            continue  # nothing was captured, and its webhook came after the order was archived
+            continue  # no money was captured, and the webhook may have come after the order was archived
         if [payment.amount for payment in kept] != [intent.amount]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
@@ -42,15 +42,15 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
-    """Return whether the shop's state of a dispute differs from the provider's."""
+    """Return whether the shop and the payment provider store different states of a payment's dispute."""
     return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
 
 
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
-    """Yield what does not add up for an order.
+    """Yield one sentence for each amount of an order that does not add up.
 
-    Captured money equals paid, plus refunds outside the order, plus chargebacks before the order was fully paid.
-    Refunds plus later chargebacks equal refunded.
+    Captured money equals the paid amount, plus refunds outside the order, plus chargebacks before the order was fully
+    paid. Refunds of the order plus later chargebacks equal the refunded amount.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
@@ -83,7 +83,7 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
 
 
 def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each refund succeeded or failed, and that the provider made each succeeded one exactly once."""
+    """Check that each refund succeeded or failed, and that the provider made each successful refund exactly once."""
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
     for one in world.provider.refunds:
         if one.status == "pending":
@@ -109,7 +109,7 @@ def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
 
 
 def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each payment's refunded amount equals its succeeded refunds, which never exceed the payment."""
+    """Check that each payment's refunded amount is the sum of its successful refunds, and refunds never exceed it."""
     for _, payments, refunds in book.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
@@ -123,9 +123,9 @@ def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Ite
 
 
 def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each balance is the sum of its entries, without gaps, and that the entries match issues and payments.
+    """Check that each account balance is the sum of the account's entries, and that entry versions have no gaps.
 
-    All accounts together hold what was issued and refunded, minus what was paid.
+    Also check that the entries match the issued credit, the payments with credit, and the refunds to credit.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for entry in book.account_entries():
@@ -160,7 +160,7 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that a limited code's redemptions equal the orders that use it.
+    """Check that the used redemptions of a limited discount code equal the orders that use the code.
 
     Cancelled, lapsed and completely returned orders do not count.
     """

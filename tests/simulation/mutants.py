@@ -1,7 +1,7 @@
-"""The mutants: bugs planted in the product to test the invariants.
+"""The mutants: bugs that the tests plant in the product to test the invariants.
 
-The invariants must detect each mutant within its number of seeds. Each invariant is the only one that detects some
-mutant, which proves that it is needed.
+The invariants must detect each planted bug within its number of simulation runs. For each invariant there is a planted
+bug that only this invariant detects. So every invariant is needed.
 """
 
 from collections.abc import Mapping
@@ -40,9 +40,9 @@ from tests.simulation.sabotage import Plant, patch_attribute
 
 @dataclass(frozen=True)
 class Mutant:
-    """A planted bug. It must be detected within `seeds` fierce seeds, starting with `first_seed`.
+    """A planted bug. The invariants must detect it in `seeds` simulation runs with `fierce`, starting at `first_seed`.
 
-    `sole_invariant`: the only invariant that detects it in these seeds. Empty: any invariant may detect it.
+    `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
     """
 
     name: str

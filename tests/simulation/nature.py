@@ -1,6 +1,6 @@
 """Simulates time-based events: schedules, DynamoDB's TTL deletions and long outages.
 
-Nothing here polls. When a stream record shows a cause, its consequence is scheduled for a later virtual time.
+No code polls here. When a stream record is written, its consequences are scheduled for a later virtual time.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from tests.simulation.tasks import VirtualScheduler
 from tests.simulation.template import StackModel
 
 MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
-"""How long after its ttl DynamoDB may delete an item (Developer guide: "within a few days")."""
+"""How many seconds after its TTL DynamoDB may delete an item (Developer guide: "within a few days")."""
 GOES_ROUND_SECONDS = 24 * HOUR
 MAX_REPLACEMENT_SECONDS = 10 * MINUTE
 OUTAGE_SECONDS = {
@@ -34,7 +34,7 @@ OUTAGE_SECONDS = {
 
 @dataclass
 class SimulatedEnvironment:
-    """Schedules what time brings about. `broken_functions`: functions that currently fail at every invocation."""
+    """Schedules time-based events. `broken_functions`: the functions that currently fail at every invocation."""
 
     tasks: VirtualScheduler
     chance: SeededRandom
@@ -62,7 +62,7 @@ class SimulatedEnvironment:
 
     # consequences of a write ------------------------------------------------------------------------------------------
     def schedule_consequences(self, record: dict[str, Any]) -> None:
-        """Schedule the later consequences of a stream record: TTL deletion, erasure run, payment lapse."""
+        """Schedule the later consequences of a stream record: the TTL deletion, an erasure run, a run of `lapse`."""
         image = record["dynamodb"].get("NewImage")
         if image is None:
             return
@@ -77,7 +77,7 @@ class SimulatedEnvironment:
                 self._schedule_lapse(self.tasks.now + seconds + 5)
 
     def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
-        """Schedule the deletion of an item. DynamoDB deletes expired items in rounds, as a background scan would."""
+        """Schedule the deletion of an expired item. Items are deleted once a day, as by a background scan."""
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
             self._ending[round_] = []
@@ -93,10 +93,10 @@ class SimulatedEnvironment:
 
     # the schedule -----------------------------------------------------------------------------------------------------
     def _schedule_lapse(self, moment: float) -> None:
-        """Schedule the lapse function for the next two minutes.
+        """Schedule two runs of the lapse function (closes unpaid orders, assumes deliveries), one per minute.
 
-        The real schedule fires every minute. The simulation fires only if there may be work: in the first minute, and
-        in the next one because an index may lag.
+        The real schedule fires every minute. The simulation fires only if an order may be due. The second run finds
+        orders that a lagging index hides from the first run.
         """
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
@@ -104,7 +104,7 @@ class SimulatedEnvironment:
                 self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
-        """Fire the schedule. If a run fails, the run of the next minute does its work."""
+        """Run the lapse function (closes unpaid orders), if an order may be due. If it fails, schedule another run."""
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
@@ -117,10 +117,10 @@ class SimulatedEnvironment:
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
-        """Return whether an order may be due.
+        """Return whether the lapse function may close this order as unpaid, or assume its delivery.
 
-        It is due if it has waited long enough. Sometimes it also counts if it changed less than two minutes ago,
-        because a lagging index may still show its old status.
+        An order is due if it has waited long enough. Sometimes the result is also true if the order changed less than
+        two minutes ago, because a lagging index may still show the old status.
         """
         if image["order_id"]["S"] in self.poison.order_ids:
             return False
@@ -131,10 +131,11 @@ class SimulatedEnvironment:
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     def _schedule_erasures(self, image: Image) -> None:
-        """Schedule the erasure function.
+        """Schedule the erasure function after a write, if the function may have work.
 
-        The real schedule fires every hour. The simulation fires only if there may be work: after an erasure request,
-        after half of that customer's later writes, after the settle period, and once in five days.
+        The real schedule fires every hour. The simulation fires after half of the writes of a customer who is being
+        erased, and when the settle period after the erasure request is over. While an erasure is open, it also fires
+        every five days.
         """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
@@ -169,10 +170,10 @@ class SimulatedEnvironment:
 
     # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
-        """Draw and schedule the outages of an era. Every outage is over 50 hours after the era's end."""
+        """Draw and schedule the outages of an era (a part of the run). An outage lasts at most 50 hours."""
 
         def moment(*question: object) -> float:
-            """Return a time soon after the start of a third of the era, as the bursts of commands on the first day."""
+            """Return a time soon after the start of a third of the era. On the first day, clients are busy then."""
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
 
@@ -192,7 +193,7 @@ class SimulatedEnvironment:
             self._schedule_outage("worker fails", era, worker.function, moment)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
-        """Delete a mapping and create a new one up to 10 minutes later."""
+        """Delete an event source mapping and create a new one up to 10 minutes later."""
 
         def begin() -> None:
             self.readers[name].replace_mapping(from_checkpoint=from_checkpoint)
@@ -202,7 +203,7 @@ class SimulatedEnvironment:
         self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
     def _switch(self, name: str, *, on: bool) -> None:
-        """Switch a mapping off, or end one reason for that. It is on again when no reason is left."""
+        """Add or remove one reason to disable an event source mapping. The mapping is enabled if no reason is left."""
         self._kept_off[name] += -1 if on else 1
         self.readers[name].set_enabled(on=not self._kept_off[name])
 

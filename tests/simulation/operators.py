@@ -1,4 +1,4 @@
-"""Simulates an operator who repairs failures with the tools of ops. Sometimes a tool is killed and run again."""
+"""Simulates an operator who repairs failures with the tools of `ops`. Sometimes a tool is killed and run again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ReliableClient:
-    """A DynamoDB client without faults and without a trace."""
+    """A DynamoDB client for the simulation's own checks. No injected fault strikes it, and no call is traced."""
 
     def __init__(self, table: SimulatedTable) -> None:
         self._table = table
@@ -39,7 +39,7 @@ class ReliableClient:
 
 
 def run_drift_check(world: "Simulation") -> DriftCheck:
-    """Run a drift check over the whole table."""
+    """Run a drift check, which compares all copies in the table with their source items. Return the finished check."""
     client: Any = ReliableClient(world.table)
     table = Table(client, world.table.name, ROWS_BY_TYPE, clock=world.tasks.clock, run_concurrently=run_sequentially)
     drift = DriftCheck(Shop(table=table, new_id=str), pause_seconds=0)
@@ -48,7 +48,7 @@ def run_drift_check(world: "Simulation") -> DriftCheck:
 
 
 def drift_violations(world: "Simulation") -> Iterator[str]:
-    """Yield what a drift check finds. If every invariant holds, any finding is an error of the drift check."""
+    """Yield each discrepancy that a drift check finds. If all invariants hold, a discrepancy is a bug of the check."""
     drift = run_drift_check(world)
     for fault in drift.discrepancies.values():
         yield f"{fault.kind}: {' / '.join(fault.key)} is {fault.actual}, and should be {fault.expected}"
@@ -57,7 +57,7 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
 
 
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:
-    """Corrupt or delete some copies and totals. Return their keys."""
+    """Corrupt or delete some copies and totals, so that a repair has work to do. Return their keys."""
     now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[ItemKey]()
     for image in sorted(world.table.of_type(*CORRUPTED_ATTRIBUTES), key=lambda image: str(sorted(image.items()))):
         at, kind = item_key(image), image["type"]["S"]
@@ -73,7 +73,7 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 
 
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether a copy or total is final or expired, so that it is no longer updated."""
+    """Return whether a copy or total is no longer updated, because it is final or expired."""
     if image["type"]["S"] == BEST_SELLER.type:
         return now >= counters.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
     return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
@@ -81,11 +81,11 @@ def is_final(image: Mapping[str, Any], now: datetime) -> bool:
 
 CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "TimelineEvent": "status", "Rating": "stars",
              "BestSeller": "units", "Metric": "units"}  # fmt: skip
-"""The attribute to corrupt, by item type."""
+"""The attribute that `corrupt_copies` changes, by item type."""
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY
 WORK_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""The time limit of an operator's run: normally, and if a fault kills the tool. It is then run again later."""
+"""How many seconds an operator's run may last: normally, and if an injected fault kills the tool."""
 MAX_ATTEMPTS = 5
 KEEP_DAYS = (1, 10, 100)
 
@@ -93,8 +93,8 @@ KEEP_DAYS = (1, 10, 100)
 class Operator:
     """Redrives parked records, discarded records and dead letters, recovers lost records, and restores orders.
 
-    The operator reacts to an alarm after three days. Dead letters are kept for 14 days, the failure store for 30.
-    `published_ids`: the ids of the events that an operator's tool published. `restored_orders`: the restored orders.
+    The operator reacts to an alarm after three days, before the failures expire. `published_ids`: the ids of the events
+    that an operator's tool published. `restored_orders`: the ids of the restored orders.
     """
 
     def __init__(self, world: "Simulation") -> None:
@@ -122,7 +122,7 @@ class Operator:
 
     # restoring orders -------------------------------------------------------------------------------------------------
     def restore_commands(self) -> list[PlannedCommand]:
-        """Plan the restore of some archived orders. Some are restored twice, some tools are killed and run again."""
+        """Plan to restore some archived orders, some of them twice. Some runs are killed and started again."""
         chance = self._world.chance
         stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
         return [
@@ -140,9 +140,9 @@ class Operator:
         self._retry_until_done(partial(self._restore_once, order_id, keep_days), 0.1, order_id, hands)
 
     def _retry_until_done(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
-        """Run `work` until it returns True, at most `MAX_ATTEMPTS` times.
+        """Run `work` until it returns True, at most `MAX_ATTEMPTS` times. Sometimes kill the first run.
 
-        Sometimes the first run is killed. `takes_seconds`: how long a run takes, approximately.
+        `takes_seconds`: about how long a run takes. The kill happens within this time.
         """
         world = self._world
         for attempt in range(MAX_ATTEMPTS):
@@ -169,9 +169,10 @@ class Operator:
 
     # replay -----------------------------------------------------------------------------------------------------------
     def replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
-        """Sometimes plan two replays of all current states while the shop is open.
+        """Sometimes plan two replays of all current states while clients use the shop.
 
-        A checkpoint lets only one run at a time. A killed replay is run again and resumes.
+        Both replays use the same checkpoint, which lets only one run at a time. A killed replay is started again and
+        resumes.
         """
         chance = self._world.chance
         if not chance.happens(0.06, "a replay", era):
@@ -202,7 +203,7 @@ class Operator:
 
     # drift ------------------------------------------------------------------------------------------------------------
     def repair_drift(self) -> None:
-        """Repair drift. Sometimes the tool is killed and resumes when it is run again."""
+        """Repair all drifted copies. Sometimes the tool is killed. It resumes when it is started again."""
         world, place = self._world, ("drift", self._world.tasks.now)
         work = partial(self._retry_until_done, self._repair_once, 2.0, *place)
         world.tasks.start(SimulatedProcess("operator"), work)
@@ -224,7 +225,7 @@ class Operator:
 
     # failures ---------------------------------------------------------------------------------------------------------
     def clean_up(self) -> bool:
-        """Start a run of the tools if there are failures. Return whether there were any."""
+        """Start the operator's tools if there are failures to repair. Return whether there were failures."""
         found = bool(self._has_dead_letters() or self._unredriven_keys() or self._readers_with_losses())
         if found:
             self._runs += 1
@@ -237,7 +238,7 @@ class Operator:
         return any(queue.dead_letters.messages for queue in self._world.queues.values() if queue.dead_letters)
 
     def _unredriven_keys(self) -> set[str]:
-        """Return the keys in the failure store that are neither redriven nor rejected by a redrive."""
+        """Return the failure store's keys that still need a redrive: neither redriven nor rejected by a redrive."""
         kept = self._world.s3.buckets.get(self._world.template.failures, {})
         marked = {key.removeprefix(REDRIVEN_PREFIX) for key in kept if key.startswith(REDRIVEN_PREFIX)}
         return {key for key in kept if not key.startswith(REDRIVEN_PREFIX)} - marked - self._refused
@@ -247,7 +248,7 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Run the tools. If one fails or is killed, schedule another run."""
+        """Run the operator's tools. If a tool fails or is killed, schedule another run."""
         try:
             self._run_tools()
         except ProcessDied:
@@ -262,12 +263,12 @@ class Operator:
         shop = wiring.create_shop(world.table.name)
         publish = self._publish(shop)
         more = True
-        while more:  # `has_more` asks the operator to run it again
+        while more:  # `has_more`: the operator must run the redrive again
             found = redrive_entries(self._failures(), shop, publish, self._should_redrive)
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            if found.retryable:  # redrive every record before recovering from the state, which has fewer details
+            if found.retryable:  # first redrive every record: a recovery from the current state gives fewer details
                 self._alarm()
                 return
             more = found.has_more
@@ -281,7 +282,7 @@ class Operator:
             self._recovered_up_to[name] = up_to
 
     def _failures(self) -> FailureRepository:
-        """Return the failure store and the queues with dead letters, as an alarm names them."""
+        """Return the failure store together with the queues that have dead letters."""
         queues = self._world.queues
         named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}

@@ -16,12 +16,12 @@ from tests.simulation.queues import SimulatedQueue
 from tests.simulation.tasks import SimulatedProcess, VirtualScheduler
 
 MAX_ATTEMPTS = 8
-"""How many times a client sends a request that gets no answer, or status 429, 500, 502 or 503."""
+"""How many times a client sends a request at most, if it gets no answer, or status 429, 500, 502 or 503."""
 
 
 @dataclass(frozen=True)
 class ClientResponse:
-    """An answer of the API."""
+    """An HTTP response of the API, as a client receives it."""
 
     status: int
     body: Any
@@ -29,7 +29,7 @@ class ClientResponse:
 
 @dataclass
 class ApiClients:
-    """Clients of the API. `on_answer(who, text)` is called with every request and its answer."""
+    """Sends API requests as clients of the shop. `on_answer(who, text)` is called with every request and its answer."""
 
     tasks: VirtualScheduler
     chance: SeededRandom
@@ -39,13 +39,13 @@ class ApiClients:
     _asked: Counter[str] = field(default_factory=Counter)
 
     def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
-        """Start a task as the client `who`."""
+        """Start a task that runs as the client `who`."""
         self.tasks.start(SimulatedProcess(who), work, after_seconds)
 
     def call(
         self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
     ) -> ClientResponse | None:
-        """Send a request, and retry it with the same idempotency key. Return None after `MAX_ATTEMPTS`."""
+        """Send a request, and retry it with the same idempotency key. Return None if no attempt gets a final answer."""
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
         path, _, query = path.partition("?")
@@ -71,7 +71,8 @@ class ApiClients:
 class SimulatedParcel:
     """A shipment as the warehouse knows it.
 
-    `has_left`: the carrier has it, or a part of it. `is_reported`: the warehouse reported that to the shop.
+    `has_left`: the carrier has the shipment, or a part of it. `is_reported`: the warehouse reported the dispatch to the
+    shop.
     """
 
     id: str
@@ -89,10 +90,11 @@ class SimulatedParcel:
 class SimulatedWarehouse:
     """Packs each requested shipment once, and reports its dispatch and delivery to the shop.
 
-    It records a request before it deletes the message. It sends some shipments in parts, and never reports the
-    delivery of some parcels. It agrees to or refuses a request to cancel an order.
-    `pack_counts`: how often each shipment was packed. `stopped`: the orders it no longer packs. `rejected_reports`:
-    the dispatch reports that the shop rejected.
+    The warehouse records a request before it deletes the message. It sends some shipments in parts, and never reports
+    the delivery of some parcels. It agrees to or refuses a request to cancel an order.
+
+    `pack_counts`: how often each shipment was packed. `stopped`: the orders that are no longer packed.
+    `rejected_reports`: the dispatch reports that the shop rejected.
     """
 
     people: ApiClients
@@ -111,7 +113,7 @@ class SimulatedWarehouse:
         for message in self.queue.receive(10):
             event = json.loads(message.body)["detail"]
             if self.faults.draw("warehouse stumbles", event["id"], message.receives):
-                continue  # SQS delivers the message again
+                continue  # not deleted, so SQS delivers the message again
             match event["type"]:
                 case "ShipmentRequested":
                     self._accept_shipment(event["data"])
@@ -147,7 +149,7 @@ class SimulatedWarehouse:
             self._report(f"{parcel.path}/delivered", {})
 
     def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
-        """Return the quantities of the first part. Return nothing if the shipment is sent as a whole."""
+        """Return the quantities of the first part of a shipment, or an empty dict if it is sent as a whole."""
         chance, pieces = self.people.chance, sum(parcel.quantities.values())
         if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
             return {}
@@ -161,7 +163,7 @@ class SimulatedWarehouse:
 
     # stopping ---------------------------------------------------------------------------------------------------------
     def _answer_cancel(self, order_id: str, request: str) -> None:
-        """Agree to a cancellation, or refuse it. Packing stops only if the shop accepts the agreement (status 200)."""
+        """Agree to a cancellation, or refuse it. Stop packing only if the shop accepts the agreement (status 200)."""
         tasks, chance = self.people.tasks, self.people.chance
         tasks.pause(
             chance.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.random("asked", request))
@@ -177,9 +179,9 @@ class SimulatedWarehouse:
         self._stopping.discard(order_id)
 
     def _report(self, path: str, body: Any = None) -> int:
-        """Report until the shop answers, and return the status.
+        """Send a report until the shop gives a final answer, and return the status.
 
-        409: already reported, or the order has changed since. 404: the order is archived.
+        Status 409: the change was already reported, or the order has changed since. Status 404: the order is archived.
         """
         while True:
             said = self.people.call(WAREHOUSE, "POST", path, body)

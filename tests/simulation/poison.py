@@ -1,4 +1,4 @@
-"""Injects items and messages that no handler can process: damaged ones, and ones with a future schema version."""
+"""Injects items and messages that no handler can process: some are damaged, others have a future schema version."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ FUTURE_SCHEMA = 99
 
 @dataclass
 class Poison:
-    """Writes unreadable items and sends unreadable messages.
+    """Writes unreadable orders and sends unreadable messages.
 
-    `order_ids`: the ids of the unreadable orders. `messages`: function and body of each unreadable message.
+    `order_ids`: the ids of the unreadable orders. `messages`: the function and body of each unreadable message.
     """
 
     chance: SeededRandom
@@ -32,11 +32,11 @@ class Poison:
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def inject(self, moment: str) -> None:
-        """Inject the unreadable items and messages that the seed draws for this moment."""
+        """Inject the unreadable items and messages that the fault injector draws for this moment."""
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
-            paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}  # so that it does not lapse
+            paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}  # a paid order does not lapse
             self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
         if strike := self.faults.draw("unreadable message", moment):
             worker = self.chance.choice(self.template.workers, strike.name)
@@ -47,7 +47,7 @@ class Poison:
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
-        """Write a damaged copy of an existing order. Half of the copies are written twice."""
+        """Write a damaged copy of an existing order under a new id. Half of the damaged copies are written twice."""
         there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:
             return

@@ -1,7 +1,8 @@
 """Simulates the payment provider: it retries webhooks until accepted, and refunds once per idempotency key.
 
-It behaves like Stripe. A key is stored for a day and gets its first answer again, even if that was an error 500. Some
-refunds are pending and finish later. Some fail after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
+The simulated provider behaves like Stripe. It stores the first answer to an idempotency key for a day, even an error
+500, and returns this answer to each repeated request. Some refunds are pending and finish later. Some refunds fail
+after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
 """
 
 import json
@@ -21,11 +22,11 @@ from tests.simulation.people import ApiClients
 from tests.simulation.tasks import ProcessDied
 
 WEBHOOK_DELAY_SECONDS = 1.0
-"""The delay between a payment and its webhook."""
+"""The seconds between a payment and its webhook."""
 CONNECT_SECONDS, READ_SECONDS = 3.0, 8.0
 SLOW_SECONDS = 15 * MINUTE
 MAX_PENDING_SECONDS = 30 * HOUR
-"""How long a refund may be pending: longer than an idempotency key is stored."""
+"""How long a refund may be pending, in seconds: longer than the provider stores an idempotency key."""
 MAX_DISPUTE_DELAY_SECONDS = 40 * HOUR
 MAX_DISPUTE_SECONDS = 60 * HOUR
 EVENT_TYPES = {
@@ -34,7 +35,7 @@ EVENT_TYPES = {
     "failed": "payment_intent.payment_failed",
     "cancelled": "payment_intent.canceled",
 }
-"""The webhook's event type, by outcome of a payment."""
+"""The event type of the webhook, by outcome of a payment."""
 IDEMPOTENCY_KEY_SECONDS = DAY
 
 
@@ -42,8 +43,8 @@ IDEMPOTENCY_KEY_SECONDS = DAY
 class SimulatedIntent:
     """A payment at the provider.
 
-    `delivered_events`: how many of its webhooks the shop accepted. `dispute`: the state of its chargeback, empty if
-    there is none. `disputed_at`: when the shop accepted the webhook of the dispute.
+    `delivered_events`: how many of the payment's webhooks the shop accepted. `dispute`: the state of the payment's
+    chargeback, empty if there is none. `disputed_at`: when the shop accepted the webhook of the dispute.
     """
 
     id: str
@@ -69,7 +70,7 @@ class SimulatedRefund:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """The first answer to an idempotency key, and when it was given."""
+    """The first answer to an idempotency key, and the time of the answer."""
 
     at: float
     answer: ProviderRefundState | Exception
@@ -77,9 +78,10 @@ class RecordedAnswer:
 
 @dataclass
 class SimulatedProvider:
-    """Replaces the provider's client in `wiring`, and sends the webhooks.
+    """Replaces the payment provider's client in `wiring`, and sends webhooks to the shop.
 
-    `request_counts`: how often each key was used. `undelivered`: how many webhooks the shop has not accepted yet.
+    `request_counts`: how often each idempotency key was used. `undelivered`: how many webhooks the shop
+    has not accepted yet.
     """
 
     people: ApiClients
@@ -93,7 +95,7 @@ class SimulatedProvider:
 
     # money in ---------------------------------------------------------------------------------------------------------
     def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
-        """Make a payment with these outcomes, one after the other. Each outcome sends a webhook."""
+        """Make a payment with these outcomes, one after the other. Send a webhook for each outcome."""
         intent = SimulatedIntent(
             f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount
         )
@@ -115,7 +117,7 @@ class SimulatedProvider:
         intent.delivered_events += 1
 
     def _open_dispute(self, intent: SimulatedIntent) -> None:
-        """Open a dispute, unless the payment is already refunded completely."""
+        """Open a dispute and send its webhook, unless the payment is already completely refunded."""
         if self._refundable_amount(intent.id) < 1:
             return
         intent.dispute = "open"
@@ -137,7 +139,7 @@ class SimulatedProvider:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a refund, a dispute or a webhook is unfinished."""
+        """Whether the payment provider still has an unfinished refund, dispute or webhook."""
         pending = any(one.status == "pending" for one in self.refunds)
         return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
 
@@ -145,8 +147,8 @@ class SimulatedProvider:
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         """Refund an amount of a payment, once per idempotency key.
 
-        Raises what the real client raises: `RefundRejected` or `PaymentProviderUnavailable`. Raises `ProcessDied` if
-        a fault kills the caller.
+        Raises the errors of the real client: `RefundRejected` or `PaymentProviderUnavailable`. Raises `ProcessDied` if
+        an injected fault kills the caller.
         """
         ask = partial(self._refund, key, payment_id, amount, dict(metadata))
         self.request_counts[key] += 1
@@ -175,14 +177,14 @@ class SimulatedProvider:
         return ask()
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment. Raises `PaymentProviderUnavailable` under a fault."""
+        """Return all refunds of a payment. Raises `PaymentProviderUnavailable` if an injected fault strikes."""
         strike = self._strike("ListRefunds", payment_id)
         if strike and strike.kind in ("answer lost", "slow", "server error", "done, but server error"):
             raise PaymentProviderUnavailable(0)
         return [_to_provider_refund(one) for one in self.refunds if one.payment_id == payment_id]
 
     def _strike(self, operation: str, about: str) -> Strike | None:
-        """Draw a fault and let the request's time pass. Raise at once if the fault prevents the request."""
+        """Draw a fault for a request, and pause while the request runs. Raise if the fault prevents the request."""
         tasks = self.people.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
         mortal = tasks.process is not None and tasks.process.ends_at is not None
@@ -201,7 +203,7 @@ class SimulatedProvider:
         return strike
 
     def _ignore_errors(self, ask: Any) -> None:
-        """Execute a request whose answer is lost."""
+        """Execute a request, and ignore its answer and its errors, because a fault loses the answer."""
         try:
             ask()
         except (RefundRejected, PaymentProviderUnavailable):
@@ -256,7 +258,7 @@ class SimulatedProvider:
     def _send_webhook(
         self, told: dict[str, Any], about: str, delay: float, heard: Callable[[], None] = lambda: None
     ) -> None:
-        """Send a webhook until the shop accepts it, then call `heard`. Faults send it late or twice."""
+        """Send a webhook until the shop accepts it, then call `heard`. Injected faults send it late or twice."""
         if late := self.faults.draw("webhook late", about):
             delay += 72 * HOUR * late.share**3
         self._start_webhook(told, delay, heard)
@@ -268,7 +270,7 @@ class SimulatedProvider:
         self.undelivered += 1
 
         def work() -> None:
-            for attempt in count():  # a provider retries for days, with growing delays
+            for attempt in count():  # retry with growing delays: a provider retries for days
                 text = json.dumps(told)
                 headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)

@@ -1,4 +1,4 @@
-"""Simulates SQS and EventBridge: rules send events to queues, workers process them, dead-letter queues get the rest.
+"""Simulates SQS and EventBridge: rules send events to queues, workers process them, failures go to dead-letter queues.
 
 Sources: SQS developer guide ("Amazon SQS visibility timeout", "Using dead-letter queues"), Lambda developer guide
 ("Using Lambda with Amazon SQS", "Handling errors for an SQS event source").
@@ -30,9 +30,9 @@ class Message:
 
 @dataclass
 class SimulatedQueue:
-    """A queue.
+    """An SQS queue.
 
-    `expired`: messages deleted after the retention period. `on_message` is called with the time at which a message
+    `expired`: the messages deleted after the retention period. `on_message` is called with the time at which a message
     becomes visible.
     """
 
@@ -56,7 +56,7 @@ class SimulatedQueue:
         self.on_message(message.visible_at)
 
     def receive(self, max_messages: int, visibility_seconds: float | None = None) -> list[Message]:
-        """Receive visible messages in random order. Move those received too often to the dead-letter queue."""
+        """Receive visible messages in random order. Move messages with too many receives to the dead-letter queue."""
         hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
@@ -79,18 +79,18 @@ class SimulatedQueue:
         return taken
 
     def delete(self, message: Message) -> None:
-        """Delete a message. A second receiver of the same message still processes it."""
+        """Delete a message. If two receivers have the message, the other one still processes it."""
         self.messages.pop(message.id, None)
 
     def change_visibility(self, message: Message, seconds: float) -> None:
-        """Make the message visible again after this many seconds."""
+        """Make a received message visible again in `seconds` seconds."""
         message.visible_at = self.tasks.now + seconds
         self.on_message(message.visible_at)
 
 
 @dataclass
 class QueueWorker:
-    """The event source mapping from a queue to its function."""
+    """The event source mapping from a queue to a function. It polls the queue and invokes the function with batches."""
 
     settings: WorkerSettings
     queue: SimulatedQueue
@@ -118,7 +118,7 @@ class QueueWorker:
         self._schedule_poll()
 
     def _schedule_poll(self) -> None:
-        """Schedule a poll for the next visible message. At full concurrency, the next outcome schedules it."""
+        """Schedule a poll for the next visible message. At full concurrency, the next outcome schedules the poll."""
         visible = [message.visible_at for message in self.queue.messages.values()]
         if visible and self._busy < self.settings.concurrency:
             self._wake(max(min(visible), self.tasks.now) + 0.02)
@@ -158,7 +158,7 @@ def _record(message: Message, queue: str) -> dict[str, Any]:
 
 
 def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
-    """Return the ids of the messages that the function processed, by its ReportBatchItemFailures response."""
+    """Return the ids of the messages that the function processed, according to its ReportBatchItemFailures response."""
     if not isinstance(outcome, InvocationReturned):
         return set()
     ids = {message.id for message in messages}

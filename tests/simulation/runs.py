@@ -1,4 +1,4 @@
-"""Runs seeds in parallel. Each worker is a process with its own engine."""
+"""Runs simulations with many seeds in parallel. Each worker is a process with its own DynamoDB engine."""
 
 import gc
 import hashlib
@@ -22,19 +22,19 @@ from tests.simulation.template import template
 from tests.simulation.world import Simulation
 
 ENGINES: list[Engine] = []
-"""The engine of this process."""
+"""The DynamoDB engine of this process: a list with one element."""
 SEEDS_PER_ENGINE = 10
-"""The engine is restarted after this many seeds: each transaction searches all those of the last ten minutes."""
+"""Restart the engine after this many runs, because each transaction searches all transactions of 10 minutes."""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
 
 
 @dataclass(frozen=True)
 class SeedResult:
-    """The result of a seed.
+    """The result of the simulation run with one seed.
 
     `violations`: sentences that begin with the invariant's name. `decisions`: the names of the planned commands and of
-    the faults. `faults`: how often each kind struck.
+    the injected faults. `faults`: how often each kind of fault struck.
     """
 
     seed: int
@@ -46,7 +46,7 @@ class SeedResult:
 
     @property
     def digest(self) -> str:
-        """A hash of the trace: equal for equal runs."""
+        """A hash of the trace. Two equal runs have the same hash."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()
 
     @property
@@ -55,7 +55,7 @@ class SeedResult:
 
 
 def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> SeedResult:
-    """Run one seed, completely or with only these decisions."""
+    """Run the simulation with one seed, with all its decisions or only with the decisions in `only`."""
     began = time.perf_counter()
     world = Simulation(engine, seed, only, fierce=fierce)
     world.run()
@@ -70,8 +70,8 @@ def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, 
 
 
 def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
-    """Yield the results of these seeds, without their traces."""
-    template()  # fill the cache once, so that the workers do not all synthesize it
+    """Run the simulation with these seeds in parallel. Yield the results without their traces."""
+    template()  # synthesize the template once and cache it, so that the workers need not
     with (
         engines(jobs) as directories,
         get_context("spawn").Manager() as manager,
@@ -89,7 +89,7 @@ def _init_worker(free: Any) -> None:
     engine = local_engine.find(Path(directory))
     assert engine is not None, "the engine was started before its worker"
     ENGINES.append(engine)
-    gc.freeze()  # garbage collection would search all imported objects, but a seed leaves little garbage
+    gc.freeze()  # exclude the imported objects from garbage collection, which is slow otherwise
     gc.set_threshold(50_000, 50, 100)
 
 
@@ -101,9 +101,9 @@ def _run_in_worker(seed: int) -> SeedResult:
 
 
 def pin_to_core(number: int) -> None:
-    """Pin this process and its future children to one core, if the system supports it.
+    """Pin this process and its later child processes to one CPU core, if the system supports it.
 
-    A worker and its engine take turns, and waking a process on another core takes longer than most requests.
+    A worker and its engine wait for each other. Waking a process on another core takes longer than most requests.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {CORES[number % len(CORES)]})
@@ -111,9 +111,10 @@ def pin_to_core(number: int) -> None:
 
 @contextmanager
 def engines(count: int) -> Iterator[list[str]]:
-    """Run `count` engines, each in its own folder, and yield the folders. The folders are in shared memory if possible.
+    """Start `count` DynamoDB engines, each in its own folder, and yield the folders.
 
-    Several engines get one core each. All are stopped and deleted at the end.
+    The folders are in shared memory if possible. Several engines get one core each. At the end, all engines are stopped
+    and their folders deleted.
     """
     directories = [
         Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))

@@ -1,4 +1,4 @@
-"""The wrong behaviours that the mutants use: each one is a small change that a tired developer could make."""
+"""The wrong behaviours that the planted bugs use. Each is a small mistake that a developer could make."""
 
 import hashlib
 import itertools
@@ -34,12 +34,12 @@ _COUNTED_ONCE = counters.plan_total_writes
 
 # Patches --------------------------------------------------------------------------------------------------------------
 def patch_attribute(target: Any, name: str, new: Any) -> Plant:
-    """Replace an attribute."""
+    """Return a patch that replaces an attribute of a module or class."""
     return lambda: mock.patch.object(target, name, new)
 
 
 def combine(*plants: Plant) -> Plant:
-    """Combine several patches into one."""
+    """Return one patch that applies several patches."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -52,7 +52,7 @@ def combine(*plants: Plant) -> Plant:
 
 
 def write_separately(row: Any) -> Plant:
-    """Write this row's part of a transaction separately, after the rest."""
+    """Return a patch that writes the items of this type in a separate transaction, after the other items."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         for part in ([one for one in all_of_it if one.row is not row], [one for one in all_of_it if one.row is row]):
@@ -63,7 +63,7 @@ def write_separately(row: Any) -> Plant:
 
 
 def skip_writes(row: Any) -> Plant:
-    """Leave this row's writes out of each transaction."""
+    """Return a patch that leaves writes of this item type out of each transaction."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row))
@@ -72,7 +72,7 @@ def skip_writes(row: Any) -> Plant:
 
 
 def skip_condition_checks(row: Any) -> Plant:
-    """Leave this row's condition checks out of each transaction."""
+    """Return a patch that leaves condition checks on this item type out of each transaction."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
@@ -84,7 +84,7 @@ _WRITE = Table.write
 
 
 def start_mappings_at(position: str) -> Plant:
-    """Deploy the stream's event source mappings with another starting position."""
+    """Return a patch that deploys the stream's event source mappings with another starting position."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -98,7 +98,7 @@ def start_mappings_at(position: str) -> Plant:
 
 # Writes ---------------------------------------------------------------------------------------------------------------
 def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
-    """Wrap a function so that its write has no condition."""
+    """Wrap a function that makes a write, so that the write has no condition."""
 
     def made(*args: Any, **kwargs: Any) -> Write[Any]:
         write = make(*args, **kwargs)
@@ -144,7 +144,7 @@ def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[di
 
 
 def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
-    """Publish all events except those of this type."""
+    """Return a function that publishes all events except the events of this type."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
@@ -167,7 +167,7 @@ _PARKING = wiring.dead_letter_writer
 
 # Copies ---------------------------------------------------------------------------------------------------------------
 def without_log_entry(row: Any, name: str) -> Callable[[Change], derived.CopyChanges]:
-    """Plan the copies of a change, but without this log's entry for this kind of change."""
+    """Return a function that plans the copies of a change, but leaves out the log entry for one kind of change."""
 
     def following(change: Change) -> derived.CopyChanges:
         todo = _FOLLOWING(change)
@@ -183,12 +183,12 @@ _FOLLOWING = derived.plan_copy_changes
 def count_again(
     todo: counters.ContributionChange, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[counters.PlannedWrite]:
-    """Count a contribution again, as if it had not been counted before."""
+    """Count the contribution of an item again, as if it had not been counted before."""
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), totals, now)
 
 
 def count_restored_item(change: Change) -> counters.ContributionChange | None:
-    """Count a restored order as if it were new."""
+    """Count a restored order in the totals as if it were new."""
     if change.name == "OrderRestored":
         return counters.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
@@ -198,7 +198,7 @@ _COUNTING = counters.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
-    """Redrive copies from the old image in the record instead of the item in the table."""
+    """Redrive a record wrongly: write copies of the record's image, even if the item has changed since."""
     change = changes.parse_change(record)
     for row, copy in derived.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))

@@ -1,4 +1,4 @@
-"""Simulates the AWS services that the functions call, at the level of HTTP. All but DynamoDB are in memory."""
+"""Simulates the AWS services that the functions call over HTTP. All services except DynamoDB are in memory."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ def _json(value: Any) -> WireResponse:
 
 
 class SimulatedDynamoDB(JsonService):
-    """The local engine, plus faults it never has: transaction conflicts, stale reads, partly processed batches."""
+    """The local engine, plus errors it never has: transaction conflicts, stale reads, half-processed batches."""
 
     def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
         self._table, self._chance = table, chance
@@ -65,7 +65,7 @@ class SimulatedDynamoDB(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
-            return self.refusal("ValidationException", 400)  # AWS rejects an empty key value, the engine accepts it
+            return self.refusal("ValidationException", 400)  # as AWS does; the engine accepts an empty key value
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
@@ -80,7 +80,7 @@ class SimulatedDynamoDB(JsonService):
         return None
 
     def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
-        """Answer with a conflict on one item. The cancellation reasons of a transaction name the item."""
+        """Answer with a transaction conflict on one item. In a transaction, the cancellation reasons mark the item."""
         if operation not in TRANSACTIONS:
             return self.refusal("TransactionConflictException", 400)
         reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
@@ -90,7 +90,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(400, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
-        """Execute the first part of a batch, and return the rest as unprocessed."""
+        """Execute the first part of a batch, and return the other requests as unprocessed."""
         ((table, wanted),) = asked["RequestItems"].items()
         requests = wanted["Keys"] if operation == "BatchGetItem" else wanted
         done = int(strike.share * len(requests))
@@ -106,10 +106,10 @@ class SimulatedDynamoDB(JsonService):
 
 @dataclass
 class SimulatedS3:
-    """Buckets with one version of each object.
+    """S3 buckets that keep one version of each object.
 
-    `overwritten`: objects replaced with other bytes although `allows_overwrite(bucket)` was false. `written_at`: when
-    each object was written, by bucket and key.
+    `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false.
+    `written_at`: when each object was written, by bucket and key.
     """
 
     now: Callable[[], float]
@@ -180,7 +180,7 @@ class SimulatedS3:
 
 
 class SimulatedEventBridge(JsonService):
-    """Accepts entries, and calls `publish` with the event of each accepted one."""
+    """Accepts event bus entries, and calls `publish` with the event of each accepted entry."""
 
     THROTTLED = "ThrottlingException"
 
@@ -232,7 +232,7 @@ class SimulatedEventBridge(JsonService):
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail that SES accepted. `sender`: the process that sent it. `effect`: its tag."""
+    """A mail that SES accepted. `sender`: the process that sent it. `effect`: the value of the mail's first tag."""
 
     at: float
     sender: SimulatedProcess | None
@@ -267,7 +267,7 @@ class SimulatedSes(JsonService):
 
 
 class SimulatedSqs(JsonService):
-    """The API of the simulated queues. A queue's URL is its name."""
+    """The SQS API of the simulated queues. The URL of a queue is the queue's name."""
 
     def __init__(self, queues: Mapping[str, SimulatedQueue]) -> None:
         self._queues = queues
@@ -279,7 +279,7 @@ class SimulatedSqs(JsonService):
         try:
             body = orjson.loads(asked["MessageBody"])
             return f"{body['detail']['id']} {body.get('after')}"
-        except (LookupError, TypeError, ValueError):  # an unreadable message
+        except (LookupError, TypeError, ValueError):  # an injected unreadable message
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
@@ -335,7 +335,7 @@ def email_of(name: str) -> str:
 
 
 class SimulatedCognito(JsonService):
-    """Returns the verified email address of a user. A token is the user's name. `addresses`: changed addresses."""
+    """Returns the verified email address of a user. The token is the user's name. `addresses`: changed ones."""
 
     THROTTLED = "TooManyRequestsException"
 

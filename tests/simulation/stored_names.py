@@ -1,7 +1,7 @@
 """Collects the names that a simulated shop stored or sent: item types, keys, attributes, objects, events.
 
-Stored data outlives the code, so no rename in the code may change these names. docs/items.json lists the attributes
-with their types. This module reads the data actually written, and imports no name of the product.
+Stored data lives longer than the code, so a rename in the code must not change these names. docs/items.json lists the
+attributes with their types. This module reads the written data, and imports no name from the product's code.
 """
 
 import re
@@ -11,13 +11,13 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""Items with these partition key prefixes have a name from the code in a key."""
+"""Items whose partition key has one of these prefixes have a name from the code in their key."""
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
-"""Attributes whose value is a name from the code, not data."""
+"""Attributes whose value is a name that the code chooses, and not data."""
 
 
 def stored_names(world: Simulation) -> dict[str, set[str]]:
-    """Return every stored or sent name of a run, grouped by where it occurs."""
+    """Return every name that a simulation run stored or sent, grouped by the place of the name."""
     names: dict[str, set[str]] = {}
     for record in world.records:
         for half in ("NewImage", "OldImage"):
@@ -26,7 +26,7 @@ def stored_names(world: Simulation) -> dict[str, set[str]]:
                     names.setdefault(what, set()).update(found)
     names["objects"] = {
         _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
-    }  # Lambda chooses the names below aws/
+    }  # skip aws/, because Lambda chooses the names below it
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 
@@ -43,16 +43,16 @@ def _names_of_item(image: Mapping[str, Any]) -> Iterable[tuple[str, set[str]]]:
 
 
 def _key(key: str, image: Mapping[str, Any]) -> str:
-    """Replace the data in a key by an asterisk: ORDER#*."""
+    """Replace the data in an item's key with asterisks. Example: ORDER#*."""
     if image["PK"]["S"].partition("#")[0] in LITERAL and "#" not in key:
         return key
     return "#".join(part if re.fullmatch("[A-Z_]+", part) else "*" for part in key.split("#"))
 
 
 def _object(key: str) -> str:
-    """Replace the data in an object key by an asterisk: parked/copies/*.json.
+    """Replace the data in an S3 object key with asterisks. Example: parked/copies/*.json.
 
-    A `redriven/` marker contains the whole key of the object it marks.
+    All keys below `redriven/` become `redriven/*`, because they contain the key of another object.
     """
     folders, _, name = key.rpartition("/")
     if folders.startswith("redriven/"):

@@ -1,4 +1,4 @@
-"""Explains why a seed fails: it removes decisions from the run until only the necessary ones are left."""
+"""Explains why a simulation run fails: removes decisions from the run until only the necessary ones are left."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ MAX_LINES = 100
 
 
 def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
-    """Return the run with the fewest decisions found that violates the same invariant.
+    """Return the shortest run found that violates the same invariant: the run with the fewest decisions.
 
-    A decision is a planned command or a fault. The method is delta debugging (Zeller and Hildebrandt), limited to
-    about `MAX_RUNS` runs.
+    A decision is a planned command or an injected fault. The method is delta debugging (Zeller and Hildebrandt),
+    limited to about `MAX_RUNS` runs.
     """
     invariant = failed.violations[0].partition(":")[0]
     best = failed
@@ -32,9 +32,9 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
 
     decisions = list(failed.decisions)
     commands = [decision for decision in decisions if _kind(decision) == decision]
-    if commands and still_fails(commands):  # it fails without any fault
+    if commands and still_fails(commands):  # the run fails without any injected fault
         decisions = commands
-    for kind in dict.fromkeys(map(_kind, decisions)):  # most kinds of fault are irrelevant to the failure
+    for kind in dict.fromkeys(map(_kind, decisions)):  # remove whole kinds of fault first, because most are irrelevant
         rest = [decision for decision in decisions if _kind(decision) != kind]
         if rest and runs < MAX_RUNS and still_fails(rest):
             decisions = rest
@@ -43,7 +43,7 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
 
 
 def _kind(decision: str) -> str:
-    """Return the kind of a fault. Each command is its own kind."""
+    """Return the kind of a fault's decision. A command's decision is returned unchanged: it is its own kind."""
     kind, at, _ = decision.partition(" @ ")
     return kind if at else decision
 
@@ -51,7 +51,7 @@ def _kind(decision: str) -> str:
 def minimize_decisions(
     decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]
 ) -> list[str]:
-    """Remove smaller and smaller parts of the decisions while the run still fails. Stop early if `enough()`."""
+    """Return fewer decisions with which the run still fails. Remove smaller and smaller groups. Stop if `enough()`."""
     parts = 2
     while len(decisions) > 1 and not enough():
         size = -(-len(decisions) // parts)
@@ -68,7 +68,7 @@ def minimize_decisions(
 
 
 def format_story(verdict: SeedResult) -> str:
-    """Format a result: its violations, the command that replays it, its decisions, and the relevant trace."""
+    """Format a failed run: its violations, the command that replays it, its decisions, and the relevant trace."""
     sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
     head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed)}\n"
     if not verdict.trace:
@@ -84,7 +84,7 @@ def replay_command(seed: int) -> str:
 
 
 def _relevant_lines(verdict: SeedResult) -> list[str]:
-    """Return the trace lines that name an id of the violations, and all faults, commands and operator actions."""
+    """Return the trace lines with an id from the violations, and all lines about faults, commands and operators."""
     names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
     lines = []
     for at, who, what in verdict.trace:

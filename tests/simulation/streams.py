@@ -30,7 +30,7 @@ Record = Mapping[str, Any]
 
 @dataclass
 class StreamShard:
-    """A shard: a range of hashes of partition keys, [low, high), and its records."""
+    """A shard with its records. It has the items whose partition key hash is at least `low` and below `high`."""
 
     id: str
     parent: str | None
@@ -42,7 +42,7 @@ class StreamShard:
 
 @dataclass
 class SimulatedStream:
-    """The stream: all shards, oldest first. `readers` are woken when there is a new record or shard."""
+    """The stream: all shards, oldest first. Each new record or shard wakes the `readers`."""
 
     shards: list[StreamShard] = field(default_factory=lambda: [StreamShard("shardId-0", None, 0, 1 << 32)])
     readers: list["SimulatedReader"] = field(default_factory=list)
@@ -70,9 +70,9 @@ class SimulatedStream:
 class SimulatedReader:
     """One stream function and its event source mapping.
 
-    `lost_up_to`: records created up to this time may be lost, because they expired from the stream, or because the
-    on-failure destination did not take them. `discarded`: the sequence numbers of all records that the mapping
-    discarded. `on_loss` is called for both.
+    `lost_up_to`: records created up to this time may be lost. A record is lost if it expires from the stream, or if the
+    on-failure destination does not store it. `discarded`: the sequence numbers of all records that the mapping
+    discarded. `on_loss` is called when a record is lost or discarded.
     """
 
     function: str
@@ -102,7 +102,7 @@ class SimulatedReader:
 
     # the mapping ------------------------------------------------------------------------------------------------------
     def start_mapping(self, resume: Mapping[str, str] | None) -> None:
-        """Replace the mapping with a new one. Results of the old one's running invocations are ignored.
+        """Replace the mapping with a new one. Results of the old mapping's running invocations are ignored.
 
         `resume`: a checkpoint, the last processed sequence number by shard. None: begin at the starting position.
         """
@@ -141,7 +141,7 @@ class SimulatedReader:
         self.wake_soon()
 
     def count_unhandled(self) -> int:
-        """Return how many unexpired records are neither processed nor discarded."""
+        """Return how many unexpired records the mapping has neither processed nor discarded."""
         done = self._mapping.checkpoint()
         return sum(
             1
@@ -169,14 +169,14 @@ class SimulatedReader:
 
     def _poll(self, when: float) -> None:
         if when != self._wakes_at:
-            return  # an earlier poll has replaced this one
+            return  # an earlier poll has replaced this poll
         self._wakes_at = float("inf")
         if not self.enabled:
             return
         self._find_shards()
         self._read_shards()
         fed = True
-        while fed:  # a parent shard may end without an invocation if its records are filtered; then its children start
+        while fed:  # a parent shard may end without an invocation (all records filtered); then its children start
             for action in self._mapping.due_actions(self.tasks.now):
                 self._execute(self._mapping, action)
             fed = self._read_shards()
@@ -190,9 +190,9 @@ class SimulatedReader:
             self._read[shard.id] = 0
 
     def _read_shards(self) -> bool:
-        """Feed new records of every shard to the mapping. Skip expired records, and note a loss if unprocessed.
+        """Feed the new records of every shard to the mapping. Skip expired records, and note a loss if unprocessed.
 
-        Returns whether any record was fed.
+        Return whether any record was fed.
         """
         any_fed, fed = False, True
         while fed:  # a parent shard may end with the records just fed; then its children start

@@ -1,6 +1,6 @@
-"""Simulates the table: the local engine, the history of all writes, and the answers of a lagging replica.
+"""Simulates the DynamoDB table: the local engine, the history of all writes, and the answers of a lagging replica.
 
-Every write goes through `send`, which reads the engine's stream at once. So each record has the virtual time of its
+After every write, `send` reads the engine's new stream records at once. So each record has the virtual time of its
 write, and `history` has every version of every item.
 """
 
@@ -32,7 +32,7 @@ FIRST_SEQUENCE_NUMBER = 10**20
 
 
 class TracedEngineConnection(EngineConnection):
-    """A connection to the engine, and one to its database file: reading stream records there beats GetRecords."""
+    """Connects to the engine, and to its database file: reading stream records there is faster than GetRecords."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.port)
@@ -42,7 +42,7 @@ class TracedEngineConnection(EngineConnection):
         self._seen = 0
 
     def new_table(self, name: str) -> None:
-        """Create a table, and delete the one before: every additional table slows the engine down."""
+        """Create a table, and delete the previous table, because every additional table slows the engine down."""
         if self._table:
             self._do("DeleteTable", {"TableName": self._table})
         self._do("CreateTable", create_table_request(name))
@@ -54,7 +54,7 @@ class TracedEngineConnection(EngineConnection):
         assert status == 200, answer
 
     def read_new_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the stream records since the last call: the event name, and the `dynamodb` part of the record."""
+        """Yield the new stream records since the last call: each event name, with the record's `dynamodb` object."""
         for id, name, keys, new, old in self._file.execute(NEW_RECORDS, (self._seen, self._table)).fetchall():
             self._seen = id
             texts = {"Keys": keys, "NewImage": new, "OldImage": old}
@@ -68,9 +68,9 @@ class TracedEngineConnection(EngineConnection):
 
 
 class SimulatedTable:
-    """The table of one seed. Each listener is called with each stream record, in Lambda's format, when it is written.
+    """The table of one simulation run. Each write calls all `listeners` with its stream records, in Lambda's format.
 
-    `history`: by key, all versions with their virtual time (None: deleted).
+    `history`: all versions of each item with their virtual time, by key (None: deleted).
     """
 
     def __init__(self, line: TracedEngineConnection, name: str, now: Callable[[], float]) -> None:
@@ -83,21 +83,21 @@ class SimulatedTable:
 
     # requests to the engine -------------------------------------------------------------------------------------------
     def send(self, operation: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request to the engine, and record its writes. Returns the HTTP status and the body."""
+        """Send a request to the engine, and record the request's writes. Return the HTTP status and the body."""
         status, answer = self._line.request(f"DynamoDB_20120810.{operation}", body)
         if operation in WRITES and status == 200:
             self._record_writes(expired=False)
         return status, answer
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        """Send a request of the simulation itself. No fault strikes it."""
+        """Send a request of the simulation itself, and return the response. No injected fault strikes the request."""
         status, body = self.send(operation, orjson.dumps({"TableName": self.name, **request}))
         assert status == 200, body
         answer: dict[str, Any] = orjson.loads(body)
         return answer
 
     def expire(self, keys: Sequence[Key]) -> None:
-        """Delete items as DynamoDB does after their TTL: the stream records have its `userIdentity`."""
+        """Delete items as DynamoDB does after their TTL: the stream records have the TTL service's `userIdentity`."""
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             some = keys[start : start + BATCH_WRITE_LIMIT]
             deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
@@ -107,7 +107,7 @@ class SimulatedTable:
             self._record_writes(expired=True)
 
     def _record_writes(self, *, expired: bool) -> None:
-        """Record the new writes, with virtual time and the simulation's own sequence numbers."""
+        """Record the new writes with virtual times and own sequence numbers, and call the listeners."""
         for name, change in self._line.read_new_records():
             self._count += 1
             record = {
@@ -130,7 +130,7 @@ class SimulatedTable:
 
     # current state ----------------------------------------------------------------------------------------------------
     def items(self) -> Iterator[Image]:
-        """Yield the image of every item in the table now."""
+        """Yield the image of every item that is in the table now."""
         for versions in self.history.values():
             if (image := versions[-1][1]) is not None:
                 yield image
@@ -143,7 +143,7 @@ class SimulatedTable:
 
     # a lagging replica ------------------------------------------------------------------------------------------------
     def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
-        """Answer a read as a replica or an index would that lags this many seconds."""
+        """Answer a read with old data, as from a replica or an index that lags `lag_seconds` behind."""
         moment = self._now() - lag_seconds
         answer: dict[str, Any]
         match operation:
@@ -163,7 +163,7 @@ class SimulatedTable:
         return past[-1] if past else None
 
     def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
-        """Answer a Query from past versions. It understands only the expressions that `dynamodb.store` builds."""
+        """Answer a Query from past versions. Only the expressions that `dynamodb.store` builds are supported."""
         index = request.get("IndexName", "main")
         partition, sort = KEY_ATTRIBUTES[index.lower()]
         values = {name: one.get("S", one.get("N", "")) for name, one in request["ExpressionAttributeValues"].items()}
@@ -179,7 +179,7 @@ class SimulatedTable:
         ]
         found.sort(key=lambda image: image[sort]["S"], reverse=not request.get("ScanIndexForward", True))
         limit = request.get("Limit", len(found) + 1)
-        page, more = found[:limit], len(found) >= limit  # a full last page has a LastEvaluatedKey too
+        page, more = found[:limit], len(found) >= limit  # as in DynamoDB, a full last page has a LastEvaluatedKey too
         last = {"LastEvaluatedKey": {name: page[-1][name] for name in {partition, sort, "PK", "SK"}}} if more else {}
         if ":now" in values:
             page = [image for image in page if "ttl" not in image or int(image["ttl"]["N"]) > int(values[":now"])]
@@ -190,7 +190,7 @@ class SimulatedTable:
 
 
 def _sort_attributes(image: Mapping[str, Any]) -> Image:
-    """Sort the attributes of an item by name: the engine's order is not stable."""
+    """Sort the attributes of an item by name, because the engine's order is not stable."""
     return {
         name: one if next(iter(one)) not in NESTED_KINDS else _sort_attribute(one)
         for name, one in sorted(image.items())

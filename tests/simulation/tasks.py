@@ -1,7 +1,8 @@
 """Schedules the tasks of a simulation in virtual time, one at a time.
 
-A task is a greenlet. It runs until it pauses, which happens at each call to a service. Then the task that is due next
-runs. The caller draws the length of a pause from the seed, so the seed alone decides the order of execution.
+A task is a greenlet. It runs until it pauses, which happens at each call to a service. Then the scheduler runs the
+task that is due next. Random draws from the seed decide how long a pause is. So the seed decides the order of
+execution.
 """
 
 import heapq
@@ -15,11 +16,11 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from tests.simulation.chance import SeededRandom
 
 MAX_STEPS = 100_000
-"""Ten times the steps of a busy seed."""
+"""The limit of scheduler steps per simulation run: ten times the steps of a busy run."""
 
 
 def run_sequentially(questions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run the calls one after the other, and return their results. Threads would make the run unrepeatable."""
+    """Run the calls one after the other, and return their results. With threads, a run would not be repeatable."""
     return [ask() for ask in questions]
 
 
@@ -28,14 +29,15 @@ class TooManySteps(Exception):
 
 
 class ProcessDied(BaseException):
-    """The simulated process dies here. `except Exception` does not catch it, so no handler sees it."""
+    """Raised to end a simulated process. Handlers do not catch it with `except Exception`: it is a BaseException."""
 
 
 @dataclass(eq=False)
 class SimulatedProcess:
-    """The process a task runs as: one Lambda invocation, or an external client.
+    """The process in which a task runs: one Lambda invocation, or an external client.
 
-    `skew_seconds`: its clock error. `ends_at`: when it is killed. `struck`: the faults that struck it.
+    `skew_seconds`: the error of its clock. `ends_at`: when the process is killed. `struck`: the injected faults that
+    struck it.
     """
 
     name: str
@@ -48,8 +50,8 @@ class SimulatedProcess:
 class VirtualScheduler:
     """Runs tasks in virtual time. `now`: virtual epoch seconds.
 
-    `save_state` is called when a task pauses. It returns a function that restores the task's global state. Lambda
-    processes share nothing, but these tasks share one interpreter.
+    When a task pauses, the scheduler calls `save_state`, which returns a function that restores the global state of the
+    task. This is needed because all tasks share one interpreter, but Lambda processes share nothing.
     """
 
     chance: SeededRandom
@@ -63,7 +65,7 @@ class VirtualScheduler:
 
     # time -------------------------------------------------------------------------------------------------------------
     def call_at(self, when: float, act: Callable[[], Any]) -> None:
-        """Call `act` at a virtual time, or now if that is past."""
+        """Call `act` at a virtual time, or as soon as possible if that time is past."""
         self._count += 1
         heapq.heappush(self._waiting, (max(when, self.now), self._count, act))
 
@@ -71,14 +73,14 @@ class VirtualScheduler:
         self.call_at(self.now + seconds, act)
 
     def clock(self) -> datetime:
-        """Return the time by the clock of the running process, including its skew."""
+        """Return the time of the running process's clock, including the clock's error."""
         process = self._running.get(getcurrent())
         return datetime.fromtimestamp(self.now + (process.skew_seconds if process else 0.0), UTC)
 
     def run(self, until: float) -> bool:
-        """Run everything due up to `until`. Return whether nothing is left; if something is, `now` is `until`.
+        """Run every call that is due up to `until`. Return whether no call is left. If one is left, `now` is `until`.
 
-        Raises `TooManySteps` after `MAX_STEPS`.
+        Raises `TooManySteps` after `MAX_STEPS` steps.
         """
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)
@@ -92,7 +94,7 @@ class VirtualScheduler:
 
     # tasks ------------------------------------------------------------------------------------------------------------
     def start(self, process: SimulatedProcess, work: Callable[[], object], after_seconds: float = 0.0) -> None:
-        """Start a task after a delay."""
+        """Start a task that runs `work` as this process, after a delay."""
 
         def run() -> None:
             self._running[task] = process
@@ -101,16 +103,16 @@ class VirtualScheduler:
             finally:
                 del self._running[task]
 
-        task = greenlet(run, self._loop)  # its parent is the loop: a pause must not switch to the task that started it
+        task = greenlet(run, self._loop)  # the loop is the parent: a pause must not switch to the starting task
         self.call_later(after_seconds, task.switch)
 
     @property
     def process(self) -> SimulatedProcess | None:
-        """The running process. None outside of any task."""
+        """The process of the running task. None outside of any task."""
         return self._running.get(getcurrent())
 
     def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
-        """Run `work` in this task, but as another process: a synchronous Lambda invocation."""
+        """Run `work` in this task, but as another process, as in a synchronous Lambda invocation. Return its result."""
         task = getcurrent()
         before = self._running[task]
         self._running[task] = process
@@ -120,9 +122,9 @@ class VirtualScheduler:
             self._running[task] = before
 
     def pause(self, seconds: float) -> None:
-        """Let virtual time pass while other tasks run. Raises `ProcessDied` if the process reaches its end meanwhile.
+        """Pause this task in virtual time while other tasks run. Raises `ProcessDied` if the process is killed then.
 
-        Outside of any task, for example in the test itself, it does nothing.
+        Outside of any task, for example in a test, the call does nothing.
         """
         task = getcurrent()
         process = self._running.get(task)

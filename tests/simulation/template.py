@@ -1,4 +1,4 @@
-"""Reads the stack's settings from its synthesized template: functions, mappings, rules, queues and workers."""
+"""Reads the stack's settings from the synthesized template: functions, mappings, rules, queues and workers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from local.up import synthesize_template
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """A Lambda function. `name`: its module in functions, without a trailing `handler`."""
+    """A Lambda function. `name`: the first part of its module's name below `functions`."""
 
     name: str
     handler: str
@@ -21,7 +21,7 @@ class FunctionConfig:
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """A queue. `dead_letters`: the name of its dead-letter queue. None if it is one itself."""
+    """A queue. `dead_letters`: the name of the queue's dead-letter queue. None if it has none."""
 
     name: str
     visibility_seconds: float
@@ -32,7 +32,7 @@ class QueueSettings:
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """An event source mapping from a queue to a function."""
+    """The settings of an event source mapping from a queue to a function."""
 
     queue: str
     function: str
@@ -43,7 +43,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """A rule that sends events of these sources and types to these queues."""
+    """An EventBridge rule. It sends events of these sources and types to these queues."""
 
     sources: frozenset[str]
     types: frozenset[str]
@@ -63,7 +63,7 @@ class StackModel:
     archive: str
 
     def environment(self, table: str) -> dict[str, str]:
-        """Return the variables of all functions. A variable must have the same value in each function."""
+        """Return the environment variables of all functions. A variable must have the same value in each function."""
         found: dict[str, str] = {}
         for function in self.functions.values():
             for name, value in function.environment.items():
@@ -71,7 +71,7 @@ class StackModel:
         return found | {"TABLE_NAME": table}
 
     def mapping_settings(self, function: str) -> MappingSettings:
-        """The settings of a function's stream mapping."""
+        """Return the settings of the event source mapping from the stream to a function."""
         return MappingSettings.from_template(
             self.streams[function], resolve=lambda value: f"arn:aws:s3:::{_resolve_name(value)}"
         )
@@ -81,7 +81,7 @@ class StackModel:
 
 
 def _resolve_name(value: Any) -> str:
-    """Return a template value, or the logical id it refers to, in lower case because bucket names are."""
+    """Return a template value, or the logical id that it refers to. Ids are in lower case because bucket names are."""
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
             return id.lower()
@@ -90,7 +90,7 @@ def _resolve_name(value: Any) -> str:
 
 @cache
 def template() -> StackModel:
-    """Return the stack's template. It is synthesized again only if its sources have changed."""
+    """Return the settings from the stack's template. It is synthesized again only if its sources have changed."""
     resources = synthesize_template()["Resources"]
 
     def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,7 +162,7 @@ DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
     {"SHIPPING": ""},
     {"RETENTION_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
 )
-"""Alternative settings of a deployment, mostly the smallest values that stacks/stage.py allows."""
+"""Alternative environment variables of a deployment, mostly the smallest values that stacks/stage.py allows."""
 
 
 PAGE_SIZES = ("1", "2", "100")
@@ -170,7 +170,7 @@ PAGE_SIZES = ("1", "2", "100")
 
 
 def choose_deployment(choose: Any) -> StackModel:
-    """Return the template with the settings of one deployment, chosen by `choose(values, name)`."""
+    """Return the stack with the settings of one deployment. `choose(values, name)` chooses each setting."""
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
     own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
     functions = {
@@ -182,13 +182,16 @@ def choose_deployment(choose: Any) -> StackModel:
 
 
 RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
-"""The last delay is long, because a mapping retries for 12 hours while a reader fails for up to two days."""
+"""Alternative retry delays of an event source mapping, in seconds.
+
+The last delay is long to limit the number of retries: a mapping retries for 12 hours, a reader may fail for 48.
+"""
 
 
 def choose_assumptions(choose: Any) -> MappingAssumptions:
-    """Choose the mapping behaviour that AWS does not document, by `choose(values, name)`.
+    """Choose the undocumented behaviour of an event source mapping. `choose(values, name)` makes each choice.
 
-    Only the order of the halves of a bisected batch is fixed.
+    Only the order in which the halves of a bisected batch are processed is fixed.
     """
     return MappingAssumptions(
         retry_delays_seconds=choose(RETRY_DELAYS, "retry delays"),

@@ -1,4 +1,4 @@
-"""A product that very many follow is back in stock: all are told, once each; `make followers` asks for this."""
+"""Tests alerts for a product that has very many followers: each follower gets one mail. Run it: `make followers`."""
 
 import json
 import os
@@ -27,7 +27,7 @@ WITH_FAULTS = 400
 PAGE = 100
 AT: Instant = instant_from_epoch(int(OPENS_AT - DAY))
 SEED = 3
-"""One in which a page is as large as it really is."""
+"""The seed of a simulation run whose deployment uses the real page size."""
 
 
 def person(number: int) -> str:
@@ -35,7 +35,7 @@ def person(number: int) -> str:
 
 
 def followers(count: int) -> Iterator[Image]:
-    """So many customers who follow the mug."""
+    """Yield the items of `count` customers who follow the product "mug"."""
     for id in map(person, range(count)):
         email = f"{id}@example.com"
         yield t.CUSTOMER.encode(
@@ -45,8 +45,11 @@ def followers(count: int) -> Iterator[Image]:
 
 
 def opened(world: Simulation, count: int, *, remembered: bool = False) -> Stock:
-    """A shop with a mug of which there is none, and its followers, of whom the stream tells nothing any more.
-    `remembered`: a replica that is late knows of them, too."""
+    """Create a sold-out product with `count` followers, and return its stock part.
+
+    The stream has no records of the followers. `remembered`: put the followers into the table's history too, so that a
+    stale read finds them.
+    """
     empty = Stock(product_id="mug", part=0, available=0, received=0, created_at=AT)
     mug = Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT)
     for image in (t.PRODUCT.encode(mug), t.STOCK.encode(empty)):
@@ -104,7 +107,7 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
     assert {image["status"]["S"] for image in world.table.of_type("Notification")} == {"SENT"}
     assert not any(queue.messages for queue in world.queues.values())
 
-    pages = FOLLOWERS // PAGE + 1  # the last one is short, or empty
+    pages = FOLLOWERS // PAGE + 1  # the last page is short or empty
     looks = -(-FOLLOWERS // 25)
     assert asked == {
         "GetItem": 3 * pages + 1,

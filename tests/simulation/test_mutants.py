@@ -1,4 +1,4 @@
-"""Faults planted in the product are seen by the invariants; `make mutants` asks for these."""
+"""Tests that the invariants detect each bug that is planted in the product. Run it: `make mutants`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What expires while the archive fails for two days lies in it afterwards, whole; `make outage` asks for this."""
+"""Tests that items which expire while the archive Lambda fails for 48 hours are archived later. Run: `make outage`."""
 
 import hashlib
 import json
@@ -25,21 +25,24 @@ from tests.simulation.invariants import nothing_waits_for_ever
 from tests.simulation.world import OPENS_AT, Simulation
 
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
-"""What expires: orders with all they own, and activity. Not counted: the orders' markers, which are not archived."""
+"""The number of expiring items, of delivered orders and of cancelled orders.
+
+`ITEMS` includes activity entries, orders and their items, but not the Expiry markers, which are not archived.
+"""
 BEGINS = OPENS_AT + 400 * DAY
 LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
 TYPES = ("S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "M", "L")
 TEXTS = ("a", "Grüße", "🫖 tea", "日本語", "\x00\x1f", "e\u0301", '"\\/', "\U0010ffff", "x" * 99)
 
 
-# what expires ---------------------------------------------------------------------------------------------------------
+# expiring items -------------------------------------------------------------------------------------------------------
 def number(chance: Random) -> str:
     digits = str(chance.randrange(1, 10 ** chance.randint(1, 38)))
     return chance.choice(("0", digits, f"-{digits}", f"0.{digits}", f"{digits}E80", f"-{digits}E-120"))
 
 
 def every_type(chance: Random) -> Image:
-    """An attribute of each of the ten types, as no other item has them."""
+    """Return attributes of each of the ten DynamoDB types, with random values, so that every item is different."""
     texts = [*chance.sample(TEXTS, 2), str(chance.random())]
     numbers = [number(chance), str(chance.random())]
     data = [b64encode(chance.randbytes(size)).decode() for size in (chance.randint(1, 32), 33)]
@@ -52,7 +55,7 @@ def every_type(chance: Random) -> Image:
 
 
 def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
-    """An order that these commands closed, so many days before it ends, and all it owns."""
+    """Yield the items of an order that these commands closed, `days` days before the order expires."""
     ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
     closed = ends - days * DAY
     placed_at, closed_at = at(closed - 5 * DAY), at(closed)
@@ -74,7 +77,7 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
     yield t.ORDER.encode(last)
-    for one in life:  # the stream will tell of the last as of a new one: its entry is the one that is there by then
+    for one in life:  # the last version is written as an INSERT, so give its timeline entry the same event
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change
@@ -116,7 +119,7 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
 
 
 def entry(chance: Random, id: str, days: int) -> Image:
-    """An entry of a customer's activity, of so many days before it ends."""
+    """Return an activity entry of a customer that was written `days` days before the entry expires."""
     ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
     what: dict[str, Any] = {"change_id": id, "event": "OrderPlaced", "order_id": f"o{id}", "version": 1}
     whose = f"c{chance.randrange(50)}"
@@ -132,17 +135,17 @@ def place(image: Image) -> tuple[str, str]:
 
 
 def sha256(image: Image) -> str:
-    """Of its typed JSON, as a stream record has it, in the one order of names."""
+    """Return a hash of an item's DynamoDB JSON, with sorted attribute names."""
     return hashlib.sha256(json.dumps(image, sort_keys=True).encode()).hexdigest()
 
 
-# the story ------------------------------------------------------------------------------------------------------------
+# the test -------------------------------------------------------------------------------------------------------------
 @pytest.mark.outage
 def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_byte(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "MAX_STEPS", 1_000_000)
-    monkeypatch.setattr(nature, "GOES_ROUND_SECONDS", 1)  # each item ends by itself, as the most calls are made
+    monkeypatch.setattr(nature, "GOES_ROUND_SECONDS", 1)  # many short rounds: as many Lambda calls as possible
     chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  it makes items, no secrets
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters

@@ -1,6 +1,6 @@
-"""The simulation itself: some seeds of it, that a seed is a seed, and that what is wrong is found and told.
+"""Tests the simulation: invariants hold, runs are repeatable, and a planted bug is detected and explained.
 
-The long form is `python -m tests.simulation`.
+These tests run only a few seeds. `python -m tests.simulation` runs many.
 """
 
 import json
@@ -33,7 +33,7 @@ def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) ->
 
 
 def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
-    """In a process that has run others before, and in one of its own, where sets have another order."""
+    """Repeat a run in a process that ran another seed, and in a new process in which sets have another order."""
     first = run_seed(engine, 5)
     run_seed(engine, 6)
     again = run_seed(engine, 5)
@@ -60,7 +60,7 @@ def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engi
 
 
 def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
-    """What people set out to do is the same, and nothing goes wrong."""
+    """Without the injected faults, the clients plan the same commands, and no invariant is violated."""
     whole = run_seed(engine, 3)
     commands = [name for name in whole.decisions if " @ " not in name]
     calm = run_seed(engine, 3, only=frozenset(commands))
@@ -70,7 +70,7 @@ def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
 
 
 def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every read of a seed is answered twice: by the engine, and out of the history as of this moment."""
+    """Compare two answers to every read of a run: from the engine, and from the table's history without a lag."""
     answer, compared = SimulatedDynamoDB.answer, []
 
     def both(self: SimulatedDynamoDB, operation: str, request: Any) -> WireResponse:
@@ -87,7 +87,7 @@ def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, m
 
 
 def _comparable(answer: dict[str, Any]) -> Any:
-    """What an answer holds, without counts; items of a batch come in no order."""
+    """Return the comparable parts of a response, without counts. Sort the items of a batch: they have no order."""
     batches = answer.get("Responses", {}).values()
     batch = sorted(json.dumps(item, sort_keys=True) for items in batches for item in items)
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
@@ -97,13 +97,13 @@ def _comparable(answer: dict[str, Any]) -> Any:
 def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planted: an order that is cancelled or lapses does not give its goods back."""
+    """Planted bug: an order that is cancelled or lapses does not release its stock."""
 
     def nothing(_: Any) -> Iterator[Any]:
         return iter(())
 
     monkeypatch.setattr(stock, "release", nothing)
-    # To shrink seed 2 takes half as many runs as to shrink seed 1.
+    # Use seed 2 in the short version: shrinking its failure takes half as many runs as for seed 1.
     failed = next(verdict for seed in range(many(1, 2), 10) if (verdict := run_seed(engine, seed)).violations)
     assert failed.invariants == {"stock_adds_up"}
     small = shrink_failure(engine, failed)

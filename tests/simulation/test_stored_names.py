@@ -1,4 +1,4 @@
-"""What is stored or sent keeps its names, whatever the code calls it."""
+"""Tests that a rename in the code does not change the names of stored and sent data."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the simulation does in a shorter way than botocore or the engine's API comes to the same."""
+"""Tests that the simulation's shortcuts give the same results as botocore and the engine's API."""
 
 import json
 from base64 import b64encode

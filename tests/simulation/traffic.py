@@ -1,4 +1,4 @@
-"""Plans what clients do in a seed: a few customers order a few products, pay, cancel and return. Staff do the rest."""
+"""Plans the commands of a simulation run: customers order, pay, cancel and return. Staff do the other tasks."""
 
 import json
 from collections import defaultdict
@@ -18,20 +18,20 @@ from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
-"""For each product: price, number of stock parts, initial quantity."""
+"""For each product: price, number of stock parts (items that share its stock), initial quantity."""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock. Customers follow it instead of ordering it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
-"""For each code: percent, redemption limit, number of parts that share the limit."""
+"""For each discount code: percent, redemption limit, number of redemption pool parts that share the limit."""
 IMPORTED = ("jug", "can", "urn")
 """Products that only imports create."""
 COMPANIES = ("acme", "initech")
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
-"""An email address that several customers use. Only one can have it at a time."""
+"""An email address that several customers use. Only one customer can have it at a time."""
 ORDERS = (5, 8)
-"""The smallest and the largest number of orders."""
+"""The smallest and the largest number of orders in a simulation run."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
     "paid late", "paid twice", "failed, then paid", "authorised, then paid", "authorised, then nothing", "overpaid",
     "paid in part", "never paid", "cancelled",
@@ -43,13 +43,13 @@ PAYMENT_OUTCOMES = {
     "authorised, then paid": (("authorised", "succeeded"),),
     "authorised, then nothing": (("authorised", "cancelled"),),
 }
-"""For each fate: its payments of the full total, and the outcomes of each payment in order."""
+"""For each fate of an order: its payments, all of the full total, with the outcomes of each payment in order."""
 AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
-    """Return the customer's personal data. It is in no id and in no other customer's data, so a test can search it."""
+    """Return the customer's personal data. A test can search for it: no id and no other customer contains it."""
     return f"Name-of-{sub}", f"mail-{sub}@", f"Street-of-{sub}"
 
 
@@ -60,7 +60,7 @@ def address_of(sub: str, number: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PlannedCommand:
-    """A planned action of a client. `after_seconds`: its delay after the start of the era."""
+    """A planned action of a client. `after_seconds`: how long after the start of the era it runs."""
 
     name: str
     after_seconds: float
@@ -69,7 +69,7 @@ class PlannedCommand:
 
 @dataclass
 class KnownFacts:
-    """What the clients know from the API's answers. `maybe_` fields count requests without an answer."""
+    """The facts that clients know from API answers. The `maybe_` fields count amounts of requests without an answer."""
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -85,7 +85,7 @@ class KnownFacts:
 
 @dataclass
 class SimulatedTraffic:
-    """Makes the commands of a seed.
+    """Plans and runs the commands of the clients in a simulation run.
 
     `addresses`: changed email addresses that the identity provider has verified, by customer. `cards`: the gift cards.
     `credit`: the store credit accounts. `erasure_requested`: the customers who requested their erasure.
@@ -121,7 +121,7 @@ class SimulatedTraffic:
 
     # the day ----------------------------------------------------------------------------------------------------------
     def commands(self) -> list[PlannedCommand]:
-        """Plan the commands of the first day. They come in bursts, so that they conflict with each other."""
+        """Plan the commands of the first day. Many run at the same time, so that they conflict with each other."""
         made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
         made += [self._miscellaneous(number) for number in range(self.chance.randint(2, 6, "others"))]
         if self.chance.happens(0.4, "addresses"):
@@ -236,7 +236,7 @@ class SimulatedTraffic:
         self._check_status(said, (200, 409), "sending elsewhere")
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
-        """Pay with a gift card. Sometimes a second payment runs at the same time, with the same key or another one."""
+        """Pay with a gift card. Sometimes pay twice at once, with the same idempotency key or another one."""
         body: dict[str, Any] = {"gift_card": self.chance.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
             return
@@ -310,7 +310,7 @@ class SimulatedTraffic:
             self.people.tasks.pause(2 * HOUR * 4**attempt)
 
     def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
-        """Enter a return. A call with another key simulates a second worker who enters the same goods."""
+        """Enter a return. A call with another idempotency key simulates a second worker who enters the same goods."""
         said = self.people.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
         self._check_status(said, (200, 201, 404, 409), "returning")
         return said
@@ -532,7 +532,7 @@ class SimulatedTraffic:
     def react(self, record: Mapping[str, Any]) -> None:
         """React to a stream record as clients would.
 
-        Staff usually retry a failed refund. After a partial shipment or a dispute, some customers cancel the order.
+        Usually, staff retry a failed refund. Some customers cancel the order after a partial shipment or a dispute.
         """
         image = record["dynamodb"].get("NewImage")
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
@@ -556,7 +556,7 @@ class SimulatedTraffic:
             self.people.start("staff", again, HOUR * self.chance.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
-        """Cancel the rest of an order, and sometimes also return everything delivered."""
+        """Cancel the undelivered items of an order, and sometimes also return all delivered items."""
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.chance.happens(probability, *drawn):
             return
@@ -571,7 +571,7 @@ class SimulatedTraffic:
 
     # a year later -----------------------------------------------------------------------------------------------------
     def late_commands(self) -> list[PlannedCommand]:
-        """Plan commands on archived orders: repeat an old key, pay again, or request an erasure."""
+        """Plan commands on archived orders: reuse an idempotency key, pay again, or request an erasure."""
         made = []
         for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
@@ -603,7 +603,7 @@ class SimulatedTraffic:
         self._check_status(said, (status, *gone), f"{method} {path}")
 
     def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
-        """Record an answer with another status as unexpected. No answer at all is acceptable."""
+        """Record an answer as unexpected if its status is not in `statuses`. A missing answer is acceptable."""
         if said is not None and said.status not in statuses:
             self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
 

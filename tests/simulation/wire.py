@@ -1,7 +1,8 @@
 """Replaces the network between the functions and AWS. The clients are real botocore clients.
 
-botocore's `before-send` hook passes each request here. Virtual time passes, other tasks run, and a fault may strike.
-Then the simulated service answers. So botocore's own retries, errors and parsing are part of the simulation.
+botocore's `before-send` hook passes each request to this module. Then virtual time passes, other tasks run, and a
+fault may be injected. Then the simulated service answers. So botocore's own retries, errors and parsing are tested
+too.
 """
 
 import json
@@ -20,7 +21,7 @@ from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
 from tests.simulation.tasks import ProcessDied, VirtualScheduler
 
 MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
-"""The longest delay of a request, by kind of fault."""
+"""The longest delay of a request in seconds, by kind of injected fault."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class WireResponse:
 
 
 class Service(Protocol):
-    """A simulated AWS service. `THROTTLED`: its error code for throttling."""
+    """A simulated AWS service. `THROTTLED`: the error code that the service returns for throttling."""
 
     THROTTLED: str
 
@@ -52,12 +53,12 @@ class Service(Protocol):
         ...
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
-        """Return the answer under a fault specific to this service. None: the fault is not specific to it."""
+        """Return the answer if the injected fault is specific to this service, otherwise None."""
         ...
 
 
 class SimulatedWire:
-    """The transport of all clients in this Python process, until the next instance replaces it."""
+    """Answers the requests of all AWS clients in this Python process, until another instance replaces this one."""
 
     def __init__(
         self, tasks: VirtualScheduler, faults: FaultInjector, chance: SeededRandom, services: Mapping[str, Service]
@@ -69,11 +70,11 @@ class SimulatedWire:
         clients.set_transport(self.send)
 
     def client(self, service: str) -> Any:
-        """Return the client of a service. Replaces `wiring.client`."""
+        """Return the botocore client of a service. The simulation uses this method instead of `wiring.client`."""
         return clients.client(service)
 
     def send(self, service_name: str, operation: str, request: UnsignedRequest) -> Response:
-        """Answer one request. Raises the errors that botocore raises for a network failure, or `ProcessDied`."""
+        """Answer one request. Raises botocore's network errors, or `ProcessDied`, if such a fault strikes."""
         service = self._services[service_name]
         process = self._tasks.process
         self.calls += 1
@@ -89,7 +90,7 @@ class SimulatedWire:
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
-        """Return how long the request takes: some milliseconds, unless a fault delays it."""
+        """Return how long the request takes: some milliseconds, unless an injected fault delays it."""
         self._count[text] = number = self._count.get(text, 0) + 1
         seconds = 0.002 + 0.03 * self._chance.random("latency", text, number) ** 2
         return seconds + (
@@ -130,7 +131,7 @@ class SimulatedWire:
 
 
 class JsonService:
-    """The common part of the services with a JSON protocol."""
+    """The common methods of the simulated services with a JSON protocol."""
 
     THROTTLED = "ThrottlingException"
 

@@ -1,13 +1,13 @@
-"""Simulates a whole shop under one seed: real handlers, real table and stream mappings, everything else simulated.
+"""Simulates a whole shop with one random seed: real handlers, real table and stream mappings, all else simulated.
 
     simulation = Simulation(engine, seed)
     simulation.run()
     simulation.violations
 
-The eras of a seed: the shop opens. Clients order, pay and cancel while faults strike. The faults stop, and an operator
-redrives the failures. A hundred days pass. A quarter of the seeds, and all fierce ones, continue for a year: items
-expire, faults strike again, clients use archived orders, and an operator restores some. After each era, when the
-simulation is idle, every invariant must hold.
+A run has several eras. First, clients order, pay and cancel while faults are injected. Then the faults stop, and an
+operator redrives the failures. Then a hundred days pass. A quarter of the runs, and all runs with `fierce`, continue
+for a year: items expire, faults strike again, clients use archived orders, and an operator restores some. After each
+era, when the simulation is idle, every invariant must hold.
 """
 
 import itertools
@@ -61,9 +61,12 @@ from tests.simulation.wire import Service, SimulatedWire
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
 QUIET_SECONDS = 13 * HOUR
-"""Longer than any automatic retry: a stream mapping discards a record after 12 hours, a queue a message sooner."""
+"""How long a clean-up round runs before the operator acts: longer than any automatic retry.
+
+A stream mapping discards a record after 12 hours of retries, and a queue moves a message away sooner.
+"""
 MAX_CLEAN_UPS = 24
-"""How many clean-up rounds an era may need: the provider takes up to a week."""
+"""The maximum number of clean-up rounds per era. The payment provider may need up to a week to finish."""
 PEPPER = "pepper of the simulation"
 
 _tables = itertools.count(1)
@@ -75,7 +78,7 @@ def _engine_connection(directory: str, engine: Engine) -> TracedEngineConnection
 
 
 class Simulation:
-    """The run of one seed. `only`: the faults and commands that may happen (None: all). `fierce`: more faults."""
+    """One simulation run. `only`: the faults and commands that may happen (None: all). `fierce`: inject more faults."""
 
     def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
         self.seed, self.only = seed, only
@@ -200,7 +203,7 @@ class Simulation:
 
     # the eras ---------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Run the seed until its end, or until the first era with violations. They are in `violations`."""
+        """Run the simulation to its end, or to the first era with violations. The violations are in `violations`."""
         with self._patched():
             try:
                 for until in self._eras():
@@ -211,7 +214,7 @@ class Simulation:
                 self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")
 
     def _eras(self) -> Iterator[float]:
-        """Start each era when the iterator is advanced, and yield the virtual time at which it ends."""
+        """Yield the virtual time at which each era ends. Start the next era when the iterator is advanced."""
         self.clients.start("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
         self._start_era(
@@ -232,7 +235,7 @@ class Simulation:
         yield self.tasks.now + 16 * DAY
 
     def _start_era(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[PlannedCommand]) -> None:
-        """Turn faults on, and schedule the era's outages and commands."""
+        """Turn fault injection on, and schedule the outages and commands of an era."""
         self.faults.is_off = False
         self.environment.schedule_misfortunes(era, begins, lasts_seconds)
         for command in commands:
@@ -246,7 +249,7 @@ class Simulation:
     def _end_era(self, until: float) -> None:
         """Run until the era ends, turn faults off, let an operator clean up, and check the invariants.
 
-        Some seeds also run a drift check, or corrupt some copies and repair them.
+        Some runs also do a drift check (compare copies with their sources). Some corrupt copies and repair them.
         """
         self.tasks.run(until)
         self.faults.is_off = True
@@ -270,7 +273,7 @@ class Simulation:
 
     @contextmanager
     def _patched(self) -> Iterator[None]:
-        """Replace the process environment, the AWS clients, sleeping and random numbers with the simulation's."""
+        """Replace environment variables, AWS clients, sleeping and random numbers by simulated ones until the exit."""
         ids = itertools.count(1)
 
         def shop(table_name: str, **settings: Any) -> Shop:

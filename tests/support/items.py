@@ -1,4 +1,4 @@
-"""Copies a table's items into another table: far cheaper than the commands that made them."""
+"""Copies a table's items into another table, which is much faster than running the commands that created them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 Item = dict[str, Any]
-BATCH = 25  # as many as BatchWriteItem takes
+BATCH = 25  # the limit of BatchWriteItem
 
 
 def read_items(client: "DynamoDBClient", table_name: str) -> list[Item]:

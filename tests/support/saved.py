@@ -1,4 +1,4 @@
-"""Save what a shop holds after a long setup, and write that to the next shop instead of repeating the setup."""
+"""Saves the state of a shop after a long setup, and copies it to later shops instead of repeating the setup."""
 
 import copy
 import pickle
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SavedShop:
-    """Items, objects, mails, stream records, clock and provider of a shop whose queues are empty."""
+    """The saved state of a shop with empty queues: items, objects, mails, stream records, clock and provider."""
 
     pickled: bytes
     provider: dict[str, Any]
 
     @classmethod
     def save(cls, floor: ShopHarness, result: object) -> "SavedShop":
-        """Save the shop, and what its setup returned."""
+        """Save the state of a shop, and the value that its setup returned."""
         assert not any(floor.take_messages(queue) for queue in WORKERS), "a message in a queue is not saved"
         pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
         items = [item for page in pages for item in page["Items"]]
@@ -37,14 +37,14 @@ class SavedShop:
         return cls(pickle.dumps(state), copy.deepcopy(vars(floor.provider)))
 
     def write_to(self, floor: ShopHarness) -> Any:
-        """Give an empty shop everything that was saved, at the moment of saving. Returns what the setup returned."""
+        """Copy the saved state to an empty shop, and set its clock to the time of saving. Return the setup's result."""
         items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
         name = floor.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
             puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
             answer = floor.shop.table.client.batch_write_item(RequestItems={name: puts})
             assert not answer["UnprocessedItems"]
-        floor.new_records()  # no reader sees the records of these writes
+        floor.new_records()  # skip the stream records of these writes, so that no handler gets them
         for record in seen:
             record["eventSourceARN"] = floor._stream
         floor.all_records[:] = seen
@@ -53,15 +53,15 @@ class SavedShop:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(floor.provider).update(copy.deepcopy(self.provider))
-        floor.clock_offset = saved_at - datetime.now(UTC)  # otherwise the items would get older from test to test
+        floor.clock_offset = saved_at - datetime.now(UTC)  # else items get older from test to test
         return result
 
 
 @dataclass
 class Reused(Generic[P, T]):
-    """Calls `setup` for the first shop and each combination of arguments. Later shops get a copy of what it left there.
+    """Calls `setup` once for each combination of arguments. Later shops get a copy of the resulting state.
 
-    A shop that is not empty, or whose clock is ahead, gets its own call.
+    If a shop is not empty, or its clock is ahead, `setup` is called for this shop.
     """
 
     setup: Callable[Concatenate[ShopHarness, P], T]
@@ -82,7 +82,7 @@ class Reused(Generic[P, T]):
 
 
 def reused(setup: Callable[Concatenate[ShopHarness, P], T]) -> Reused[P, T]:
-    """Make a setup that each test of a file may call, and only the first one pays for."""
+    """Wrap a setup function, so that it runs only once for all tests of a file. Later tests copy the first result."""
     return Reused(setup)
 
 

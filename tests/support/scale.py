@@ -1,8 +1,8 @@
-"""How much a test does: little in `make test`, much in the slow lane `make thorough`."""
+"""Chooses how much work a test does: little in `make test`, much in the slow tests of `make thorough`."""
 
 from hypothesis import settings
 
 
 def many(much: int, little: int) -> int:
-    """`much` under the hypothesis profile "thorough", else `little`."""
+    """Return `much` under the hypothesis profile "thorough", otherwise `little`."""
     return much if settings.get_current_profile_name() == "thorough" else little
