@@ -32,7 +32,8 @@ from typing import Any, ClassVar
 from bench import COMPARED, pair
 from bench.measure import Figure, Spread, spread
 from bench.pair import OurShop, UsualShop
-from functions.shop import customers, ending, follows, imports, products
+from functions.model.lambdas import STORED_NAMES
+from functions.shop import cancellation, customers, follows, imports, products
 from local.engine import Engine
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
@@ -62,7 +63,7 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
 }
 """What others than DynamoDB answer to a request; {} to all else."""
 MAX_RATIOS = {"api": 0.45, "copies": 0.30, "relay": 0.30}
-MODULES = {name: f"{name}.handler" for name in ("api", "notifications", "notices")}
+MODULES = {name: module for module, name in STORED_NAMES.items()}
 """Where a function's handler is, if not in the module of its name."""
 USUAL = {"api": "api", "copies": "copies", "relay": "publish"} | {
     name: name for name in ("fulfilment", "notifications", "archive")
@@ -269,7 +270,7 @@ def _our_function(shop: OurShop, name: str, handed: Event) -> MeasuredFunction:
     environment |= {"QUEUE_URL": shop.shopfloor.queues["notices"]}
     return MeasuredFunction(
         name,
-        f"functions.{MODULES.get(name, name)}.handler",
+        f"functions.handlers.{MODULES.get(name, name)}.handler",
         (build_bundle(target=current_target())[0], COMPARED),
         handed,
         environment,
@@ -307,9 +308,9 @@ def _our_events(shop: OurShop) -> dict[str, Event]:
     shopfloor.pay_order(order_id)
     shopfloor.pay_order(other, "evt_2", "pi_2")
     pair.deliver_all(shop, partial(_keep_first_event, handed))
-    ending.cancel_order(shopfloor.shop, ANN, other)
+    cancellation.cancel_order(shopfloor.shop, ANN, other)
     pair.deliver_all(shop, partial(_keep_first_event, handed))
-    ending.agree_cancel(shopfloor.shop, WAREHOUSE, other)
+    cancellation.agree_cancel(shopfloor.shop, WAREHOUSE, other)
     shopfloor.dispatch_order(order_id)
     shopfloor.deliver_order(order_id)
     products.create_product(shopfloor.shop, STAFF, "jug", "Jug", 900, "EUR", 1)

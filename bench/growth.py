@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.measure import Figure, exact, spread
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model import patterns as p
 from functions.model.table import ROWS_BY_TYPE, create_table_request
 from local.engine import Engine

@@ -23,13 +23,13 @@ import boto3
 import pytest
 from moto.core.models import botocore_stubber
 
-from functions import environment, wiring
-from functions.api import context
-from functions.api.handler import handler as api_handler
-from functions.dynamodb.units import READ_OPERATIONS
+from functions.api.http import context
+from functions.dynamodb.capacity import READ_OPERATIONS
+from functions.handlers.api import handler as api_handler
 from functions.model.entities import Address
 from functions.model.table import create_table_request
-from functions.shop import customers, ending, invoices, payments, placing, products, shipments
+from functions.runtime import clients, environment, secrets
+from functions.shop import cancellation, customers, invoices, payments, placing, products, shipments
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
 from local.mappings.filters import FilterCriteria
@@ -106,16 +106,16 @@ class CapacityMeter:
         self._going_out = json.loads(params["body"])
 
     @contextmanager
-    def on(self, clients: Sequence[Any]) -> Iterator["CapacityMeter"]:
+    def on(self, measured: Sequence[Any]) -> Iterator["CapacityMeter"]:
         """Count what these clients send meanwhile."""
-        for client in clients:
+        for client in measured:
             client.meta.events.register("before-parameter-build.dynamodb", _measured)
             client.meta.events.register("before-call.dynamodb", self.note)
             client.meta.events.register("after-call.dynamodb", self.count)
         try:
             yield self
         finally:
-            for client in clients:
+            for client in measured:
                 client.meta.events.unregister("before-parameter-build.dynamodb", _measured)
                 client.meta.events.unregister("before-call.dynamodb", self.note)
                 client.meta.events.unregister("after-call.dynamodb", self.count)
@@ -212,7 +212,7 @@ class OurShop:
 
     @property
     def clients(self) -> Sequence[Any]:
-        return [wiring.client("dynamodb")]
+        return [clients.client("dynamodb")]
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
         shop = self.shopfloor.shop
@@ -241,7 +241,7 @@ class OurShop:
         shipments.deliver_shipment(self.shopfloor.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
     def cancel(self, order_id: str) -> None:
-        ending.cancel_order(self.shopfloor.shop, STAFF, order_id)
+        cancellation.cancel_order(self.shopfloor.shop, STAFF, order_id)
 
 
 @dataclass
@@ -399,10 +399,10 @@ def our_api() -> Iterator[Handler]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in API_VARIABLES.items():
             patch.setenv(name, value)
-        secrets = boto3.client("secretsmanager", region_name=REGION)
-        secrets.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
-        for cache in (environment.load_environment, context.shop, wiring.get_secret):
+        secretsmanager = boto3.client("secretsmanager", region_name=REGION)
+        secretsmanager.create_secret(Name=API_VARIABLES["PEPPER_SECRET"], SecretString=PEPPER.decode())
+        for cache in (environment.load_environment, context.shop, secrets.get_secret):
             cache.cache_clear()
         yield api_handler
-        for cache in (environment.load_environment, context.shop, wiring.get_secret):
+        for cache in (environment.load_environment, context.shop, secrets.get_secret):
             cache.cache_clear()

@@ -18,7 +18,7 @@ import boto3
 from bench import pair
 from bench.measure import Figure, exact, side_by_side
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
-from functions.api.handler import handler as api_handler
+from functions.handlers.api import handler as api_handler
 from local.engine import REGION, Engine
 from tests.api.asking import Token
 

@@ -27,8 +27,8 @@ import boto3
 from bench import pair
 from bench.measure import Figure, exact, spread
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
-from functions import wiring
 from functions.model.table import create_table_request
+from functions.runtime import clients
 from local.engine import REGION, Engine
 from tests.dynamodb.wire import reply_with
 
@@ -162,9 +162,9 @@ def _measure_in_turns(ways: Mapping[str, BatchWork]) -> tuple[Timings, Timings]:
 
 
 @contextmanager
-def _counted(clients: Mapping[str, Sequence[Any]], service: str) -> Iterator[dict[str, int]]:
+def _counted(measured: Mapping[str, Sequence[Any]], service: str) -> Iterator[dict[str, int]]:
     """The requests that each one's clients send meanwhile."""
-    sent = dict.fromkeys(clients, 0)
+    sent = dict.fromkeys(measured, 0)
 
     def counting(name: str) -> Callable[..., None]:
         def count(**_: Any) -> None:
@@ -172,7 +172,7 @@ def _counted(clients: Mapping[str, Sequence[Any]], service: str) -> Iterator[dic
 
         return count
 
-    hooks = [(client, counting(name)) for name, each in clients.items() for client in each]
+    hooks = [(client, counting(name)) for name, each in measured.items() for client in each]
     for client, hook in hooks:
         client.meta.events.register(f"before-call.{service}", hook)
     try:
@@ -215,16 +215,16 @@ def _copies_figures(
 def _publisher_figures(
     ours: OurShop, usual: UsualShop, happened: Mapping[str, list[dict[str, Any]]]
 ) -> Iterator[Figure]:
-    clients = {"ours": [wiring.client("events")], "usual": [usual.modules["publish"].events]}
+    senders = {"ours": [clients.client("events")], "usual": [usual.modules["publish"].events]}
     ways = {
         "ours": ReaderWork.of(ours, "relay", happened["ours"]),
         "usual": ReaderWork.of(usual, "publish", happened["usual"]),
     }
-    for each in clients.values():
+    for each in senders.values():
         each[0].meta.events.register("before-send.eventbridge.PutEvents", _accept_all_entries)
-    with _counted(clients, "eventbridge") as sent:
+    with _counted(senders, "eventbridge") as sent:
         processor, clock = _measure_in_turns(ways)
-    for each in clients.values():
+    for each in senders.values():
         each[0].meta.events.unregister("before-send.eventbridge.PutEvents", _accept_all_entries)
     yield from _figures("relay", processor, clock, sent, "calls of the bus")
 

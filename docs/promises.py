@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from docs import markdown
 from docs.pages.table import describe_type, embedded_classes
-from functions.dynamodb.images import set_element_codec, unwrap_newtype, unwrap_optional
+from functions.dynamodb.codec import set_element_codec, unwrap_newtype, unwrap_optional
 from functions.model import table as t
 
 Description = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""All deployed code. Each module here is one Lambda; `shop`, `model` and `dynamodb` hold the code they share."""
+"""All deployed code. Each module in `handlers` is one Lambda; the other packages hold the code that they share."""
 
 import gc
 import os
@@ -7,5 +7,5 @@ IN_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 
 if IN_LAMBDA:
     # The garbage collector is off while modules are imported: scanning them would take a tenth of the cold start, and
-    # imported modules are never garbage. `wiring.instrument_handler` turns the collector on again.
+    # imported modules are never garbage. `observability.instrument_handler` turns the collector on again.
     gc.disable()

@@ -180,7 +180,7 @@ def demo_order_expiry(people: DemoClients) -> None:
 
 def advance(shop: RunningShop, by: timedelta) -> int:
     """Expire all orders and items that would expire within the duration `by`. Return how many items expired."""
-    lapse = shop.stack.function_name("functions.lapse.handler")
+    lapse = shop.stack.function_name("functions.handlers.order_deadlines.handler")
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
 
     def call(at: datetime) -> object:

@@ -129,7 +129,7 @@ class DeployedStack:
         return properties
 
     def function_name(self, handler: str) -> str:
-        """Return the name of the Lambda function with this handler, such as functions.lapse.handler."""
+        """Return the name of the Lambda function with this handler, such as "functions.handlers.api.handler"."""
         [id] = [id for id, found in self.template["Resources"].items() if _handler(found) == handler]
         return self.resources[id]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import to_instant
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.stream_batch import Permanent
 from local.aws import Mail
 from local.running import RunningShop
 from local.server import InvalidField, NoSuchResource

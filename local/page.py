@@ -19,7 +19,7 @@ from typing import Any
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from local import provider, users
 from local.api import ApiClient

@@ -9,11 +9,10 @@ from typing import Any, get_args
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue, to_instant
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model import entities as e
-from functions.model.counters import season_of
 from functions.model.patterns import (
     ACCOUNTS_OF_CUSTOMER,
     CUSTOMER_BY_ID,
@@ -27,6 +26,7 @@ from functions.model.patterns import (
 )
 from functions.model.reactions import REACTIONS
 from functions.model.table import ROWS_BY_TYPE
+from functions.model.totals import season_of
 from local.running import RunningShop
 from local.server import InvalidField, NoSuchResource
 from ops.answers import run_pattern

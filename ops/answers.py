@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from functions.dynamodb.capacity import ConsumedCapacityCounter
 from functions.dynamodb.patterns import Get
-from functions.dynamodb.store import Table
-from functions.dynamodb.units import ConsumedCapacityCounter
+from functions.dynamodb.table import Table
 from ops.questions import DisplayFilter, PatternQuery
 
 LEADING_PARAMETERS = ("TableName", "IndexName", "Key", "KeyConditionExpression", "FilterExpression")

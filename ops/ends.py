@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.patience import TableBusy
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.stream_batch import Permanent
 from ops.kept import Locked
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
-from functions.model import derived
+from functions.model import copies
 from functions.model.changes import RESTORED_ATTRIBUTE, Change
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
@@ -201,10 +201,10 @@ ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
 def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
     if isinstance(item, Mapping):
         return {}
-    copies = derived.copies_of(row, item)
+    expected = copies.copies_of(row, item)
     return {
         place: (into, into.encode(copy), item.reached if isinstance(item, Order) and into is ORDER_SUMMARY else 1)
-        for place, (into, copy) in copies.items()
+        for place, (into, copy) in expected.items()
     }
 
 
@@ -221,19 +221,19 @@ def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Dis
     )
     if customer is None:
         return
-    expected_name = derived.CUSTOMER_NAME_COPY.derive(customer)
+    expected_name = copies.CUSTOMER_NAME_COPY.derive(customer)
     is_current = all(getattr(order, name) == value for name, value in expected_name.items())
     if not is_current or order.customer_version > customer.version:
         wanted = {name: value for name, value in image.items() if name not in expected_name}
         wanted |= {name: {"S": value} for name, value in expected_name.items() if value is not None}
-        wanted[derived.CUSTOMER_NAME_COPY.version_field] = {"N": str(customer.version)}
+        wanted[copies.CUSTOMER_NAME_COPY.version_field] = {"N": str(customer.version)}
         yield Discrepancy("name", item_key(image), image, wanted, (ORDER, order))
 
 
 def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> ExpectedCopies:
     """Return every log entry that an order must have, by key."""
     return {
-        derived.key_pair(into, entry): (into, into.encode(entry), entry.version)
+        copies.key_pair(into, entry): (into, into.encode(entry), entry.version)
         for into, entry in expected_log_entries(shop, order, images)
     }
 
@@ -254,7 +254,7 @@ def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[D
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     row, item = find_order(sources, key["order_id"])
-    is_one = not isinstance(item, Mapping) and item_key(image) in derived.copies_of(row, item)
+    is_one = not isinstance(item, Mapping) and item_key(image) in copies.copies_of(row, item)
     if not is_one and getattr(item, "status", "") != "ARCHIVING":
         yield Discrepancy(ORPHAN_KINDS[ORDER_SUMMARY], item_key(image), image, None, (row, item))
 
@@ -294,7 +294,7 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
         version = ids[key["change_id"]]
         name = image.get("event", {}).get("S", "")
         change = Change(key["change_id"], name, ORDER, "MODIFY", Instant(key["at"]), version, None, item, {})
-        (entry,) = derived.activity_entries(change)
+        (entry,) = copies.activity_entries(change)
         if (wanted := ACTIVITY.encode(entry)) != image:
             yield Discrepancy("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))
     elif item.status != "ARCHIVING" and timeline_key not in sources:

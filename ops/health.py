@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions import objects
-from functions.dynamodb.images import Image
-from functions.dynamodb.patience import TableBusy
-from functions.dynamodb.store import Table
+from functions.adapters import object_store
+from functions.dynamodb.codec import Image
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.table import Table
 from functions.model.table import INDEX_PROJECTIONS
 from ops import place
 from ops.drift import DriftCheck
@@ -191,7 +191,7 @@ def check_sampled_items(target: place.ShopTarget, now: datetime) -> Iterator[Che
     """
     items = sample_items(target.table)
     ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
-    large = [image for image in items if len(objects.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
+    large = [image for image in items if len(object_store.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
     says = f"{len(large)} of {len(items)} are larger than {NEAR_LIMIT_BYTES // 1000} KB{_format_names(large)}"
     yield CheckResult("items", says, "400 KB is the most: find out what grows in them" if large else "")
     wrong = [image for image, ttl in ends if ttl > MAX_VALID_TTL]

@@ -13,10 +13,10 @@ from functools import cache
 from math import inf
 from typing import Any, cast
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row
-from functions.dynamodb.streams import Permanent, Record
-from functions.model import changes, derived
+from functions.dynamodb.stream_batch import Permanent, Record
+from functions.model import changes, copies
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Order, OrderStatus
 from functions.model.patterns import CUSTOMER_ACTIVITY
@@ -53,7 +53,7 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
     Raises Permanent.
     """
     for change in reconstruct_history(shop, order, partition):
-        for log in derived.LOGS:
+        for log in copies.LOGS:
             for entry in log.derive(change):
                 if not log.target_row.has_ttl or entry.ttl > shop.now().timestamp():
                     yield log.target_row, entry
@@ -113,7 +113,7 @@ def _logged_facts(
             log.target_row.key(at=at[version], change_id=id, order_id=order.order_id, customer_id=order.customer_id)
         ): version
         for id, version in ids.items()
-        for log in derived.LOGS
+        for log in copies.LOGS
     }
     told: dict[int, list[tuple[str, str]]] = {version: [] for version in at}
     lies = {**load_existing(shop, [place for place in places if place not in timeline]), **timeline}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Row
 from functions.shop.shop import Shop
 

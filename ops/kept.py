@@ -10,9 +10,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import to_instant
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, put_if_absent, replace_with
 from functions.model.entities import Stretch, Sweep
 from functions.model.table import SWEEP

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.entities import Account, Entry
 from functions.model.patterns import ACCOUNT_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.model.table import ACCOUNT

@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import INDEXES, KEY_ATTRIBUTES, InvalidKeyValue, Row
-from functions.model.derived import SOURCE_ROWS
+from functions.model.copies import SOURCE_ROWS
 from functions.model.entities import Sweep
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Shop

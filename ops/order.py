@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from functions.archive import parse_archive
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import instant_from_epoch, to_instant
-from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Permanent
-from functions.model import derived
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
+from functions.handlers.archive_worker import parse_archive
+from functions.model import copies
 from functions.model.entities import ArchivedOrder, Notification, Order
 from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
@@ -63,7 +63,7 @@ def compare_copies(shop: Shop, order_id: str) -> JsonObject:
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     faults = {fault.key: fault for fault in find_order_discrepancies(shop, order_id, images)}
-    expected = derived.copies_of(ROWS_BY_TYPE[type(order).__name__], order)
+    expected = copies.copies_of(ROWS_BY_TYPE[type(order).__name__], order)
     existing = {item_key(image): image for image in images}
     existing |= load_existing(shop, [at for at in expected if at not in existing])
     states = {at: COPY_STATES[fault.kind.rpartition(" ")[2]] for at, fault in faults.items()}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 
 
 def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import boto3
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Shop
 from ops.kept import MAX_RESUME_AGE, Checkpoint, current_operator

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from functions.dynamodb.images import Image, decode_binary
+from functions.dynamodb.codec import Image, decode_binary
 
 
 def decode_item(image: Image) -> dict[str, Any]:

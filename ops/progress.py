@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TextIO
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.entities import Stretch
 from ops.sweep import SweepResult, approximate_item_count
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from functions.adapters.object_store import REDRIVEN_PREFIX
 from functions.dynamodb.keys import to_instant
-from functions.objects import REDRIVEN_PREFIX
 from ops.ends import RecordNotFound
 from ops.kept import current_operator
 from ops.place import ShopTarget

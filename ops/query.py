@@ -9,8 +9,8 @@ from shlex import quote
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.images import Unreadable
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.retry import TableBusy
 from ops import place
 from ops.answers import ItemGroup, PatternResult, RecordedRequest, run_pattern
 from ops.questions import (

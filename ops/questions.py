@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from functions.dynamodb.keys import Instant, KeyTemplate, to_instant
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.store import highest_key_before
+from functions.dynamodb.table import highest_key_before
 from functions.model.patterns import PATTERNS
 from ops import ends
 

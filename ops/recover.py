@@ -11,20 +11,20 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from functions.copies import copy_deletions, total_writes, update_totals, write_unless_newer
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Row, to_instant
-from functions.dynamodb.streams import Record
+from functions.dynamodb.stream_batch import Record
 from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent, put_if_newer
-from functions.model import changes, counters, derived, events
+from functions.handlers.copies_reader import copy_deletions, total_writes, update_totals, write_unless_newer
+from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry
+from functions.model import changes, copies, events, totals
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Counted, Expiry, Order
-from functions.model.lives import MAX_REPLAY_AGE_DAYS
 from functions.model.patterns import CUSTOMER_ACTIVITY, ORDER_ITEM_COLLECTION
+from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import ACTIVITY, COUNTED, EXPIRY, ROWS_BY_TYPE, TIMELINE
-from functions.relay import MAX_ENTRIES_PER_CALL, to_put_events_entry
-from functions.shop import names
+from functions.shop import customer_names
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.history import expected_log_entries, make_stream_record, reconstruct_history
 from ops.items import item_key, load_existing, match_key
@@ -68,10 +68,10 @@ def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
     change = changes.parse_change(record)
     if change is None:
         return
-    if change.after is None and (todo := counters.contribution_change_of(change)):
+    if change.after is None and (todo := totals.contribution_change_of(change)):
         retry_on_conflict(shop, lambda: update_totals(shop, todo))
-    if change.row in derived.SOURCE_ROWS:
-        entries = derived.plan_copy_changes(change).append
+    if change.row in copies.SOURCE_ROWS:
+        entries = copies.plan_copy_changes(change).append
 
         def attempt() -> None:
             for item in shop.table.batch_get([record["dynamodb"]["Keys"]], consistent=True):
@@ -101,7 +101,7 @@ def rebuild_copies(
         if image.get("type", {}).get("S") == COUNTED.type:
             return _remove_contribution(shop, COUNTED.decode(image), dry=dry)
         change = _latest_change(image)
-        if change is None or change.row not in derived.SOURCE_ROWS:
+        if change is None or change.row not in copies.SOURCE_ROWS:
             return None
         return refresh_copies(shop, change.after, dry=dry)
 
@@ -156,14 +156,14 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # the archive Lambda is moving the order to S3, so write nothing
     if isinstance(item, ArchivedOrder):
-        writes, ended = _write_missing_copies(shop, derived.copies_of(row, item)), copy_deletions(shop.table, item)
+        writes, ended = _write_missing_copies(shop, copies.copies_of(row, item)), copy_deletions(shop.table, item)
     else:
-        copies = derived.copies_of(row, item)
-        writes = [*_write_missing_copies(shop, copies), *_write_missing_entries(shop, item, recorded_entries)]
+        expected = copies.copies_of(row, item)
+        writes = [*_write_missing_copies(shop, expected), *_write_missing_entries(shop, item, recorded_entries)]
         ended = []
-    todo = counters.current_contribution(row, item, shop.now_instant())
+    todo = totals.current_contribution(row, item, shop.now_instant())
     counting = total_writes(shop, todo) if todo else []
-    renamed = names.get_newer_customer(shop, item) if isinstance(item, Order) else None
+    renamed = customer_names.get_newer_customer(shop, item) if isinstance(item, Order) else None
     if not dry:
         for write in ended:
             write_unless_newer(shop.table, write)
@@ -172,7 +172,7 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
         if counting:
             shop.table.write(check_unchanged(row, item), *counting)
         if renamed:
-            names.set_customer_name(shop, item.order_id, renamed)
+            customer_names.set_customer_name(shop, item.order_id, renamed)
     return bool(writes or ended or counting or renamed)
 
 
@@ -181,7 +181,7 @@ def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> boo
 
     Returns whether it was still counted. `dry`: write nothing.
     """
-    found = counters.possibly_missed_deletion(contribution, shop.now_instant())
+    found = totals.possibly_missed_deletion(contribution, shop.now_instant())
     if found is None or shop.table.batch_get([found[0]], consistent=True):
         return False
     if not dry:
@@ -193,14 +193,14 @@ class CopyExists(Exception):
     """The copy already exists with the same or a newer version."""
 
 
-def _write_missing_copies(shop: Shop, copies: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
+def _write_missing_copies(shop: Shop, expected: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
     """Return the writes for the copies that are missing or differ from what their primary item implies.
 
     A copy that differs only in its version is correct and gets no write.
     """
-    lie = load_existing(shop, list(copies))
+    lie = load_existing(shop, list(expected))
     found = []
-    for place, (into, copy) in copies.items():
+    for place, (into, copy) in expected.items():
         wanted = into.encode(copy)
         if {**lie.get(place, {}), "version": wanted["version"]} != wanted:
             found.append(put_if_newer(into, copy, or_same_version=True))
@@ -221,7 +221,7 @@ def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries |
             )
         )
     places = {
-        derived.key_pair(into, one): (into, one) for into, one in recorded_entries or () if not _is_expired(shop, one)
+        copies.key_pair(into, one): (into, one) for into, one in recorded_entries or () if not _is_expired(shop, one)
     }
     lie = load_existing(shop, list(places))
     for into, one in (pair for place, pair in places.items() if place not in lie):

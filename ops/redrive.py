@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.dynamodb.streams import Permanent, Record, item_key_of
+from functions.dynamodb.stream_batch import Permanent, Record, item_key_of
 from functions.model import changes
-from functions.model.lives import MAX_REPLAY_AGE_DAYS
-from functions.queues import parse_event
+from functions.model.retention import MAX_REPLAY_AGE_DAYS
+from functions.runtime.queue_batch import parse_event
 from functions.shop.shop import Shop
 from ops import recover
 from ops.ends import RecordNotFound

@@ -25,7 +25,7 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.keys import to_instant
 from functions.model.events import EVENT_SOURCE
-from functions.model.lives import BUS_ARCHIVE_DAYS
+from functions.model.retention import BUS_ARCHIVE_DAYS
 from ops import place
 from ops.ends import UsageError
 from ops.failures import parse_time

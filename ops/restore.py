@@ -21,19 +21,19 @@ from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 
-from functions import objects
-from functions.archive import parse_archive
-from functions.dynamodb.images import Image, Unreadable
+from functions.adapters import object_store
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import Instant, Row, instant_from_epoch, to_instant
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.stream_batch import Permanent
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
+from functions.handlers.archive_worker import parse_archive
 from functions.model.changes import RESTORED_ATTRIBUTE
 from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
 from functions.model.events import PERSONAL_FIELDS
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND, ROWS_BY_TYPE
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
-from functions.shop.ending import put_expiry_marker
+from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 from ops import place
 from ops.ends import UsageError
@@ -235,7 +235,7 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
     parts: list[list[Image]] = [[]]
     size = 0
     for image in reversed(ordered):
-        size += (its_own := len(objects.to_canonical_json(image)))
+        size += (its_own := len(object_store.to_canonical_json(image)))
         if len(parts[-1]) == MAX_TRANSACTION_ITEMS or size > MAX_TRANSACTION_BYTES:
             parts.append([])
             size = its_own

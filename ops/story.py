@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.changes import make_change_id
 from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
 from functions.model.entities import TimelineEvent as Told
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID
 from functions.model.table import CUSTOMER, EFFECT, ORDER
+from functions.shop.customer_names import REACTION as RENAMING
 from functions.shop.invoices import REACTION as INVOICING
-from functions.shop.names import REACTION as RENAMING
 from ops.history import change_ids
 
 TimelineEntry = Mapping[str, Any]

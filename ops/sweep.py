@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.patience import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Impossible, call_dynamodb
-from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Impossible, call_dynamodb
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from ops.pace import limit_capacity

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from functions.dynamodb.images import Image, Unreadable
+from functions.dynamodb.codec import Image, Unreadable
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import Write, WriteConflict
-from functions.model import counters
+from functions.model import totals
 from functions.model.entities import Counted
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, retry_on_conflict
@@ -37,18 +37,16 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
     """Yield the discrepancies in the contributions of these primary items to totals."""
     now = shop.now_instant()
-    counting = {source: (row, item) for row, item in items if (source := counters.source_id_of(row, item)) is not None}
+    counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
     contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
     for source, (row, item) in counting.items():
         place = item_key(COUNTED.key(source=source))
         mark = contributions.get(place)
-        todo = counters.current_contribution(row, item, now)
+        todo = totals.current_contribution(row, item, now)
         if todo is not None and not _is_contribution_current(mark, todo):
             wanted = _contribution_image(todo, mark)
             yield Discrepancy(f"mark {'wrong' if mark else 'missing'}", place, mark, wanted, (row, item))
-        elif (
-            mark is not None and not counters.contributions_of(row, item) and getattr(item, "status", "") != "ARCHIVING"
-        ):
+        elif mark is not None and not totals.contributions_of(row, item) and getattr(item, "status", "") != "ARCHIVING":
             yield Discrepancy("mark orphaned", place, mark, None, (row, item))
 
 
@@ -59,7 +57,7 @@ def contribution_sources(image: Image) -> list[ItemKey]:
     """
     source = _contribution_source(image)
     if ":" in source:
-        return [item_key(REVIEW.key_of(counters.placeholder_review(source)))]
+        return [item_key(REVIEW.key_of(totals.placeholder_review(source)))]
     return (
         [item_key(ORDER.key(order_id=source))] if _text_attribute(image, "of") not in (REVIEW.type, RETURN.type) else []
     )
@@ -77,13 +75,13 @@ def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -
         if isinstance(item, Mapping) and of == ORDER.type:
             yield Discrepancy("mark orphaned", place, image, None, (row, item))
     elif ":" in source:
-        key = REVIEW.key_of(counters.placeholder_review(source))
+        key = REVIEW.key_of(totals.placeholder_review(source))
         if item_key(key) in sources:
             return
         wanted = None
         try:
             mark = COUNTED.decode(image)
-            if (found := counters.possibly_missed_deletion(mark, shop.now_instant())) is not None:
+            if (found := totals.possibly_missed_deletion(mark, shop.now_instant())) is not None:
                 wanted = _contribution_image(found[1], image)
         except (Unreadable, KeyError):
             wanted = None
@@ -103,7 +101,7 @@ def _contribution_source(image: Image) -> str:
     return key["source"] if key else ""
 
 
-def _is_contribution_current(contribution: Image | None, todo: counters.ContributionChange) -> bool:
+def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
     """Return whether a stored contribution equals the one that the item's current state implies.
 
     The contribution may have been written for an earlier version of the item.
@@ -119,7 +117,7 @@ def _is_contribution_current(contribution: Image | None, todo: counters.Contribu
     }
 
 
-def _contribution_image(todo: counters.ContributionChange, found: Image | None) -> Image:
+def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:
     """Return the correct contribution in DynamoDB JSON.
 
     Its version is one higher than that of the stored contribution.
@@ -130,7 +128,7 @@ def _contribution_image(todo: counters.ContributionChange, found: Image | None) 
             source=todo.source_id,
             of=todo.source_type,
             as_of=todo.life_and_version,
-            amounts={where: counters.amounts_of(row, part) for where, (row, part) in todo.contributions.items()},
+            amounts={where: totals.amounts_of(row, part) for where, (row, part) in todo.contributions.items()},
             created_at=Instant(_text_attribute(found or {}, "created_at") or todo.life_and_version.partition("#")[0]),
             gone=todo.is_deleted,
             ttl=todo.ttl,
@@ -390,11 +388,11 @@ def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, g
     """
     row, item = contribution.source
     for _ in range(MAX_ATTEMPTS):
-        totals = load_existing(shop, [_parse_key(where) for where in added])
+        stored = load_existing(shop, [_parse_key(where) for where in added])
         writes = [*guard(), *([] if item is None else [check_source_unchanged(row, item)])]
         writes.append(replace_image(COUNTED, contribution.key, contribution.actual, contribution.expected))
         for where, amounts in added.items():
-            found = totals.get(_parse_key(where))
+            found = stored.get(_parse_key(where))
             if any(amounts.values()) and total_row(_parse_key(where)) and not is_final(shop, where):
                 more = Counter(total_amounts(found))
                 _add_amounts(more, amounts, 1)
@@ -438,7 +436,7 @@ def _subtract_amounts(amounts: Mapping[str, int], by: Mapping[str, int]) -> dict
 
 # a total by its key ---------------------------------------------------------------------------------------------------
 def total_row(place: ItemKey) -> Row[Any] | None:
-    return next((row for row in counters.TOTAL_FIELDS if match_key(row, place)), None)
+    return next((row for row in totals.TOTAL_FIELDS if match_key(row, place)), None)
 
 
 def _require_total_row(where: str) -> Row[Any]:
@@ -461,15 +459,15 @@ def is_final(shop: Shop, where: str) -> bool:
     row = _require_total_row(where)
     key = match_key(row, _parse_key(where)) or {}
     if row is BEST_SELLER:
-        return shop.now() >= counters.season_final_at(Instant(f"{key['season']}-01T00:00:00.000Z"))
-    return row is METRIC and counters.minute_ttl(Instant(key["minute"])) <= shop.now().timestamp()
+        return shop.now() >= totals.season_final_at(Instant(f"{key['season']}-01T00:00:00.000Z"))
+    return row is METRIC and totals.minute_ttl(Instant(key["minute"])) <= shop.now().timestamp()
 
 
 def total_amounts(image: Image | None) -> dict[str, int]:
     """Return the stored amounts of a total, by attribute name. {} if there is no total."""
     if image is None or (row := total_row(item_key(image))) is None:
         return {}
-    return {name: int(image.get(name, {}).get("N", 0)) for name in counters.TOTAL_FIELDS[row]}
+    return {name: int(image.get(name, {}).get("N", 0)) for name in totals.TOTAL_FIELDS[row]}
 
 
 def _version(image: Image | None) -> int:
@@ -481,9 +479,9 @@ def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
     row = _require_total_row(where)
     attributes: dict[str, Any] = {
         **(match_key(row, _parse_key(where)) or {}),
-        **dict.fromkeys(counters.TOTAL_FIELDS[row], 0),
+        **dict.fromkeys(totals.TOTAL_FIELDS[row], 0),
     }
-    attributes |= {name: amount for name, amount in amounts.items() if name in counters.TOTAL_FIELDS[row]}
+    attributes |= {name: amount for name, amount in amounts.items() if name in totals.TOTAL_FIELDS[row]}
     if row is METRIC:
-        attributes["ttl"] = counters.minute_ttl(attributes["minute"])
+        attributes["ttl"] = totals.minute_ttl(attributes["minute"])
     return row.encode(row.entity(**attributes, version=version))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages import model
-from functions.dynamodb.images import is_list, is_map, unwrap_newtype, unwrap_optional
+from functions.dynamodb.codec import is_list, is_map, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, Instant, Row, instant_from_epoch
 from functions.model import entities as e
 from functions.model import table as t

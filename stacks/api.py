@@ -9,7 +9,7 @@ from aws_cdk import aws_apigatewayv2_integrations as integrations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions.model.entrance import PUBLIC_ROUTES
+from functions.model.public_routes import PUBLIC_ROUTES
 from stacks.acknowledged import acknowledge
 from stacks.identity import Identity
 from stacks.log_group import LogGroup

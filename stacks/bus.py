@@ -4,7 +4,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from constructs import Construct
 
-from functions.model import lives
+from functions.model import retention
 from functions.model.events import EVENT_SOURCE
 
 
@@ -20,7 +20,7 @@ class ShopEventBus(Construct):
         archive = self.event_bus.archive(
             "Archive",
             event_pattern=events.EventPattern(source=[EVENT_SOURCE]),
-            retention=Duration.days(lives.BUS_ARCHIVE_DAYS),
+            retention=Duration.days(retention.BUS_ARCHIVE_DAYS),
         )
         self.name: str = self.event_bus.event_bus_name
         self.arn: str = self.event_bus.event_bus_arn

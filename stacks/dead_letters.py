@@ -4,7 +4,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.model import lives
+from functions.model import retention
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
@@ -16,7 +16,7 @@ class DeadLetterQueue(sqs.Queue):
         super().__init__(
             scope,
             id,
-            retention_period=Duration.days(lives.DLQ_DAYS),
+            retention_period=Duration.days(retention.DLQ_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             removal_policy=stage.removal_policy,

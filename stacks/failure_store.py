@@ -8,7 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from functions.model import lives
+from functions.model import retention
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 
@@ -31,7 +31,7 @@ class FailureStore(Construct):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
             minimum_tls_version=1.2,
-            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(lives.FAILURE_DAYS))],
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(retention.FAILURE_DAYS))],
             removal_policy=stage.removal_policy,
         )
         self.name: str = bucket.bucket_name

@@ -8,10 +8,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from functions.model import derived
+from functions.model import copies
 from functions.model.changes import CHANGE_TYPES
-from functions.model.counters import COUNTERS
 from functions.model.events import EVENTS
+from functions.model.totals import COUNTERS
 
 MAX_PATTERNS, MAX_CHARACTERS = 5, 4096
 TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
@@ -23,10 +23,10 @@ def build_copies_patterns() -> list[str]:
     These are records of new and changed primary items, and of deleted items that were counted in totals. Raises
     ValueError if a copy is derived from another copy, because this could loop forever.
     """
-    if looping := [row.type for row in derived.SOURCE_ROWS if row.kind != "primary"]:
+    if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies are derived from {looping}, which are no primaries")
     can_go = [counter.source_row.type for counter in COUNTERS if counter.deleted_item]
-    written = _build_pattern(["INSERT", "MODIFY"], [row.type for row in derived.SOURCE_ROWS])
+    written = _build_pattern(["INSERT", "MODIFY"], [row.type for row in copies.SOURCE_ROWS])
     return _check_limits([written, _build_pattern(["REMOVE"], can_go)])
 
 

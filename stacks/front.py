@@ -10,7 +10,7 @@ from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from constructs import Construct
 
-from functions.model.entrance import ORIGIN_SECRET_HEADER
+from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from stacks.acknowledged import acknowledge
 from stacks.stage import Stage
 

@@ -10,7 +10,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from functions import environment as env
+from functions.model.lambdas import stored_name
+from functions.runtime import environment as env
 from stacks.acknowledged import acknowledge, acknowledge_wildcard
 from stacks.log_group import LogGroup
 from stacks.stage import Stage
@@ -36,8 +37,9 @@ NO_DLQ_SCHEDULE = "Its on-failure destination tells more than a dead-letter queu
 class ShopFunction(Construct):
     """A Lambda function of the shop.
 
-    `module`: the module below functions/ with the function's `handler`. `environment`: the environment variables, an
-    instance of a class in functions/environment.py. `no_dead_letters`: why the function has no dead-letter queue.
+    `module`: the module in functions/handlers with the function's `handler`. `environment`: the environment variables,
+    an instance of a class in functions/runtime/environment.py. `no_dead_letters`: why the function has no dead-letter
+    queue.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ShopFunction(Construct):
         memory_mb: int = 512,
     ) -> None:
         super().__init__(scope, id)
+        self.stored_name = stored_name(module)
         self.log_group = log = LogGroup(self, "Log", stage=stage)
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
@@ -63,7 +66,7 @@ class ShopFunction(Construct):
             self,
             "Function",
             code=code,
-            handler=f"functions.{module}.handler",
+            handler=f"functions.handlers.{module}.handler",
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             role=self.role,

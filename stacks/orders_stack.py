@@ -1,7 +1,7 @@
 """The main stack: creates and connects all resources of the shop, and grants the permissions of each function."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,9 +10,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions import environment as env
-from functions.model import lives
+from functions.model import retention
 from functions.model.reactions import REACTIONS
+from functions.runtime import environment as env
 from stacks import filters, release
 from stacks.alarms import Alarms
 from stacks.api import ShopApi
@@ -20,6 +20,7 @@ from stacks.archive_bucket import ArchiveBucket
 from stacks.backups import Backups
 from stacks.bus import ShopEventBus
 from stacks.conditions import AlarmTarget
+from stacks.construct_ids import function_id
 from stacks.dashboard import Dashboard
 from stacks.failure_store import FailureStore
 from stacks.front import ApiDistribution
@@ -49,7 +50,7 @@ class OrdersStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage, code: lambda_.Code) -> None:
         description = f"Orderstream: {stage.shop_name} ({stage.name})"
         super().__init__(scope, id, description=description, termination_protection=stage.protect)
-        lives.validate_retention()
+        retention.validate_retention()
         self.stage, self.code = stage, code
 
         self.key = EncryptionKey(self, "Key", stage=stage)
@@ -101,7 +102,7 @@ class OrdersStack(Stack):
     def create_api(self) -> ShopFunction:
         identity = Identity(self, "Identity", stage=self.stage)
         api = self.create_function(
-            "api.handler",
+            "api",
             env.ApiEnvironment(
                 table_name=self.table.name,
                 client_id=identity.client.user_pool_client_id,
@@ -159,7 +160,7 @@ class OrdersStack(Stack):
 
     def create_stream_readers(self) -> Sequence[ShopFunction]:
         copies = self.create_function(
-            "copies",
+            "copies_reader",
             env.CopiesEnvironment(**self.table_environment),
             no_dead_letters=NO_DLQ_STREAM,
             timeout_seconds=120,
@@ -169,11 +170,11 @@ class OrdersStack(Stack):
         copies.grant("dynamodb:BatchWriteItem", on=self.table.arn)
         self.read_stream(copies, patterns=filters.build_copies_patterns(), batch_size=50)
 
-        publishing = env.EventPublisherEnvironment(bus_name=self.bus.name, failures_bucket=self.failures.name)
-        relay = self.create_function("relay", publishing, no_dead_letters=NO_DLQ_STREAM)
-        relay.grant("events:PutEvents", on=self.bus.arn)
-        self.read_stream(relay, patterns=filters.build_publisher_patterns(), batch_size=100)
-        return copies, relay
+        environment = env.EventPublisherEnvironment(bus_name=self.bus.name, failures_bucket=self.failures.name)
+        publisher = self.create_function("event_publisher", environment, no_dead_letters=NO_DLQ_STREAM)
+        publisher.grant("events:PutEvents", on=self.bus.arn)
+        self.read_stream(publisher, patterns=filters.build_publisher_patterns(), batch_size=100)
+        return copies, publisher
 
     def read_stream(self, reader: ShopFunction, **settings: Any) -> None:
         stream = self.table.stream_arn
@@ -184,7 +185,7 @@ class OrdersStack(Stack):
         self.allow_parking(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
         made = StreamReader(reader, "Stream", stage=self.stage, function=reader, **settings)
-        self.monitored["reader"][reader.node.id.lower()] = reader.name
+        self.monitored["reader"][reader.stored_name] = reader.name
         self.runbook_resources.mappings[reader.node.id] = made.mapping_id
 
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
@@ -192,9 +193,23 @@ class OrdersStack(Stack):
 
         If a reaction has no function, an external system reads the queue. Then the URL of the queue is a stack output.
         """
+        create_worker: Mapping[str | None, Callable[[], ShopFunction | None]] = {
+            "archive_worker": self.create_archive_worker,
+            "customer_name_worker": self.create_customer_name_worker,
+            "fulfilment_worker": self.create_fulfilment_worker,
+            "import_worker": self.create_import_worker,
+            "order_notification_worker": self.create_order_notification_worker,
+            "product_alert_worker": self.create_product_alert_worker,
+            "refund_worker": self.create_refund_worker,
+            None: lambda: None,
+        }
         workers = []
         for reaction in REACTIONS:
-            worker: ShopFunction | None = getattr(self, reaction.function)() if reaction.function else None
+            if reaction.function not in create_worker:
+                raise ValueError(
+                    f"{reaction.name}: create {reaction.function} in stacks/orders_stack.py, and list it there"
+                )
+            worker = create_worker[reaction.function]()
             place = f"{reaction.name.capitalize()}Reaction"
             settings: dict[str, Any] = {"stage": self.stage, "bus": self.bus.event_bus, "reaction": reaction}
             made = ReactionQueue(self, place, function=worker, **settings)
@@ -214,110 +229,124 @@ class OrdersStack(Stack):
             workers.append(worker)
         return workers
 
-    def fulfilment(self) -> ShopFunction:
-        fulfilment = self.create_function(
-            "fulfilment", env.FulfilmentEnvironment(**self.table_environment), no_dead_letters=NO_DLQ_QUEUE
+    def create_fulfilment_worker(self) -> ShopFunction:
+        worker = self.create_function(
+            "fulfilment_worker", env.FulfilmentEnvironment(**self.table_environment), no_dead_letters=NO_DLQ_QUEUE
         )
-        fulfilment.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        fulfilment.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
-        return fulfilment
+        worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        return worker
 
-    def notifications(self) -> ShopFunction:
-        telling = env.OrderNotificationsEnvironment(**self.table_environment, **self.mail_environment)
-        runs = lives.MAIL_SENDER_TIMEOUT_SECONDS
-        notifications = self.create_function(
-            "notifications.handler", telling, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
+    def create_order_notification_worker(self) -> ShopFunction:
+        environment = env.OrderNotificationsEnvironment(**self.table_environment, **self.mail_environment)
+        runs = retention.MAIL_SENDER_TIMEOUT_SECONDS
+        worker = self.create_function(
+            "order_notification_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
         )
-        notifications.grant("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
-        self.allow_sending_mail(notifications)
-        return notifications
+        worker.grant("dynamodb:BatchGetItem", "dynamodb:PutItem", on=self.table.arn)
+        self.allow_sending_mail(worker)
+        return worker
 
-    def notices(self) -> ShopFunction:
+    def create_product_alert_worker(self) -> ShopFunction:
         each = self.stage.notices_per_second // 2  # two invocations run at the same time, so each gets half of the rate
-        noticing = env.ProductAlertsEnvironment(
+        environment = env.ProductAlertsEnvironment(
             **self.table_environment,
             **self.mail_environment,
             product_url=self.stage.product_url,
             mails_per_second=each,
-            page_size=min(100, each * lives.PRODUCT_ALERTS_TIMEOUT_SECONDS // 2),
+            page_size=min(100, each * retention.PRODUCT_ALERTS_TIMEOUT_SECONDS // 2),
         )
-        runs = lives.PRODUCT_ALERTS_TIMEOUT_SECONDS
-        notices = self.create_function("notices.handler", noticing, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs)
-        notices.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
-        notices.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        notices.grant("dynamodb:Query", on=self.table.index_arns["GSI1"])
-        self.allow_sending_mail(notices)
-        return notices
+        runs = retention.PRODUCT_ALERTS_TIMEOUT_SECONDS
+        worker = self.create_function(
+            "product_alert_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
+        )
+        worker.grant("dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
+        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        worker.grant("dynamodb:Query", on=self.table.index_arns["GSI1"])
+        self.allow_sending_mail(worker)
+        return worker
 
-    def refunds(self) -> ShopFunction:
+    def create_refund_worker(self) -> ShopFunction:
         paying = {"provider_url": self.stage.provider_url, "provider_secret": self.secrets.provider_arn}
-        refunding = env.RefundsEnvironment(**self.table_environment, **paying)
-        refunds = self.create_function("refunds", refunding, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=180)
-        refunds.grant("dynamodb:GetItem", on=self.table.arn)
-        refunds.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
-        refunds.grant("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
-        return refunds
+        environment = env.RefundsEnvironment(**self.table_environment, **paying)
+        worker = self.create_function("refund_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=180)
+        worker.grant("dynamodb:GetItem", on=self.table.arn)
+        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        worker.grant("secretsmanager:GetSecretValue", on=self.secrets.provider_arn)
+        return worker
 
-    def names(self) -> ShopFunction:
-        names = self.create_function(
-            "names",
+    def create_customer_name_worker(self) -> ShopFunction:
+        worker = self.create_function(
+            "customer_name_worker",
             env.CustomerNamesEnvironment(**self.table_environment),
             no_dead_letters=NO_DLQ_QUEUE,
             timeout_seconds=120,
         )
-        names.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        return names
+        worker.grant("dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        return worker
 
-    def archive(self) -> ShopFunction:
-        archiving = env.ArchiveEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
-        archive = self.create_function("archive", archiving, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=120)
-        archive.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        archive.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
-        archive.grant(
+    def create_archive_worker(self) -> ShopFunction:
+        environment = env.ArchiveEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
+        worker = self.create_function("archive_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=120)
+        worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
+        worker.grant(
             "s3:PutObject", "s3:GetObject", on=self.archive_bucket.object_arns, because="One for each order, or day."
         )
-        return archive
+        return worker
 
-    def bulk(self) -> ShopFunction:
-        importing = env.ImportWorkerEnvironment(
+    def create_import_worker(self) -> ShopFunction:
+        environment = env.ImportWorkerEnvironment(
             **self.table_environment, lines_per_second=self.stage.import_lines_per_second
         )
-        bulk = self.create_function("bulk", importing, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=30)
-        bulk.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        return bulk
+        worker = self.create_function("import_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=30)
+        worker.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        return worker
 
     def create_scheduled_functions(self) -> Sequence[ShopFunction]:
-        looked_at = [self.table.arn, self.table.index_arns["GSI2"]]
+        table_and_queues = [self.table.arn, self.table.index_arns["GSI2"]]
         stage = self.stage
-        due: dict[str, Any] = {
+        deadlines: dict[str, Any] = {
             "payment_window_minutes": stage.payment_window_minutes,
             "assumed_delivered_days": stage.assumed_delivered_days,
         }
-        lapsing = env.OrderExpiryEnvironment(table_name=self.table.name, **due, **self.order_end_environment)
-        lapse = self.create_function("lapse", lapsing, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=50)
-        lapse.grant("dynamodb:Query", on=looked_at)
-        lapse.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
-        self.schedule_function(lapse, every_minutes=1)
+        deadlines_environment = env.OrderDeadlinesEnvironment(
+            table_name=self.table.name, **deadlines, **self.order_end_environment
+        )
+        order_deadlines = self.create_function(
+            "order_deadlines", deadlines_environment, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=50
+        )
+        order_deadlines.grant("dynamodb:Query", on=table_and_queues)
+        order_deadlines.grant("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
+        self.schedule_function(order_deadlines, every_minutes=1)
 
-        erasing = env.ErasureEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
-        erasure = self.create_function("erasure", erasing, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=300)
-        erasure.grant("dynamodb:Query", on=[*looked_at, self.table.index_arns["GSI1"]])
+        erasure_environment = env.ErasureEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
+        erasure = self.create_function(
+            "customer_erasure", erasure_environment, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=300
+        )
+        erasure.grant("dynamodb:Query", on=[*table_and_queues, self.table.index_arns["GSI1"]])
         erasure.grant("dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
-        anew = "s3:GetObject", "s3:PutObject"
-        erasure.grant(*anew, "s3:DeleteObjectVersion", on=self.archive_bucket.orders_arn, because="One for each order.")
+        rewrite_objects = "s3:GetObject", "s3:PutObject"
+        erasure.grant(
+            *rewrite_objects, "s3:DeleteObjectVersion", on=self.archive_bucket.orders_arn, because="One for each order."
+        )
         erasure.grant("s3:ListBucketVersions", on=self.archive_bucket.arn)
-        erasure.grant(*anew, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record.")
+        erasure.grant(
+            *rewrite_objects, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record."
+        )
         erasure.grant("s3:ListBucket", on=self.failures.arn)
         self.schedule_function(erasure, every_minutes=60)
 
-        watch = self.create_function(
-            "watch", env.BacklogMetricsEnvironment(**self.table_environment, **due), no_dead_letters=NO_DLQ_SCHEDULE
+        backlog_metrics = self.create_function(
+            "backlog_metrics",
+            env.BacklogMetricsEnvironment(**self.table_environment, **deadlines),
+            no_dead_letters=NO_DLQ_SCHEDULE,
         )
-        watch.grant("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
-        watch.grant("s3:ListBucket", on=self.failures.arn)
-        self.monitored["watch"]["watch"] = watch.name
-        self.schedule_function(watch, every_minutes=5)
-        return lapse, erasure, watch
+        backlog_metrics.grant("dynamodb:Query", on=[self.table.index_arns[index] for index in ("GSI2", "GSI3")])
+        backlog_metrics.grant("s3:ListBucket", on=self.failures.arn)
+        self.monitored["watch"]["watch"] = backlog_metrics.name
+        self.schedule_function(backlog_metrics, every_minutes=5)
+        return order_deadlines, erasure, backlog_metrics
 
     def create_operator_role(self) -> OperatorRole:
         """Create the role for the ops tools. No other role may scan the table."""
@@ -337,17 +366,22 @@ class OrdersStack(Stack):
 
     def schedule_function(self, function: ShopFunction, *, every_minutes: int) -> None:
         schedule = Schedule(function, "Schedule", stage=self.stage, function=function, minutes=every_minutes)
-        self.monitored["dead letters"][function.node.id.lower()] = schedule.dead_letter_queue.queue_name
+        self.monitored["dead letters"][function.stored_name] = schedule.dead_letter_queue.queue_name
         self.runbook_resources.rules[function.node.id] = schedule.rule
         self.runbook_resources.failed_run_queues[function.node.id] = schedule.dead_letter_queue
         function.grant("sqs:SendMessage", on=schedule.dead_letter_queue.queue_arn)
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
     def create_function(self, module: str, environment: Any, **settings: Any) -> ShopFunction:
-        """Create the Lambda of a module below functions. Its construct id is the capitalized name of the module."""
-        id = module.partition(".")[0].capitalize()
+        """Create the Lambda of a module in functions/handlers."""
         return ShopFunction(
-            self, id, stage=self.stage, code=self.code, module=module, environment=environment, **settings
+            self,
+            function_id(module),
+            stage=self.stage,
+            code=self.code,
+            module=module,
+            environment=environment,
+            **settings,
         )
 
     def allow_parking(self, function: ShopFunction) -> None:

@@ -7,7 +7,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.model import lives
+from functions.model import retention
 from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import Reaction
 from stacks.acknowledged import acknowledge
@@ -48,7 +48,7 @@ class ReactionQueue(Construct):
             self,
             "Queue",
             visibility_timeout=Duration.seconds(visible_again_seconds),
-            retention_period=Duration.days(lives.QUEUE_DAYS),
+            retention_period=Duration.days(retention.QUEUE_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=MAX_RECEIVE_COUNT, queue=self.dead_letter_queue),

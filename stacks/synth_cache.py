@@ -21,7 +21,13 @@ from stacks import PROJECT, bundle, stage
 CACHE = PROJECT / "build" / "assemblies"
 MAX_ASSEMBLIES = 12
 INPUTS = ("cdk.json", "package-lock.json", "page", "requirements.txt", "stacks")
-LAPTOP_INPUTS = (*INPUTS, "functions/model", "functions/dynamodb", "functions/environment.py")
+LAPTOP_INPUTS = (
+    *INPUTS,
+    "functions/dynamodb",
+    "functions/model",
+    "functions/runtime/__init__.py",
+    "functions/runtime/environment.py",
+)
 """The inputs of the cache key on a laptop. An edit of a handler needs no synthesis there.
 
 The local AWS deploys the source of the functions itself.

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from functions import wiring
-from functions.log import metrics_logger
 from functions.model.metrics import MetricDefinition
+from functions.runtime import clients
+from functions.runtime.log import metrics_logger
 from ops.__main__ import main
 from stacks import PROJECT
 from stacks.conditions import AlarmDefinition
@@ -120,10 +120,10 @@ def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
     for name, follows in zip(options, [*options[1:], "--"], strict=True):
         if name.startswith("--"):  # an option without a value is a switch
             named[name] = True if follows.startswith("--") else follows
-    shape = wiring.client(service).meta.service_model.operation_model(camel(operation)).input_shape
+    shape = clients.client(service).meta.service_model.operation_model(camel(operation)).input_shape
     spelled = {member.lower(): member for member in shape.members}
     given = {spelled[camel(name.removeprefix("--")).lower()]: value for name, value in named.items()}
-    getattr(wiring.client(service), operation.replace("-", "_"))(**given)
+    getattr(clients.client(service), operation.replace("-", "_"))(**given)
 
 
 def _send_request(method: str, url: str, options: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from tests.nearby import speed_up_botocore
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from functions.dynamodb.store import Table
+    from functions.dynamodb.table import Table
 
 PROJECT = Path(__file__).resolve().parents[1]
 DEPLOYED, OPERATORS = (f"{PROJECT / room}{os.sep}" for room in ("functions", "ops"))
@@ -161,7 +161,7 @@ def new_table(dynamodb: "DynamoDBClient", lasting_table: Callable[[], str]) -> I
 @pytest.fixture
 def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
     """An empty `Table` of the shop for this test, as commands and queries get it."""
-    from functions.dynamodb.store import Table  # noqa: PLC0415
+    from functions.dynamodb.table import Table  # noqa: PLC0415
     from functions.model.table import ROWS_BY_TYPE  # noqa: PLC0415
 
     return Table(dynamodb, new_table(), ROWS_BY_TYPE)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Literal
 
-from functions.provider import PaymentProviderUnavailable
-from functions.shop.settling import ProviderRefundState, RefundRejected
+from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.shop.refund_processing import ProviderRefundState, RefundRejected
 
 RefundBehavior = Literal["succeeded", "pending", "failed", "unavailable", "answer lost"]
 REFUSED = RefundRejected("charge_already_refunded")

@@ -24,12 +24,23 @@ from moto.secretsmanager.models import secretsmanager_backends
 from moto.ses.models import ses_backends
 from moto.sqs.models import SQSBackend, sqs_backends
 
-from functions import archive, bulk, copies, environment, fulfilment, lapse, names, refunds, relay, wiring
+from functions.adapters import payment_provider
+from functions.handlers import (
+    archive_worker,
+    copies_reader,
+    customer_name_worker,
+    event_publisher,
+    fulfilment_worker,
+    import_worker,
+    order_deadlines,
+    refund_worker,
+)
+from functions.handlers import order_notification_worker as notifications
+from functions.handlers import product_alert_worker as notices
 from functions.model.entities import Address
 from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import REACTIONS
-from functions.notices import handler as notices
-from functions.notifications import handler as notifications
+from functions.runtime import clients, environment
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
@@ -43,15 +54,15 @@ WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 ANN = Caller("ann")
 HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
 WORKERS: dict[str, ModuleType] = {
-    "fulfilment": fulfilment,
+    "fulfilment": fulfilment_worker,
     "notifications": notifications,
-    "refunds": refunds,
-    "names": names,
-    "archive": archive,
+    "refunds": refund_worker,
+    "names": customer_name_worker,
+    "archive": archive_worker,
     "notices": notices,
-    "bulk": bulk,
+    "bulk": import_worker,
 }
-READERS: dict[str, ModuleType] = {"copies": copies, "relay": relay}
+READERS: dict[str, ModuleType] = {"copies": copies_reader, "relay": event_publisher}
 VARIABLES = {
     "FAILURES_BUCKET": "failures",
     "ARCHIVE_BUCKET": "archive",
@@ -132,7 +143,7 @@ class ShopHarness:
         """Receive and delete all messages of a queue."""
         if not sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[self.queues[queue].rpartition("/")[2]].messages:
             return []  # checking moto's state is faster than a request
-        sqs = wiring.client("sqs")
+        sqs = clients.client("sqs")
         taken: list[dict[str, Any]] = []
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
             done = [{"Id": one["MessageId"], "ReceiptHandle": one["ReceiptHandle"]} for one in found]
@@ -164,7 +175,7 @@ class ShopHarness:
 
     def objects(self, bucket: str) -> dict[str, bytes]:
         """Return every object of a bucket, by key."""
-        s3 = wiring.client("s3")
+        s3 = clients.client("s3")
         keys = [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
         return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
@@ -179,7 +190,7 @@ class ShopHarness:
         return list(answer["Items"])
 
     def lapse(self, time: str) -> dict[str, int]:
-        return lapse.handler({"time": time}, None)
+        return order_deadlines.handler({"time": time}, None)
 
     # commands ---------------------------------------------------------------------------------------------------------
     def open_shop(self, available: int = 10, price: int = 1250) -> None:
@@ -236,9 +247,9 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
         patch.setattr(
             SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True
         )  # skip moto's check: no message is days old in a test
-        wiring.client.cache_clear()
+        clients.client.cache_clear()
         yield _create_resources()
-    wiring.client.cache_clear()
+    clients.client.cache_clear()
 
 
 @contextmanager
@@ -251,8 +262,8 @@ def run_shop(
     patch.setenv("QUEUE_URL", queues["notices"])
     _clear_aws()
     environment.load_environment.cache_clear()
-    floor = ShopHarness(engine, wiring.create_shop(table_name, pepper=lambda: PEPPER), queues)
-    wired = wiring.create_shop
+    floor = ShopHarness(engine, clients.create_shop(table_name, pepper=lambda: PEPPER), queues)
+    wired = clients.create_shop
 
     def shop(table_name: str, **settings: Any) -> Shop:
         made = wired(table_name, **settings)
@@ -260,8 +271,8 @@ def run_shop(
         return made
 
     floor.shop.table.clock = floor.now
-    patch.setattr(wiring, "create_shop", shop)
-    patch.setattr(wiring, "get_payment_provider", lambda url, secret_name: floor.provider)
+    patch.setattr(clients, "create_shop", shop)
+    patch.setattr(payment_provider, "get_payment_provider", lambda url, secret_name: floor.provider)
     yield floor
     environment.load_environment.cache_clear()
 
@@ -276,11 +287,11 @@ def _clear_aws() -> None:
         sqs.purge_queue(name)
     secretsmanager_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
     ses_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
-    wiring.client("sesv2").create_email_identity(EmailIdentity=VARIABLES["SENDER"])
+    clients.client("sesv2").create_email_identity(EmailIdentity=VARIABLES["SENDER"])
 
 
 def _create_resources() -> dict[str, str]:
-    s3, sqs, bus = map(wiring.client, ("s3", "sqs", "events"))
+    s3, sqs, bus = map(clients.client, ("s3", "sqs", "events"))
     for name in ("failures", "archive"):
         s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_bucket_versioning(Bucket="archive", VersioningConfiguration={"Status": "Enabled"})

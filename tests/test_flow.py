@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from functions.archive import parse_archive
+from functions.handlers.archive_worker import parse_archive
 from functions.model.entities import ArchivedOrder, Order
 from functions.shop import (
     accounts,
+    cancellation,
+    credit_payments,
     discounts,
-    ending,
     orders,
     payments,
     placing,
     products,
     returns,
     shipments,
-    tenders,
 )
 from functions.shop.invoices import get_invoice_of_order
 from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
@@ -76,7 +76,7 @@ def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money
     assert placed.total == total
 
     card = accounts.issue_gift_card(floor.shop, STAFF, "card", 1000, "EUR").result["code"]
-    tenders.pay_with_credit(floor.shop, ANN, "part", order_id, accounts.gift_card_source(floor.shop, card))
+    credit_payments.pay_with_credit(floor.shop, ANN, "part", order_id, accounts.gift_card_source(floor.shop, card))
     floor.process_all()
     told = payments.ProviderPaymentEvent(
         "evt_1", "pi_1", order_id, "succeeded", total, "EUR"
@@ -122,11 +122,11 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(floor: Sho
     order_id = floor.place_order(mug=5)
     floor.pay_order(order_id)
     floor.process_all()
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all()
     told = [json.loads(message["body"])["detail"]["type"] for message in floor.take_messages("warehouse")]
     assert sorted(told) == ["OrderCancelRequested", "ShipmentRequested"]
-    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
     floor.process_all()
     assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [5]
     assert floor.provider.refunded_amount("pi_1") == 5 * 1250
@@ -141,11 +141,11 @@ def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(fl
     floor.process_all()
     shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 2})
     floor.process_all()
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all()
     asked = [json.loads(message["body"])["detail"]["type"] for message in floor.take_messages("warehouse")]
     assert asked == ["ShipmentRequested", "ShipmentRequested", "OrderCancelRequested"]
-    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
     floor.process_all()
     (told,) = [json.loads(message["body"])["detail"] for message in floor.take_messages("warehouse")]
     assert (told["type"], told["data"]["shipment_id"]) == ("ShipmentCancelled", f"{order_id}-2")
@@ -171,7 +171,7 @@ def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: S
     order_id = floor.place_order(mug=5)
     floor.process_all()
     if how == "cancel":
-        ending.cancel_order(floor.shop, ANN, order_id)
+        cancellation.cancel_order(floor.shop, ANN, order_id)
     else:
         late = datetime.now(UTC) + timedelta(minutes=31)
         assert floor.lapse(late.isoformat())["lapsed"] == 1

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from docs import generate, promises
-from functions.dynamodb.images import Unreadable, entity
+from functions.dynamodb.codec import Unreadable, entity
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import Get
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, update
 from functions.model import events as model_events
 from functions.model import table as t

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docs import markdown
-from functions.model import lives
+from functions.model import retention
 from stacks.stage import STAGES
 
 PRICES = Path(__file__).parents[2] / "ops" / "prices.json"
@@ -244,8 +244,8 @@ at most two functions at a time, and a stage has limits of requests that are far
 - Reading the stream costs nothing where Lambda reads it. What DynamoDB deletes at its `ttl` costs nothing, either.
 - Writes that were refused (a copy that is there already) are paid, too, but the local engine does not tell what they
   cost.
-- Markers of what was done lie in the table for {lives.EFFECT_DAYS} days, mails for {lives.NOTIFICATION_DAYS}; they
-  are in the bytes of an order as if they lay there as long as it does.
+- Markers of what was done lie in the table for {retention.EFFECT_DAYS} days, mails for
+  {retention.NOTIFICATION_DAYS}; they are in the bytes of an order as if they lay there as long as it does.
 - A call leaves {LOG_BYTES:,} bytes in the logs; keeping them is left out (less than a tenth of that a month). X-Ray
   keeps a trace a second and {TRACED_SHARE:.0%} of all others, its default, here reckoned for all functions together; a
   sampling rule of the account can say less.

@@ -105,7 +105,7 @@ dead-letter queue of yours behind it:
                 ", ".join(reaction.event_names),
                 reaction.effect,
                 reaction.idempotent_by,
-                f"`functions/{reaction.function}`" if reaction.function else "the shop's own system",
+                f"`functions/handlers/{reaction.function}`" if reaction.function else "the shop's own system",
             )
             for reaction in REACTIONS
         ],

@@ -5,7 +5,7 @@ Nobody draws a relation: each follows from the key table, by these rules.
 - **has**: what lies in the partition of another belongs to it. Whose a partition is: the first primary row with that
   partition, one field in it and none in its sort key (`ORDER#{order_id} / ORDER` is the Order).
 - **gives place to**: the row that another one `replaces`.
-- **is copied to**: a snapshot or a log, from what functions/model/derived.py derives it from.
+- **is copied to**: a snapshot or a log, from what functions/model/copies.py derives it from.
 - the name of a field, as a solid line: instances of a class lie inside the item, as `Line` lies in an Order.
 - the name of a field, as a dotted line: it refers to another, because it is called as that one's id. An id is the field
   of a partition that is somebody's (`customer_id`), or the last field of a primary's key that ends with `_id`
@@ -22,10 +22,10 @@ from typing import Any
 
 from docs import markdown
 from docs.pages.table import ROW_KINDS, describe_type
-from functions.dynamodb.images import is_map, unwrap_newtype, unwrap_optional
+from functions.dynamodb.codec import is_map, unwrap_newtype, unwrap_optional
 from functions.dynamodb.keys import Row
 from functions.model import table as t
-from functions.model.derived import LOGS, SNAPSHOTS
+from functions.model.copies import LOGS, SNAPSHOTS
 
 IDENTIFYING, REFERRING = "--", ".."
 COPIES: tuple[tuple[Row[Any], Row[Any]], ...] = (

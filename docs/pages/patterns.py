@@ -6,7 +6,7 @@ from typing import Any, cast
 from docs import markdown
 from functions.dynamodb.keys import KEY_ATTRIBUTES, Instant
 from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.patterns import PATTERNS
 from functions.model.table import ROWS_BY_TYPE
 

@@ -58,8 +58,8 @@ a sentence that names it.
   the same in all functions at all times, so it is a constant of the code that they share.
 - **Parts** of a product's stock and of a discount code: each product and code says its own (`parts`, in the request
   that makes it), because heat is a product's, not a deployment's.
-- **Lives** of queues, failures and effects (functions/model/lives.py): what remembers must outlive what can come again,
-  which is checked at synth.
+- **Lives** of queues, failures and effects (functions/model/retention.py): what remembers must outlive what can come
+  again, which is checked at synth.
 - **The stream's readers**: two, as many as a shard serves.
 - **A name of the shop's own** for CloudFront: it needs a certificate of us-east-1 and whoever keeps the name.
 """

@@ -7,9 +7,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from docs import markdown
-from functions.dynamodb.images import unwrap_optional
+from functions.dynamodb.codec import unwrap_optional
 from functions.dynamodb.keys import INDEXES, IndexName, Instant, Row
-from functions.model import lives
+from functions.model import retention
 from functions.model import table as t
 
 ROW_KINDS = {
@@ -94,7 +94,7 @@ def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
 
 
 def _expiry_rule(row: Row[Any]) -> str:
-    days = getattr(lives, f"{row.type.upper()}_DAYS", None)
+    days = getattr(retention, f"{row.type.upper()}_DAYS", None)
     return f"after {days} days" if days else "at the time the item itself carries"
 
 

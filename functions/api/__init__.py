@@ -1,1 +1,1 @@
-"""The Lambda behind the HTTP API: one module per noun with its routes. The business rules are in functions/shop."""
+"""The HTTP API. `routes` has one module per noun; `http` checks requests and builds answers; `app` joins them."""

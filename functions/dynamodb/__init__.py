@@ -1,2 +1,4 @@
-"""This package stores items in DynamoDB: codecs, keys, access patterns, writes, cursors and stream batches. It knows
-nothing of the shop."""
+"""Items in DynamoDB: codec, keys, access patterns, the table, writes, cursors, retries and stream batches.
+
+This package knows nothing of the shop.
+"""

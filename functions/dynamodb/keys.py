@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
-from functions.dynamodb.images import (
+from functions.dynamodb.codec import (
     Image,
     compile_decoder,
     compile_encoder,

@@ -1,2 +1,4 @@
-"""This package declares the shop's data model as data: entities, keys, access patterns, states, copies, changes, events
-and reactions. It sends no requests."""
+"""The data model, declared as data: entities, the table, access patterns, states, copies, events and reactions.
+
+This package sends no requests.
+"""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row, instant_from_epoch
-from functions.dynamodb.streams import Permanent, Record
+from functions.dynamodb.stream_batch import Permanent, Record
 from functions.model import states
 from functions.model import table as t
 from functions.model.entities import Customer, Product, Stock

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from functions.dynamodb.images import entity
+from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 from functions.model.money import Currency
 

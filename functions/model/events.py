@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from functions.dynamodb.images import Image, entity
+from functions.dynamodb.codec import Image, entity
 from functions.dynamodb.keys import Instant, Row
 from functions.model import entities as e
 from functions.model import table as t

@@ -14,10 +14,10 @@ from functions.model.events import EVENTS_BY_NAME
 class Reaction:
     """Declares a reaction to events: its queue, the Lambda that processes the queue, and the effect.
 
-    `function`: the Lambda's module; None if an external system of the shop processes the queue. `idempotent_by`: how
-    duplicates of the effect are prevented. `concurrency`: the maximum number of concurrent Lambdas for the queue.
-    `continues_itself`: the Lambda processes only some of the work of a large message, and sends itself a message for
-    the rest.
+    `function`: the Lambda's module in functions/handlers; None if an external system of the shop processes the queue.
+    `idempotent_by`: how duplicates of the effect are prevented. `concurrency`: the maximum number of concurrent Lambdas
+    for the queue. `continues_itself`: the Lambda processes only some of the work of a large message, and sends itself a
+    message for the rest.
     """
 
     name: str
@@ -44,7 +44,7 @@ REACTIONS = (
         event_names=("OrderPaid",),
         effect="an invoice with the next number, and a shipment for the warehouse",
         idempotent_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
-        function="fulfilment",
+        function="fulfilment_worker",
         concurrency=2,  # invoice numbers are sequential, so more workers would only wait for each other
     ),
     Reaction(
@@ -66,14 +66,14 @@ REACTIONS = (
         ),
         effect="a mail to the customer, if their settings want it",
         idempotent_by="the Notification, claimed before the mail is sent",
-        function="notifications",
+        function="order_notification_worker",
     ),
     Reaction(
         "notices",
         event_names=("StockReplenished", "PriceDropped"),
         effect="a mail to each follower of a product that is back in stock, or costs less, page after page",
         idempotent_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
-        function="notices",
+        function="product_alert_worker",
         batch_size=1,  # one message covers a page of followers and takes long, so a batch has one message
         concurrency=2,  # the lowest value AWS allows, because all mails share the mail provider's rate limit
         continues_itself=True,
@@ -83,14 +83,14 @@ REACTIONS = (
         event_names=("RefundRequested",),
         effect="the payment provider gives the money back, or a credit account has it",
         idempotent_by="the provider: by the refund's id as its idempotency key; the account: the refund's state",
-        function="refunds",
+        function="refund_worker",
     ),
     Reaction(
         "names",
         event_names=("CustomerRenamed", "CustomerErased"),
         effect="the customer's open orders bear the new name; who was forgotten has none there any more",
         idempotent_by="each order, by the version of the customer that its name is of",
-        function="names",
+        function="customer_name_worker",
         batch_size=1,  # some customers have thousands of orders, so other customers must not wait in the same batch
     ),
     Reaction(
@@ -98,7 +98,7 @@ REACTIONS = (
         event_names=("OrderExpired", "ActivityExpired"),
         effect="an object in the archive bucket; of an order, only a stub stays in the table",
         idempotent_by="object names made of the content, written if absent; the order's state",
-        function="archive",
+        function="archive_worker",
         batch_window_seconds=5,
         batch_size=100,
     ),
@@ -107,7 +107,7 @@ REACTIONS = (
         event_names=("ImportPartQueued",),
         effect="the products and the stock of an import's lines, at so many lines a second",
         idempotent_by="the part's state, in the transaction of each line",
-        function="bulk",
+        function="import_worker",
         batch_size=1,  # an import part takes seconds, and a crash would retry all messages of the batch
         concurrency=IMPORT_WORKER_CONCURRENCY,
     ),

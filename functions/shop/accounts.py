@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
 from functions.model.entities import Account, Entry, EntryReason
 from functions.model.errors import AlreadyExists, InsufficientFunds, InvalidInput, NotFound, SelfTransfer, WrongCurrency
 from functions.model.money import MAX_MINOR_UNITS, Currency
 from functions.model.patterns import ACCOUNT_BY_ID, ACCOUNTS_OF_CUSTOMER, CUSTOMER_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.model.table import ACCOUNT, CUSTOMER, ENTRY
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop
 
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -3,7 +3,7 @@
 A stream reader copies the activity from the orders, so the newest activity may be missing for a moment.
 """
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.model.entities import Activity
 from functions.model.errors import NotFound
 from functions.model.patterns import ACTIVITY_BY_DAY, CUSTOMER_ACTIVITY

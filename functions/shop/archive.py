@@ -17,14 +17,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.writes import WriteConflict, replace_with, update
-from functions.model.derived import LOGS
+from functions.model.copies import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
 from functions.model.table import ARCHIVED_ORDER, EXPIRY, INVOICE, ORDER, PAYMENT, REFUND, TIMELINE
-from functions.shop.ending import put_expiry_marker
+from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type}

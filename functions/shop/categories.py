@@ -5,7 +5,7 @@ A path such as /kitchen/mugs/ identifies a category. The root path exists in eve
 
 from dataclasses import replace
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, check_exists, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Category, ancestor_paths
 from functions.model.errors import AlreadyExists, NotFound, UnknownCategory

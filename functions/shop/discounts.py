@@ -13,7 +13,7 @@ from typing import Any
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.writes import Write, adjust, put_if_absent, update
-from functions.model import amounts
+from functions.model import pricing
 from functions.model.entities import Discount, Discounted, Order, Redemptions, hash_to_bucket
 from functions.model.errors import AlreadyExists, DiscountNotValid, InvalidInput, NotFound
 from functions.model.money import Currency, format_amount
@@ -160,16 +160,16 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
     """
     if discount is None:
         raise DiscountNotValid(code, "there is none")
-    goods = amounts.goods_total(order.lines)
+    goods = pricing.goods_total(order.lines)
     if why := _rejection_reason(discount, order, goods):
         raise DiscountNotValid(code, why)
     taken_off = Discounted(
         code=discount.code,
         percent=discount.percent,
-        amount=amounts.discount_amount(goods, discount.percent),
+        amount=pricing.discount_amount(goods, discount.percent),
         part=None if discount.limit is None else hash_to_bucket(order.order_id, discount.parts),
     )
-    return replace(order, discount=taken_off, total=amounts.order_total(goods, taken_off.amount, order.shipping))
+    return replace(order, discount=taken_off, total=pricing.order_total(goods, taken_off.amount, order.shipping))
 
 
 def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
@@ -183,7 +183,7 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
         return f"it is for orders in {discount.currency}"
     if goods < discount.minimum:
         return f"it is for goods of {format_amount(discount.minimum, order.currency)} and more"
-    if not amounts.discount_amount(goods, discount.percent):
+    if not pricing.discount_amount(goods, discount.percent):
         return "it takes nothing off goods of so little"
     return ""
 

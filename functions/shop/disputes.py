@@ -31,8 +31,9 @@ from functions.model.states import (
     derive_payment_status,
 )
 from functions.model.table import ORDER, PAYMENT, REFUND
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.payments import Decision, payment_result
+from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import (
     build_refund,
     check_order_unchanged,
@@ -40,7 +41,6 @@ from functions.shop.refunds import (
     get_order_unless_archiving,
     reset_for_retry,
 )
-from functions.shop.settling import PROVIDER_CALLER_ID
 from functions.shop.shop import Shop
 
 TOO_EARLY_RETRY_SECONDS = 60

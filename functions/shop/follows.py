@@ -3,7 +3,7 @@
 Each follow is one item. Both lists read it: the products that a customer follows, and the followers of a product.
 """
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import delete, put_if_absent
 from functions.model.entities import Customer, Follow, Product
 from functions.model.errors import NotFound, NotRegistered

@@ -14,16 +14,16 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from functions.dynamodb.keys import Instant, InvalidKeyValue
-from functions.dynamodb.patience import Impossible
-from functions.dynamodb.store import QueryPage
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.retry import Impossible
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
 from functions.model.entities import Import, ImportLines, ImportPart, Product, Rejected
 from functions.model.errors import InvalidInput, NotFound
-from functions.model.lives import IMPORT_DAYS
 from functions.model.patterns import IMPORT_LINES_BY_PART, IMPORT_PART_BY_NUMBER, IMPORT_WITH_PARTS, PRODUCT_BY_ID
+from functions.model.retention import IMPORT_DAYS
 from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.products import add_stock, check_backorder_parts, create_stock
 from functions.shop.shop import Caller, Shop
 

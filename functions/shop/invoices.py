@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
-from functions.model.amounts import included_tax
 from functions.model.entities import (
     REFUND_REASONS_OUTSIDE_ORDER,
     SOLD_STATUSES,
@@ -22,7 +21,6 @@ from functions.model.entities import (
     Paid,
 )
 from functions.model.errors import NotAllowed, NotFound
-from functions.model.lives import EFFECT_DAYS
 from functions.model.patterns import (
     CUSTOMER_OR_ERASED_BY_ID,
     EFFECT_BY_ID,
@@ -34,6 +32,8 @@ from functions.model.patterns import (
     PAYMENTS_OF_ORDER,
     REFUNDS_OF_ORDER,
 )
+from functions.model.pricing import included_tax
+from functions.model.retention import EFFECT_DAYS
 from functions.model.table import CUSTOMER, EFFECT, INVOICE, INVOICE_SERIES, ORDER
 from functions.shop.orders import get_order_owner
 from functions.shop.shop import Caller, Shop, retry_on_conflict

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import update
 from functions.model.entities import (
     Address,

@@ -18,10 +18,10 @@ from functions.model.errors import WrongState
 from functions.model.patterns import PAYMENT_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
 from functions.model.table import ORDER, PAYMENT, REFUND
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import apply_payment
+from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import build_refund, check_order_unchanged, get_order_unless_archiving, has_max_payments
-from functions.shop.settling import PROVIDER_CALLER_ID
 from functions.shop.shop import Shop
 
 NO_ORDER = "none"

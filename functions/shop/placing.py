@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.writes import put_if_absent
-from functions.model import amounts
+from functions.model import pricing
 from functions.model.entities import Address, ArchivedOrder, Customer, Discount, Line, Order, Product
 from functions.model.errors import (
     IdempotencyKeyReused,
@@ -19,7 +19,7 @@ from functions.model.errors import (
 from functions.model.money import MAX_MINOR_UNITS
 from functions.model.table import CUSTOMER, DISCOUNT, ORDER, PRODUCT
 from functions.shop import discounts, stock
-from functions.shop.keyed import fingerprint
+from functions.shop.idempotency import fingerprint
 from functions.shop.shop import Caller, Shop
 
 MAX_PRODUCTS = 90
@@ -158,7 +158,7 @@ def _build_order(
     }
     currency = products[next(iter(lines))].currency
     shipping = shop.shipping.get(currency, 0)
-    total = amounts.order_total(amounts.goods_total(ordered), 0, shipping)
+    total = pricing.order_total(pricing.goods_total(ordered), 0, shipping)
     if total > MAX_MINOR_UNITS:
         raise InvalidInput("lines", "the order costs more than one order may")
     now = shop.now_instant()

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, adjust, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
 from functions.model.errors import AlreadyExists, InvalidInput, NotFound
 from functions.model.money import Currency
 from functions.model.patterns import PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
 from functions.model.table import PRODUCT, STOCK
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 from functions.shop.stock import get_available_by_part
 

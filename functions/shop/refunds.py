@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from functions.dynamodb.patience import TableBusy
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundReason
 from functions.model.errors import NotFound, TooMuch, WrongState
@@ -28,7 +28,7 @@ from functions.model.patterns import (
 from functions.model.states import apply_order_command, apply_refund_command
 from functions.model.table import ARCHIVED_ORDER, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import require_positive, store_credit_account_id
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 

@@ -6,17 +6,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.keys import Instant, to_instant
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, put_if_absent, update
-from functions.model.amounts import refund_due
 from functions.model.entities import Line, Order, Return
 from functions.model.errors import AlreadyExists, InvalidInput, ReturnWindowOver, TooMuch
 from functions.model.patterns import RETURNS_OF_ORDER
+from functions.model.pricing import refund_due
 from functions.model.states import apply_order_command
 from functions.model.table import ORDER, RETURN
 from functions.shop import discounts, stock
-from functions.shop.ending import put_expiry_marker
-from functions.shop.keyed import IdempotentResult, run_idempotently
+from functions.shop.cancellation import put_expiry_marker
+from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import get_order, get_unarchived_order, require_unarchived
 from functions.shop.refunds import RefundDestination, get_store_credit_account_id, plan_refunds
 from functions.shop.shop import Caller, Shop

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import ArchivedOrder, Customer, Order, Rating, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered

@@ -6,7 +6,7 @@ page can be shorter than its limit although more pages follow.
 
 from dataclasses import replace
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.model.entities import OrderLine
 from functions.model.errors import NotFound
 from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT

@@ -22,7 +22,7 @@ from functions.model.patterns import (
 )
 from functions.model.states import apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
-from functions.shop.ending import put_expiry_marker
+from functions.shop.cancellation import put_expiry_marker
 from functions.shop.orders import get_order_owner, get_unarchived_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 

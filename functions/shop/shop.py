@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict, delete
 from functions.model.errors import NotAllowed
 

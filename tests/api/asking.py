@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import boto3
 
-from functions.api.handler import handler
+from functions.handlers.api import handler
 from functions.shop import customers
 from functions.shop.shop import Caller, Shop
 from local.engine import REGION

@@ -10,8 +10,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from functions import environment, wiring
-from functions.api import context
+from functions.api.http import context
+from functions.runtime import clients, environment, secrets
+from functions.runtime.log import log
 from functions.shop import products
 from functions.shop.shop import Caller
 from local.engine import REGION, Engine
@@ -43,14 +44,14 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         for name, value in VARIABLES.items():
             patch.setenv(name, value)
-        secrets = boto3.client("secretsmanager", region_name=REGION)
-        secrets.create_secret(Name="pepper", SecretString="pepper of the tests")
-        secrets.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
-        wiring.client.cache_clear()
-        wiring.get_secret.cache_clear()
+        secretsmanager = boto3.client("secretsmanager", region_name=REGION)
+        secretsmanager.create_secret(Name="pepper", SecretString="pepper of the tests")
+        secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
+        clients.client.cache_clear()
+        secrets.get_secret.cache_clear()
         yield patch
-    wiring.client.cache_clear()
-    wiring.get_secret.cache_clear()
+    clients.client.cache_clear()
+    secrets.get_secret.cache_clear()
 
 
 @pytest.fixture
@@ -58,8 +59,8 @@ def logged() -> Iterator[list[dict[str, Any]]]:
     """The log lines written during the test."""
     lines: list[dict[str, Any]] = []
     handler = logging.Handler()
-    handler.emit = lambda record: lines.append(json.loads(wiring.log.handlers[0].format(record)))  # type: ignore[method-assign]
-    logger = logging.getLogger(wiring.log.name)
+    handler.emit = lambda record: lines.append(json.loads(log.handlers[0].format(record)))  # type: ignore[method-assign]
+    logger = logging.getLogger(log.name)
     logger.addHandler(handler)
     yield lines
     logger.removeHandler(handler)

@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-from functions.api.context import PUBLIC_ROUTES
-from functions.api.handler import app
-from functions.api.imports import IMPORT_ROUTE
+from functions.api.app import app
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.routes.imports import IMPORT_ROUTE
 from functions.shop.invoices import issue_invoice
-from functions.shop.settling import process_refund
+from functions.shop.refund_processing import process_refund
 from functions.shop.shipments import request_shipment
 from tests.api.asking import (
     ANN,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.context import PUBLIC_ROUTES, parse_groups
+from functions.api.http.context import PUBLIC_ROUTES, parse_groups
 from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api
 from tests.api.every_route import (
     CALLER_ROUTES,

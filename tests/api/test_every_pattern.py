@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.patterns import PATTERNS
 from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.api.every_route import ROUTES, call_route

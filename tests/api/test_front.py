@@ -7,8 +7,8 @@ from typing import Any
 import boto3
 import pytest
 
-from functions import environment, wiring
-from functions.model.entrance import ORIGIN_SECRET_HEADER
+from functions.model.public_routes import ORIGIN_SECRET_HEADER
+from functions.runtime import environment, secrets
 from local.engine import REGION
 from tests.api.asking import ANN, ApiHarness, http_event, invoke_api
 
@@ -26,7 +26,7 @@ def fronted(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness
         yield api
     environment.load_environment.cache_clear()
     client.delete_secret(SecretId="front", ForceDeleteWithoutRecovery=True)
-    wiring.get_secret.cache_clear()
+    secrets.get_secret.cache_clear()
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
@@ -53,7 +53,7 @@ def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) ->
         boto3.client("secretsmanager", region_name=REGION).put_secret_value(
             SecretId="front", SecretString=json.dumps(values)
         )
-        wiring.get_secret.cache_clear()
+        secrets.get_secret.cache_clear()
         shown: list[dict[str, Any]] = [{ORIGIN_SECRET_HEADER: one} for one in (SECRET, "new", "", "a guess")]
         return [invoke_api(http_event("GET", "/products", headers=it)).status == 200 for it in shown]
 

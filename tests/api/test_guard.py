@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.api.guard import MAX_BODY_BYTES, MAX_DEPTH, MAX_NUMBER_DIGITS, parse_json_object, sanitize_body
-from functions.api.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType
+from functions.api.http.guard import MAX_BODY_BYTES, MAX_DEPTH, MAX_NUMBER_DIGITS, parse_json_object, sanitize_body
+from functions.api.http.problems import BodyTooLarge, MalformedRequest, UnsupportedMediaType
 from tests.api.asking import JSON, http_event
 
 TEXT = st.characters(codec="utf-8", exclude_characters="\0")

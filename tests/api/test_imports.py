@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from functions.api.guard import UploadedFile
-from functions.api.imports import CSV, MAX_FILE_BYTES, MAX_LINE_BYTES, MEDIA_TYPES, NDJSON, parse_lines
+from functions.api.http.guard import UploadedFile
+from functions.api.routes.imports import CSV, MAX_FILE_BYTES, MAX_LINE_BYTES, MEDIA_TYPES, NDJSON, parse_lines
 from functions.model.errors import InvalidInput
 from functions.shop.imports import MAX_LINES, ParsedLine
 from tests.api.asking import STAFF, ApiHarness, HandlerResponse

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.counters import season_of
 from functions.model.table import BEST_SELLER, METRIC
+from functions.model.totals import season_of
 from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.model.samples import SAMPLES, moment
 

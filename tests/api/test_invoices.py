@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from functions.api.invoice_page import render_page
+from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
 from functions.model.table import INVOICE
 from functions.shop.invoices import issue_invoice
@@ -216,7 +216,7 @@ def test_a_browser_is_told_to_take_the_pages_own_style_and_nothing_else(api: Api
 
 
 def test_nobody_waits_for_the_pages_templates_but_who_opens_a_page() -> None:
-    program = "import sys; from functions.api import handler; assert 'jinja2' not in sys.modules"
+    program = "import sys; from functions.handlers import api; assert 'jinja2' not in sys.modules"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
 

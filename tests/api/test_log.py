@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.handler import handler
+from functions.handlers.api import handler
 from tests.api.asking import ANN, STAFF, WAREHOUSE, ApiHarness, LambdaContext, http_event, invoke_api, order_body
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.request import valid_request

@@ -7,25 +7,26 @@ from typing import Any
 
 import pytest
 
-from functions.api import (
+from functions.api.app import app
+from functions.api.http import docs_page
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.http.fields import COUNTRY_CODES
+from functions.api.http.guard import METHODS_WITH_BODY, UploadedFile
+from functions.api.http.openapi import document
+from functions.api.routes import (
     accounts,
     categories,
+    credit_payments,
     customers,
     discounts,
-    docs,
     orders,
     payments,
     products,
     reviews,
     shipments,
-    tenders,
 )
-from functions.api.context import PUBLIC_ROUTES
-from functions.api.fields import COUNTRY_CODES
-from functions.api.guard import METHODS_WITH_BODY, UploadedFile
-from functions.api.handler import app, handler
-from functions.api.imports import IMPORT_ROUTE, parse_lines
-from functions.api.openapi import document
+from functions.api.routes.imports import IMPORT_ROUTE, parse_lines
+from functions.handlers.api import handler
 from functions.shop.imports import ParsedLine
 from tests.api.asking import http_event, invoke_api
 
@@ -120,7 +121,7 @@ def test_every_reference_leads_somewhere() -> None:
         accounts.NewCredit,
         accounts.GiftCardCode,
         accounts.NewTransfer,
-        tenders.CreditPayment,
+        credit_payments.CreditPayment,
         shipments.Dispatched,
         payments.ProviderEvent,
     ],
@@ -184,7 +185,7 @@ def test_the_docs_page_loads_and_runs_nothing() -> None:
     page.feed(served.text)
     assert not {"script", "link", "img", "iframe", "object", "embed", "form", "base"} & set(page.tags)
     assert page.tags.count("style") == 1
-    assert f"<style>{docs.STYLE}</style>" in served.text
+    assert f"<style>{docs_page.STYLE}</style>" in served.text
     assert "//" not in served.text.replace("https://docs.stripe.com/api/events/object", "")
     assert {link.removeprefix("#") for link in page.links if link.startswith("#")} <= set(page.ids)
     assert [link for link in page.links if not link.startswith("#")] == ["openapi.json"]

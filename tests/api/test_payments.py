@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from functions.api.problems import BadSignature
-from functions.api.signature import TOLERANCE_SECONDS, verify_signature
+from functions.api.http.problems import BadSignature
+from functions.api.http.webhook_signature import TOLERANCE_SECONDS, verify_signature
 from functions.model.patterns import PAYMENT_BY_ID
 from tests.api.asking import (
     ANN,

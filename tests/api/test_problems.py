@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
-from functions.api import problems
-from functions.api.docs import render_page
-from functions.api.handler import app
-from functions.api.problems import PROBLEM_TYPES, describe_fault, problem_type_of, to_problem_response
+from functions.api.app import app
+from functions.api.http import problems
+from functions.api.http.docs_page import render_page
+from functions.api.http.problems import PROBLEM_TYPES, describe_fault, problem_type_of, to_problem_response
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.model import errors
 

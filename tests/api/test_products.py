@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from functions.api.fields import CategoryPath
+from functions.api.http.fields import CategoryPath
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OrderLine
 from functions.model.table import CATEGORY, ORDER_LINE, PRODUCT, STOCK

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.shop import refunds, settling
+from functions.shop import refund_processing, refunds
 from functions.shop.shop import Caller
 from tests.api.asking import ANN, STAFF, ApiHarness, payment_event, post_webhook
 from tests.provider import FakeProvider, provider_behaving
@@ -40,7 +40,7 @@ def on_its_way(api: ApiHarness, paid: str) -> dict[str, str]:
     """The metadata of a refund of 5.00 that the provider has not finished."""
     staff = Caller(STAFF.sub, frozenset(STAFF.groups))
     refunds.refund_order(api.shop, staff, "sorry", paid, 500)
-    settling.process_refund(api.shop, provider_behaving("pending"), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, provider_behaving("pending"), paid, "pi_1-1")
     return {"order_id": paid, "refund_id": "pi_1-1", "attempt": "1"}
 
 
@@ -202,7 +202,7 @@ def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(
     assert api.call("POST", f"/orders/{order_id}/refunds/pi_1-1/retry", STAFF, {}).body["attempt"] == 2
     post_webhook(api, event_of("refund.updated", refund("succeeded", on_its_way), "evt_10"))
     assert refund_of(api, order_id)["status"] == "REQUESTED"
-    settling.process_refund(api.shop, FakeProvider(), order_id, "pi_1-1")
+    refund_processing.process_refund(api.shop, FakeProvider(), order_id, "pi_1-1")
     assert refund_of(api, order_id)["status"] == "SUCCEEDED"
 
 

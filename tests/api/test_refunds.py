@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.shop import settling
+from functions.shop import refund_processing
 from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, Token, payment_event, post_webhook
 from tests.provider import REFUSED, provider_behaving
 
@@ -103,7 +103,7 @@ def test_an_order_that_is_not_paid_gives_nothing_back(api: ApiHarness) -> None:
 
 def test_goodwill_can_be_store_credit(api: ApiHarness, paid: str) -> None:
     give(api, paid, to="credit")
-    settling.process_refund(api.shop, provider_behaving(), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, provider_behaving(), paid, "pi_1-1")
     (account,) = [it for it in api.table_images() if it["type"]["S"] == "Account"]
     assert (account["balance"]["N"], account["customer_id"]["S"]) == ("500", "ann")
 
@@ -112,7 +112,7 @@ def test_a_refund_that_failed_is_tried_again(api: ApiHarness, paid: str) -> None
     give(api, paid)
     path = f"/orders/{paid}/refunds/pi_1-1/retry"
     assert api.call("POST", path, STAFF, {}).problem_type == "wrong-state"
-    settling.process_refund(api.shop, provider_behaving(REFUSED), paid, "pi_1-1")
+    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), paid, "pi_1-1")
     again = api.call("POST", path, STAFF, {"to": "credit"})
     assert (again.status, again.body["status"], again.body["attempt"], again.body["reason"]) == (
         200,

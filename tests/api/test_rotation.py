@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 
-from functions import wiring
-from functions.api import context
+from functions.api.http import context
+from functions.runtime import secrets
 from local.engine import REGION
 from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 
@@ -18,14 +18,14 @@ OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"
 @pytest.fixture
 def keep() -> Iterator[Callable[[str], None]]:
     """Writes a value of the webhook's secret, as the runbook's command does."""
-    secrets = boto3.client("secretsmanager", region_name=REGION)
+    secretsmanager = boto3.client("secretsmanager", region_name=REGION)
 
     def write(value: str) -> None:
-        secrets.put_secret_value(SecretId="webhook", SecretString=value)
+        secretsmanager.put_secret_value(SecretId="webhook", SecretString=value)
 
     yield write
     write(json.dumps(WEBHOOK_SECRETS))
-    wiring.get_secret.cache_clear()
+    secrets.get_secret.cache_clear()
 
 
 def test_the_webhooks_secret_is_changed_without_a_refused_event(
@@ -37,7 +37,7 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
     def taken(secret: str) -> bool:
         """Whether an event is taken that the provider signs with this, after a warm function has looked again."""
         nonlocal moment
-        moment += timedelta(seconds=wiring.SECRET_CACHE_SECONDS)
+        moment += timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
         told = {**payment_event("o", 1), "id": f"evt_{next(numbers)}", "type": "charge.succeeded"}
         return post_webhook(api, told, secret=secret).status == 200
 
@@ -52,24 +52,24 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
 def test_a_value_that_is_no_json_refuses_events_with_a_fault_so_that_the_provider_sends_them_again(
     api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    later = datetime.now(UTC) + timedelta(seconds=wiring.SECRET_CACHE_SECONDS)
+    later = datetime.now(UTC) + timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
     monkeypatch.setattr(api.shop.table, "clock", lambda: later)
     keep("whsec_new")
     assert post_webhook(api, payment_event("o", 1)).status == 500
     keep(json.dumps(WEBHOOK_SECRETS))
-    later += timedelta(seconds=wiring.SECRET_CACHE_SECONDS)
+    later += timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
     assert post_webhook(api, {**payment_event("o", 1), "type": "charge.succeeded"}).status == 200
 
 
 @pytest.fixture
 def another_pepper() -> Iterator[Callable[[], None]]:
     """Changes the pepper for functions that start from now on."""
-    secrets = boto3.client("secretsmanager", region_name=REGION)
-    before = secrets.get_secret_value(SecretId="pepper")["SecretString"]
+    secretsmanager = boto3.client("secretsmanager", region_name=REGION)
+    before = secretsmanager.get_secret_value(SecretId="pepper")["SecretString"]
 
     def keep(value: str) -> None:
-        secrets.put_secret_value(SecretId="pepper", SecretString=value)
-        wiring.get_secret.cache_clear()
+        secretsmanager.put_secret_value(SecretId="pepper", SecretString=value)
+        secrets.get_secret.cache_clear()
         context.shop.cache_clear()
 
     yield lambda: keep("another pepper")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from docs.pages import cost
-from functions import wiring
-from functions.dynamodb.units import READ_OPERATIONS
-from functions.log import log, metrics_logger
+from functions.dynamodb.capacity import READ_OPERATIONS
+from functions.runtime import clients
+from functions.runtime.log import log, metrics_logger
 from tests.functions.faults import record_calls
 from tests.shopfloor import READERS, WORKERS, ShopHarness
 
@@ -40,7 +40,7 @@ class Meter:
 @pytest.fixture
 def meter(floor: ShopHarness) -> Iterator[Meter]:
     meter = Meter()
-    events = wiring.client("dynamodb").meta.events
+    events = clients.client("dynamodb").meta.events
     events.register("after-call.dynamodb", meter.count)
     yield meter
     events.unregister("after-call.dynamodb", meter.count)

@@ -11,7 +11,6 @@ import pytest
 
 from docs.generate import DOCS, render_pages
 from docs.pages.events import event_schema, example_event
-from functions import wiring
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS, EVENTS_BY_NAME, EventContract
 from functions.model.patterns import PATTERNS
@@ -24,10 +23,11 @@ from functions.model.states import (
     Transition,
 )
 from functions.model.table import ORDER, PAYMENT, REFUND, ROWS, SHIPMENT
+from functions.runtime import clients
 from functions.shop import (
+    cancellation,
     customers,
     disputes,
-    ending,
     erasure,
     imports,
     orders,
@@ -37,7 +37,7 @@ from functions.shop import (
     returns,
     shipments,
 )
-from functions.shop.settling import RefundRejected
+from functions.shop.refund_processing import RefundRejected
 from local.clock import expire_until
 from ops.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
 from tests.docs.json_schema import schema_violations
@@ -171,24 +171,24 @@ def everything_happens(floor: ShopHarness) -> None:
         shop, STAFF, "two", in_parts, {id: returns.ReturnedGoods(1, restock=False) for id in ("mug", "pot")}
     )
 
-    ending.cancel_order(shop, ANN, refused)
-    ending.refuse_cancel(shop, WAREHOUSE, refused)
+    cancellation.cancel_order(shop, ANN, refused)
+    cancellation.refuse_cancel(shop, WAREHOUSE, refused)
     floor.dispatch_order(refused)
     floor.deliver_order(refused)
     refunds.refund_order(shop, STAFF, "sorry", refused, 100)
     floor.process_all()
     disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_1", "dp_1", "pi_4", refused, "opened"))
 
-    ending.cancel_order(shop, ANN, stopped)
-    ending.agree_cancel(shop, WAREHOUSE, stopped)
+    cancellation.cancel_order(shop, ANN, stopped)
+    cancellation.agree_cancel(shop, WAREHOUSE, stopped)
     floor.provider.behaviors.append(RefundRejected("charge_disputed"))
     floor.process_all()
 
     floor.pay_order(short, "evt_7", "pi_7")
     floor.process_all()
     shipments.dispatch_shipment(shop, WAREHOUSE, short, f"{short}-1", "dhl", "3", {"mug": 1})
-    ending.cancel_order(shop, ANN, short)
-    ending.agree_cancel(shop, WAREHOUSE, short)
+    cancellation.cancel_order(shop, ANN, short)
+    cancellation.agree_cancel(shop, WAREHOUSE, short)
 
     floor.lapse("2126-11-21T09:30:00Z")
     assert orders.get_order(shop, ANN, unpaid).status == "LAPSED"
@@ -197,7 +197,7 @@ def everything_happens(floor: ShopHarness) -> None:
     expire_until(floor.engine, shop.table.name, floor.now().replace(year=floor.now().year + 2))
     floor.process_all()
     assert isinstance(
-        restore_order(shop, make_archive_fetcher(wiring.client("s3"), "archive"), stopped, settles=LOCAL_SETTLE_TIME),
+        restore_order(shop, make_archive_fetcher(clients.client("s3"), "archive"), stopped, settles=LOCAL_SETTLE_TIME),
         RestoredOrder,
     )
     floor.process_all()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from tests.dynamodb.fixtures import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
 from tests.dynamodb.library import ROWS
 from tests.dynamodb.wire import WireTap

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from functions.dynamodb.images import entity
+from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import ConditionErrorFactory, Write, adjust
 from tests.dynamodb.fixtures import START
 

@@ -13,7 +13,7 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.images import (
+from functions.dynamodb.codec import (
     Unreadable,
     UnreadableWithin,
     compile_decoder,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.images import entity
+from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import (
     Instant,
     InvalidKeyValue,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.images import entity
+from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query, missing_attributes, overlapping_rows
 from tests.dynamodb.library import (

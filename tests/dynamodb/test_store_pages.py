@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.patterns import Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent
 from local.engine import Engine
 from tests.dynamodb.fixtures import START

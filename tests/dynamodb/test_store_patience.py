@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.patience import RETRYABLE_ERROR_CODES, Impossible, TableBusy
-from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, Impossible, TableBusy
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
     WriteConflict,
     delete_if_older,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.patience import RETRYABLE_ERROR_CODES, TableBusy
-from functions.dynamodb.store import Table
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, TableBusy
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, replace_with
 from tests.dynamodb.fixtures import START, ManualClock
 from tests.dynamodb.library import (

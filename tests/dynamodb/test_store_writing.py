@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
     Write,
     WriteConflict,

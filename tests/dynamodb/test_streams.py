@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.streams import Permanent, StreamBatch, item_key_of
+from functions.dynamodb.stream_batch import Permanent, StreamBatch, item_key_of
 
 Fate = Literal["applied", "parked", "retried", "parking fails"]
 FATES: tuple[Fate, ...] = ("applied", "parked", "retried", "parking fails")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.units import ConsumedCapacityCounter
+from functions.dynamodb.capacity import ConsumedCapacityCounter
 from local.engine import Engine
 
 

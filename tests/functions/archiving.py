@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from functions import archive, copies, relay
-from functions.archive import parse_archive
+from functions.handlers import archive_worker, copies_reader, event_publisher
+from functions.handlers.archive_worker import parse_archive
 from functions.model.entities import ArchivedOrder
 from functions.shop import orders
 from tests.shopfloor import ANN, ShopHarness
@@ -31,7 +31,7 @@ def order_partition(floor: ShopHarness, order_id: str) -> list[Image]:
 
 
 def expire_everything(
-    floor: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies.handler, relay.handler)
+    floor: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler)
 ) -> list[Message]:
     """Advance the clock until every TTL has passed. Return the messages for the archive function."""
     floor.advance_days(days=396)
@@ -47,7 +47,7 @@ def order_messages(messages: list[Message]) -> list[Message]:
 
 def run_archive(*messages: Message) -> list[str]:
     """Run the archive function. Return the ids of the failed messages."""
-    answer = archive.handler({"Records": list(messages)}, None)
+    answer = archive_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 

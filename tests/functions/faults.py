@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from functions import wiring
+from functions.runtime import clients
 
 
 class ProcessKilled(BaseException):
@@ -91,8 +91,8 @@ class _ErrorResponse:
 
 @contextmanager
 def _register_hook(service: str, event: str, operation: str, hook: Callable[..., Any]) -> Iterator[None]:
-    events = wiring.client(service).meta.events
-    name = f"{event}.{wiring.client(service).meta.service_model.service_id.hyphenize()}.{operation}"
+    events = clients.client(service).meta.events
+    name = f"{event}.{clients.client(service).meta.service_model.service_id.hyphenize()}.{operation}"
     events.register_first(name, hook)
     try:
         yield

@@ -16,14 +16,15 @@ import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import sqs_backends
 
-from functions import archive, environment, fulfilment, wiring
-from functions.api import context
-from functions.dynamodb.streams import Permanent
+from functions.api.http import context
+from functions.dynamodb.stream_batch import Permanent
+from functions.handlers import archive_worker, fulfilment_worker
+from functions.handlers.backlog_metrics import handler as watch
 from functions.model import changes
 from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
+from functions.runtime import clients, environment, secrets
 from functions.shop.shop import Shop
-from functions.watch import handler as watch
 from local.engine import REGION
 from ops import hot_keys, place
 from ops.put_aside import FailureRepository
@@ -60,7 +61,7 @@ class Scene:
         return self.values[alarm.metric]()
 
     def queue(self, name: str) -> str:
-        return str(wiring.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
+        return str(clients.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
 
     def oldest(self, name: str) -> Sequence[float]:
         """How long a queue's oldest message has waited, as SQS measures it, by the shop's clock: one that was received
@@ -71,9 +72,9 @@ class Scene:
 
     def off(self, function: str) -> None:
         """Somebody switches a function's mapping off. What it would read is here a queue, which it is not asked for."""
-        client, source = wiring.client("lambda"), wiring.client("sqs").create_queue(QueueName=f"{function}-source")
+        client, source = clients.client("lambda"), clients.client("sqs").create_queue(QueueName=f"{function}-source")
         if function not in [one["FunctionName"] for one in client.list_functions()["Functions"]]:
-            role = wiring.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+            role = clients.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
             code = {"ZipFile": NO_CODE}
             client.create_function(FunctionName=function, Runtime="python3.13", Role=role, Handler="a.b", Code=code)
         made = client.create_event_source_mapping(
@@ -84,15 +85,15 @@ class Scene:
     @property
     def reads(self) -> bool:
         """Whether the mapping is on."""
-        found = wiring.client("lambda").get_event_source_mapping(UUID=self.known["MAPPING"])
+        found = clients.client("lambda").get_event_source_mapping(UUID=self.known["MAPPING"])
         return bool(found["State"] == "Enabled")
 
     def runs(self, rule: str) -> bool:
         """Whether a schedule's rule is on."""
-        return bool(wiring.client("events").describe_rule(Name=rule)["State"] == "ENABLED")
+        return bool(clients.client("events").describe_rule(Name=rule)["State"] == "ENABLED")
 
     def waiting(self, name: str) -> int:
-        asked = wiring.client("sqs").get_queue_attributes(
+        asked = clients.client("sqs").get_queue_attributes(
             QueueUrl=self.queue(name), AttributeNames=["ApproximateNumberOfMessages"]
         )
         return int(asked["Attributes"]["ApproximateNumberOfMessages"])
@@ -106,7 +107,7 @@ class Scene:
 @pytest.fixture
 def scene(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """An open shop on AWS: two of its queues have their dead letters, so has a schedule, and its API answers."""
-    sqs = wiring.client("sqs")
+    sqs = clients.client("sqs")
     urls = [runs := sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]]
     sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues["lapse-dead"].last_purged_at = None  # once a minute, says SQS
     for name, dead in DEAD.items():
@@ -118,7 +119,7 @@ def scene(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene
     resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"]}
     table = floor.engine.dynamodb()
     there = place.ShopTarget(
-        outputs, lambda name: table if name == "dynamodb" else wiring.client(name), lambda kind: resources[kind]
+        outputs, lambda name: table if name == "dynamodb" else clients.client(name), lambda kind: resources[kind]
     )
     monkeypatch.setattr(place, "_find_deployed_target", lambda name, region: there)
     find = FailureRepository.for_target
@@ -126,16 +127,16 @@ def scene(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene
         FailureRepository, "for_target", lambda there, **_: find(there)
     )  # a queue here says at once what it has
     monkeypatch.setattr(hot_keys, "boto3", SimpleNamespace(client=_figures))
-    secrets = wiring.client("secretsmanager")
+    secretsmanager = clients.client("secretsmanager")
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
-    secrets.create_secret(Name="pepper", SecretString="pepper of the tests")
-    secrets.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
-    wiring.get_secret.cache_clear()
+    secretsmanager.create_secret(Name="pepper", SecretString="pepper of the tests")
+    secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
+    secrets.get_secret.cache_clear()
     environment.load_environment.cache_clear()
     context.shop.cache_clear()
     for rule in ("lapse", "watch"):
-        wiring.client("events").put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
+        clients.client("events").put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
     known = {
         "STACK": "orderstream-prod",
         "STAGE": "prod",
@@ -154,7 +155,7 @@ def scene(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene
     with capture_metrics() as told, ExitStack() as trouble:
         yield Scene(floor, told, monkeypatch, trouble, known)
     context.shop.cache_clear()
-    wiring.get_secret.cache_clear()
+    secrets.get_secret.cache_clear()
 
 
 def _figures(service: str, **_: Any) -> Any:
@@ -165,7 +166,7 @@ def _figures(service: str, **_: Any) -> Any:
 
 
 def _arn(url: str) -> str:
-    found = wiring.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    found = clients.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
     return str(found["Attributes"]["QueueArn"])
 
 
@@ -206,7 +207,7 @@ def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
         READERS["relay"].handler({"Records": floor.new_records()}, None)
         if key == "dead":
             (message,) = floor.take_messages("fulfilment")
-            wiring.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
+            clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
     floor.clock_offset = timedelta(seconds=SECONDS[alarm.name.removeprefix("lag-")] + 60)
     yield
     if scene.reads:
@@ -275,9 +276,9 @@ def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
     READERS["relay"].handler({"Records": floor.new_records()}, None)
     (message,) = floor.take_messages("fulfilment")
     scene.trouble.enter_context(fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"))
-    assert fulfilment.handler({"Records": [message]}, None)["batchItemFailures"]
-    wiring.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
-    wiring.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    assert fulfilment_worker.handler({"Records": [message]}, None)["batchItemFailures"]
+    clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
+    clients.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
     yield
     floor.process_all(("relay",))
     assert [image["status"]["S"] for image in _orders(floor)] == ["FULFILLING"]
@@ -307,12 +308,12 @@ def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
         scene.statuses.append(post_webhook(api, payment_event(order_id, 1250)).status)
 
     yield
-    wiring.client("secretsmanager").put_secret_value(SecretId="webhook", SecretString="whsec_as_it_is")
-    wiring.get_secret.cache_clear()
+    clients.client("secretsmanager").put_secret_value(SecretId="webhook", SecretString="whsec_as_it_is")
+    secrets.get_secret.cache_clear()
     for _ in range(6):
         webhook()
     yield
-    wiring.get_secret.cache_clear()
+    secrets.get_secret.cache_clear()
     scene.statuses.clear()
     webhook()
     assert [image["status"]["S"] for image in _orders(floor)] == ["PAID"]
@@ -346,7 +347,7 @@ def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
     """Somebody has set a limit to the table's units: it takes none of what copies write, for longer than they try."""
-    floor, wired = scene.floor, wiring.create_shop
+    floor, wired = scene.floor, clients.create_shop
 
     def passing(seconds: float) -> None:
         floor.clock_offset += timedelta(seconds=seconds)
@@ -355,7 +356,7 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
         made = wired(table_name, **settings)
         return replace(made, table=replace(made.table, sleep=passing, clock=floor.now))
 
-    scene.patch.setattr(wiring, "create_shop", shop)
+    scene.patch.setattr(clients, "create_shop", shop)
     yield
     for number in range(4):
         floor.place_order(str(number), mug=1)
@@ -374,12 +375,12 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
     watch({}, None)
     yield
     order_id = floor.place_order(mug=1)
-    wiring.client("events").disable_rule(Name="lapse")
+    clients.client("events").disable_rule(Name="lapse")
     floor.clock_offset += timedelta(minutes=40)
     if scene.runs("lapse"):
         floor.lapse(floor.now().isoformat())
     watch({}, None)
-    wiring.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    clients.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
     yield
     if scene.runs("lapse"):
         floor.lapse(floor.now().isoformat())
@@ -401,7 +402,7 @@ def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
 
     scene.values[alarm.metric] = invoked  # type: ignore[index]
     yield
-    wiring.client("events").disable_rule(Name="watch")
+    clients.client("events").disable_rule(Name="watch")
     yield
 
 
@@ -422,13 +423,16 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     (message,) = [
         scene.message("archive", one["body"]) for one in floor.take_messages("archive") if "OrderExpired" in one["body"]
     ]
-    with mock.patch.object(archive, "replace_order_with_stub", side_effect=ProcessKilled), pytest.raises(ProcessKilled):
-        archive.handler({"Records": [message]}, None)
+    with (
+        mock.patch.object(archive_worker, "replace_order_with_stub", side_effect=ProcessKilled),
+        pytest.raises(ProcessKilled),
+    ):
+        archive_worker.handler({"Records": [message]}, None)
     ((key, written),) = floor.objects("archive").items()
     line = next(it for it in floor.partition(f"ORDER#{order_id}") if it["type"]["S"] == "OrderLine")
     mended = copy.deepcopy(line) | {"name": {"S": "Blue mug, second choice"}}
     floor.shop.table.client.put_item(TableName=floor.shop.table.name, Item=mended)
-    assert archive.handler({"Records": [message]}, None) == {"batchItemFailures": []}
+    assert archive_worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
     assert mended in floor.partition(f"ORDER#{order_id}"), "nothing is deleted"
     scene.known["OBJECT"] = key
     watch({}, None)
@@ -437,7 +441,7 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     watch({}, None)
     (body,) = (body for name, body in floor.objects("archive").items() if name == key)
     assert body != written
-    assert mended in archive.parse_archive(body)
+    assert mended in archive_worker.parse_archive(body)
 
 
 STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
@@ -484,7 +488,7 @@ def given_up(records: Sequence[Mapping[str, Any]]) -> None:
     told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}
     document = {"requestContext": told, "payload": json.dumps({"Records": [*records]})}
     key = "aws/lambda/copies-mapping/shard/2026/11/21/1"
-    wiring.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
+    clients.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
 
 
 def failing(answer: Mapping[str, Any], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from functions import copies, relay, wiring
-from functions.archive import parse_archive, serialize_archive
-from functions.dynamodb import store
+from functions.dynamodb import table
+from functions.handlers import copies_reader, event_publisher
+from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import IdempotencyKeyReused
-from functions.shop import ending, orders, payments, placing, returns, settling
+from functions.runtime import clients
+from functions.shop import cancellation, orders, payments, placing, refund_processing, returns
 from tests.functions.archiving import (
     archived_objects,
     assert_archived,
@@ -59,7 +60,7 @@ def test_an_archive_that_dies_at_any_step_is_finished_by_the_next_delivery_with_
     call: int,
     when: Any,
 ) -> None:
-    monkeypatch.setattr(store, "BATCH_WRITE_LIMIT", 3)
+    monkeypatch.setattr(table, "BATCH_WRITE_LIMIT", 3)
     before = order_partition(floor, order_id)
     assert len(images_to_archive(before)) - len(["Order", "Invoice"]) == 3 * 3, "it takes three deletes"
     (message,) = order_messages(expire_everything(floor))
@@ -109,7 +110,7 @@ def test_what_an_object_lacks_is_not_deleted(floor: ShopHarness, order_id: str, 
         written = [{**image, "method": {"S": "CASH"}} if image["type"]["S"] == "Payment" else image for image in before]
     body = serialize_archive(order, written)
     key = f"orders/{order_id}/{order.version + 1}.json"
-    wiring.client("s3").put_object(Bucket="archive", Key=key, Body=body)
+    clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
     assert run_archive(*order_messages(expire_everything(floor))) == []
     assert archived_objects(floor, "orders/") == {key: body}, "nor is the object replaced"
     left = [image for image in order_partition(floor, order_id) if image["type"]["S"] != "Order"]
@@ -125,7 +126,7 @@ def test_what_an_object_has_beyond_the_table_is_no_matter(floor: ShopHarness, or
     more = {**before[-1], "SK": {"S": "TIMELINE#9"}}
     body = serialize_archive(order, [*before, more])
     key = f"orders/{order_id}/{order.version + 1}.json"
-    wiring.client("s3").put_object(Bucket="archive", Key=key, Body=body)
+    clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
     assert run_archive(*order_messages(expire_everything(floor))) == []
     assert archived_objects(floor, "orders/") == {key: body}
     assert [image["type"]["S"] for image in order_partition(floor, order_id)] == ["Invoice", "ArchivedOrder"]
@@ -138,13 +139,13 @@ def test_while_the_copies_are_behind_an_order_is_left_as_it_is_and_archived_late
     floor.open_shop()
     order_id = floor.place_order(mug=1)
     floor.process_all()
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     order = orders.get_order(floor.shop, ANN, order_id)
-    (message,) = order_messages(expire_everything(floor, readers=(relay.handler,)))
+    (message,) = order_messages(expire_everything(floor, readers=(event_publisher.handler,)))
     assert run_archive(message) == [message["messageId"]]
     assert orders.get_order(floor.shop, ANN, order_id) == order
     assert archived_objects(floor, "orders/") == {}
-    copies.handler({"Records": floor.all_records}, None)
+    copies_reader.handler({"Records": floor.all_records}, None)
     before = order_partition(floor, order_id)
     assert run_archive(message) == []
     ((_, body),) = archived_objects(floor, "orders/").items()
@@ -159,7 +160,7 @@ def test_an_order_that_is_not_closed_is_never_archived(floor: ShopHarness) -> No
     before = order_partition(floor, order_id)
     order = orders.get_order(floor.shop, ANN, order_id)
     assert isinstance(order, Order)
-    floor.shop.table.write(ending.put_expiry_marker(floor.shop, order, days=0))
+    floor.shop.table.write(cancellation.put_expiry_marker(floor.shop, order, days=0))
     (message,) = order_messages(expire_everything(floor))
     assert run_archive(message) == [message["messageId"]]
     assert (order_partition(floor, order_id), archived_objects(floor, "orders/")) == (before, {})
@@ -169,7 +170,7 @@ def test_f14_what_a_person_deletes_is_not_archived_what_ends_by_itself_is(floor:
     floor.open_shop()
     by_hand, by_time = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
-        ending.cancel_order(floor.shop, ANN, order_id)
+        cancellation.cancel_order(floor.shop, ANN, order_id)
     key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
     floor.process_all()
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)
@@ -240,7 +241,7 @@ def test_while_money_is_on_its_way_back_an_order_is_left_as_it_is_and_archived_l
 def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(floor: ShopHarness, order_id: str) -> None:
     refund_id = take_back(floor, order_id, mug=2, pot=1)
     (first,) = order_messages(expire_everything(floor))
-    settling.process_refund(floor.shop, floor.provider, order_id, refund_id)  # on the day of the order's end
+    refund_processing.process_refund(floor.shop, floor.provider, order_id, refund_id)  # on the day of the order's end
     before = order_partition(floor, order_id)
     assert run_archive(first) == []
     assert_not_archived(floor, order_id, before)
@@ -257,7 +258,7 @@ def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(floor: 
     done = returns.return_goods(floor.shop, WAREHOUSE, "back", order_id, lines, to="credit")
     floor.process_all(("copies",))
     (message,) = order_messages(expire_everything(floor))
-    settling.process_refund(floor.shop, floor.provider, order_id, done.result["refund_ids"][0])
+    refund_processing.process_refund(floor.shop, floor.provider, order_id, done.result["refund_ids"][0])
     before = order_partition(floor, order_id)
     assert run_archive(message) == []
     assert_archived(floor, order_id, before, "PARTIALLY_RETURNED")
@@ -347,7 +348,7 @@ def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(floor: Sho
         floor.place_order(f"key-{number}", mug=1) for number in range(many(30, 12))
     ]  # more than SQS delivers at once
     for order_id in ids:
-        ending.cancel_order(floor.shop, ANN, order_id)
+        cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all()
     floor.advance_days(days=366)
     floor.process_all()
@@ -403,7 +404,7 @@ def test_f18_nothing_that_has_gone_comes_back_whatever_is_delivered_again(floor:
     assert len(floor.all_records) > begins + len(after)
     for _ in range(2):
         assert run_archive(*messages) == []
-        for reader in (copies, relay):
+        for reader in (copies_reader, event_publisher):
             assert reader.handler({"Records": floor.all_records[begins:]}, None) == {"batchItemFailures": []}
         floor.process_all()
     assert lying(floor) == after

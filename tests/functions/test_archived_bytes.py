@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from functions.archive import parse_archive, serialize_archive
 from functions.dynamodb.keys import Instant
+from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model.entities import Order
 from tests.functions.archiving import (
     Image,

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from functions import bulk, relay, wiring
-from functions.bulk import WriteRateLimiter
+from functions.handlers import event_publisher, import_worker
+from functions.handlers.import_worker import WriteRateLimiter
 from functions.model.entities import Product, Rejected, Stock
 from functions.model.patterns import IMPORT_LINES_BY_PART
 from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
+from functions.runtime import clients
 from functions.shop import imports, products
 from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
@@ -40,14 +41,14 @@ def send(floor: ShopHarness, *lines: ParsedLine | Rejected) -> str:
 
 
 def queued(floor: ShopHarness) -> list[Message]:
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     return floor.take_messages("bulk")
 
 
 def handle(*messages: Message, delivery: int = 1) -> list[str]:
     """The messages to be sent again."""
     counted = [{**one, "attributes": {"ApproximateReceiveCount": str(delivery)}} for one in messages]
-    answer = bulk.handler({"Records": counted}, None)
+    answer = import_worker.handler({"Records": counted}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
@@ -288,7 +289,7 @@ def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_i
 
 def _time_passes(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
     """Nobody waits: a pause moves the clock on."""
-    made = wiring.create_shop
+    made = clients.create_shop
 
     def shop(table_name: str, **settings: Any) -> Any:
         built = made(table_name, **settings)
@@ -300,7 +301,7 @@ def _time_passes(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: li
         built.table.sleep = sleep
         return built
 
-    monkeypatch.setattr(wiring, "create_shop", shop)
+    monkeypatch.setattr(clients, "create_shop", shop)
 
 
 def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:

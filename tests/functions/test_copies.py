@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from functions import copies, environment
+from functions.handlers import copies_reader
 from functions.model import changes
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import ending, returns, shipments
+from functions.runtime import environment
+from functions.shop import cancellation, returns, shipments
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from local.clock import expire_until
@@ -27,7 +28,7 @@ WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWrit
 
 
 def handle(*records: Record) -> dict[str, Any]:
-    return copies.handler({"Records": list(records)}, None)
+    return copies_reader.handler({"Records": list(records)}, None)
 
 
 def again(*records: Record) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def told(floor: ShopHarness) -> list[Record]:
     floor.open_shop(available=20)
     first, second = floor.place_order("one", mug=2, pot=1), floor.place_order("two", mug=1)
     live_out(floor, first, "1")
-    ending.cancel_order(floor.shop, ANN, second)
+    cancellation.cancel_order(floor.shop, ANN, second)
     floor.process_all()
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
     floor.process_all()
@@ -125,7 +126,7 @@ def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(floor:
     floor.open_shop()
     order_id = floor.place_order(mug=1)
     floor.process_all(times=2)
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all(times=2)
     mine = list_activity_of_customer(floor.shop, ANN, ANN.id, "", "", 10, None).items
     assert [(entry.event, entry.order_id) for entry in mine] == [
@@ -143,7 +144,7 @@ def test_lines_count_as_sales_only_once_the_order_is_paid(floor: ShopHarness) ->
     floor.process_all()
     assert (copied(floor, paid)["OrderLine"], copied(floor, cancelled)["OrderLine"]) == ([], [])
     floor.pay_order(paid)
-    ending.cancel_order(floor.shop, ANN, cancelled)
+    cancellation.cancel_order(floor.shop, ANN, cancelled)
     floor.process_all()
     assert len(copied(floor, paid)["OrderLine"]) == 1
     assert copied(floor, cancelled)["OrderLine"] == []
@@ -165,7 +166,7 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(floor: ShopHarness
     floor.pay_order(cancelled, "evt_2", "pi_2")
     floor.process_all(("copies",))
     assert sorted(sold(floor)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
-    ending.cancel_order(floor.shop, ANN, cancelled)
+    cancellation.cancel_order(floor.shop, ANN, cancelled)
     floor.process_all()
     assert sold(floor) == [(kept, 3, 0)], "what was cancelled after all is no sale"
     shipments.request_shipment(floor.shop, kept)
@@ -182,10 +183,10 @@ def test_f7_what_was_dropped_from_an_order_is_not_sold(floor: ShopHarness) -> No
     floor.pay_order(order_id)
     shipments.request_shipment(floor.shop, order_id)
     shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all()
     assert sold(floor) == [(order_id, 3, 0)], "it may still be sent"
-    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
     floor.process_all()
     assert sold(floor) == [(order_id, 1, 0)]
 
@@ -195,10 +196,10 @@ def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(flo
     order_id = floor.place_order(mug=1)
     floor.pay_order(order_id)
     floor.process_all()
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all()
     assert sold(floor) == [(order_id, 1, 0)], "it may go out yet"
-    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
     floor.process_all()
     assert sold(floor) == []
     (line,) = copied(floor, order_id)["OrderLine"]
@@ -231,7 +232,7 @@ def test_f15_records_of_what_is_derived_make_no_write(floor: ShopHarness, told: 
 def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(floor: ShopHarness) -> None:
     floor.open_shop()
     ill, well = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
-    ending.cancel_order(floor.shop, ANN, ill)
+    cancellation.cancel_order(floor.shop, ANN, ill)
     floor.pay_order(well)
     records = floor.new_records()
     batch = [record for record in records if record in of_order(records, ill) + of_order(records, well)]

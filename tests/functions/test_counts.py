@@ -14,15 +14,17 @@ from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
 
-from functions import lapse, relay, watch, wiring
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
+from functions.handlers import backlog_metrics, event_publisher, order_deadlines
 from functions.model import metrics as m
 from functions.model.entities import SHARD_COUNT
+from functions.model.lambdas import stored_name
 from functions.model.metrics import METRICS
 from functions.model.patterns import ORDER_BY_ID
-from functions.schedules import RunIncomplete
+from functions.runtime import clients, observability
+from functions.runtime.metrics_buffer import MetricsBuffer
+from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import accounts, follows, products, refunds
-from functions.tally import MetricsBuffer
 from tests.alarming import EmittedMetrics, capture_metrics
 from tests.functions.faults import crash_at, fail_calls, record_calls
 from tests.shopfloor import ANN, READERS, STAFF, WORKERS, ShopHarness
@@ -147,7 +149,7 @@ def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
         assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [1], reaction
     told.clear()
     records = [it for it in floor.all_records if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
-    relay.handler({"Records": records}, None)
+    event_publisher.handler({"Records": records}, None)
     for reaction in ("refunds", "notices"):
         WORKERS[reaction].handler({"Records": floor.take_messages(reaction)}, None)
         assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [], reaction
@@ -159,7 +161,7 @@ def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
 def test_what_fails_and_what_is_parked_is_counted_by_function(floor: ShopHarness, told: EmittedMetrics) -> None:
     floor.open_shop()
     floor.pay_order(floor.place_order(mug=1))
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     told.clear()
     batch = [*floor.take_messages("fulfilment"), {"messageId": "bad", "body": "{"}]
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
@@ -175,9 +177,9 @@ def test_the_units_of_a_call_are_those_that_dynamodb_counted(floor: ShopHarness,
     floor.place_order(mug=1)
     records = floor.new_records()
     told.clear()
-    before = wiring.capacity_units.totals
+    before = clients.capacity_units.totals
     READERS["copies"].handler({"Records": records}, None)
-    read, written = (now - then for now, then in zip(wiring.capacity_units.totals[:2], before[:2], strict=True))
+    read, written = (now - then for now, then in zip(clients.capacity_units.totals[:2], before[:2], strict=True))
     assert (sum(told.values(m.READ_UNITS, function="copies")), sum(told.values(m.WRITE_UNITS, function="copies"))) == (
         read,
         written,
@@ -190,10 +192,10 @@ def test_what_dynamodb_throws_back_is_counted(floor: ShopHarness, told: EmittedM
     floor.place_order(mug=1)
     due = (floor.now() + timedelta(minutes=31)).isoformat()
     with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
-        lapse.handler({"time": due}, None)
+        order_deadlines.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * SHARD_COUNT], "of each queue"
     told.clear()
-    lapse.handler({"time": due}, None)
+    order_deadlines.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == []
 
 
@@ -203,7 +205,7 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
     """On the wire: where the client itself sends a request again."""
     floor.open_shop()
     monkeypatch.setattr("time.sleep", lambda _: None)
-    client = wiring.client("dynamodb")
+    client = clients.client("dynamodb")
     answers: list[Any] = []
 
     def answer(**_: Any) -> AWSResponse | None:
@@ -222,22 +224,25 @@ def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_los
             (["InternalServerError", throttled], 1), ([lost, throttled], 1),
         ):  # fmt: skip
             answers[:] = attempts
-            before = wiring.capacity_units.totals[2]
+            before = clients.capacity_units.totals[2]
             with suppress(TableBusy):
                 floor.shop.table.get(ORDER_BY_ID, order_id="none")
             assert not answers
-            assert wiring.capacity_units.totals[2] - before == counted_, attempts
+            assert clients.capacity_units.totals[2] - before == counted_, attempts
     finally:
         client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
 
 
 @pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])
 def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: ShopHarness, left: str) -> None:
-    client, batch = wiring.client("dynamodb"), {floor.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}}
+    client, batch = (
+        clients.client("dynamodb"),
+        {floor.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}},
+    )
 
     def left_of(some: Any) -> int:
         """How much more is counted after an answer that leaves this."""
-        event, before = "before-call.dynamodb.BatchGetItem", wiring.capacity_units.totals[2]
+        event, before = "before-call.dynamodb.BatchGetItem", clients.capacity_units.totals[2]
 
         def answer(**_: Any) -> Any:
             return AWSResponse("https://aws", 200, HTTPHeaders(), Wired()), {left: some, "ResponseMetadata": {}}
@@ -245,7 +250,7 @@ def test_an_answer_that_leaves_some_of_a_batch_is_counted(floor: ShopHarness, le
         client.meta.events.register(event, answer)
         client.batch_get_item(RequestItems=batch)
         client.meta.events.unregister(event, answer)
-        return wiring.capacity_units.totals[2] - before
+        return clients.capacity_units.totals[2] - before
 
     assert [left_of({}), left_of(batch)] == [0, 1]
 
@@ -270,7 +275,7 @@ def test_counting_asks_nothing_of_anybody(
     made = []
     for counting in (True, False):
         if not counting:
-            monkeypatch.setattr(wiring, "add_metric", lambda *_, **__: None)
+            monkeypatch.setattr(observability, "add_metric", lambda *_, **__: None)
             monkeypatch.setattr(MetricsBuffer, "emf_lines", lambda *_: ())
         told.clear()
         with ExitStack() as watched:
@@ -286,8 +291,8 @@ def test_counting_asks_nothing_of_anybody(
 
 @pytest.mark.parametrize("module", LAMBDAS)
 def test_every_function_is_observed_under_its_own_name(module: str) -> None:
-    source = inspect.getsource(importlib.import_module(f"functions.{module}"))
-    assert f'@wiring.instrument_handler("{module.partition(".")[0]}")\ndef handler(' in source
+    source = inspect.getsource(importlib.import_module(f"functions.handlers.{module}"))
+    assert f'@observability.instrument_handler("{stored_name(module)}")\ndef handler(' in source
 
 
 def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(
@@ -299,7 +304,7 @@ def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(
     with crash_at("events", "PutEvents"):
         READERS["relay"].handler({"Records": records}, None)
     assert len(told.lines) == 1
-    wiring.add_metric(m.PARKED)
+    observability.add_metric(m.PARKED)
     assert len(told.lines) == 1, "what no call counts is counted for nobody"
 
 
@@ -313,8 +318,8 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(floor: ShopHarness,
         "aws/lambda/m/2",
     )
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
-        wiring.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
-    found = watch.handler({}, None)
+        clients.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
+    found = backlog_metrics.handler({}, None)
     nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0, "LapseBacklog": 0}
     assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
     assert {name: line[name] for line in told.lines for name in found} == found
@@ -328,9 +333,9 @@ def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_a
     floor.clock_offset = timedelta(minutes=20)
     floor.pay_order(order_id)
     floor.clock_offset += timedelta(minutes=9)
-    assert watch.handler({}, None)["OrdersStanding"] == 0
+    assert backlog_metrics.handler({}, None)["OrdersStanding"] == 0
     floor.clock_offset += timedelta(minutes=2)
-    assert watch.handler({}, None)["OrdersStanding"] == 1
+    assert backlog_metrics.handler({}, None)["OrdersStanding"] == 1
 
 
 def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(floor: ShopHarness) -> None:
@@ -343,9 +348,9 @@ def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_
 
     def overdue(after: timedelta) -> int:
         floor.clock_offset = after
-        return watch.handler({}, None)["LapseBacklog"]
+        return backlog_metrics.handler({}, None)["LapseBacklog"]
 
     assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"
     assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
     floor.lapse(floor.now().isoformat())
-    assert watch.handler({}, None)["LapseBacklog"] == 0
+    assert backlog_metrics.handler({}, None)["LapseBacklog"] == 0

@@ -12,15 +12,17 @@ from typing import Any, Literal
 
 import pytest
 
-from functions import erasure, wiring
-from functions.archive import parse_archive
 from functions.dynamodb.writes import put_if_absent
+from functions.handlers import customer_erasure
+from functions.handlers.archive_worker import parse_archive
 from functions.model import changes
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.model.table import FOLLOW, REVIEW
-from functions.schedules import RunIncomplete
-from functions.shop import companies, customers, ending, follows, orders, placing, products, reviews, shipments
+from functions.runtime import clients
+from functions.runtime.log import log as function_log
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.shop import Caller, Shop
 from local.clock import expire_until
@@ -54,7 +56,7 @@ CANARIES = [word for person in PEOPLE for word in canaries(person).values()]
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text
 
 
@@ -100,7 +102,7 @@ def live(floor: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
     floor.process_all()
     for person, each in those.items():
         each |= {key: place(floor, person, key) for key in ("cancelled", "arrived", "packed")}
-        ending.cancel_order(floor.shop, person, each["cancelled"])
+        cancellation.cancel_order(floor.shop, person, each["cancelled"])
         pay(floor, each["arrived"])
         pay(floor, each["packed"])
     floor.process_all()
@@ -114,7 +116,7 @@ def live(floor: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
 def give_up(floor: ShopHarness, records: list[dict[str, Any]]) -> None:
     """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
-    wiring.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
+    clients.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
     written = [one for one in records if "NewImage" in one["dynamodb"]]
     personal = [one for one in written if any(word in json.dumps(one, ensure_ascii=False) for word in CANARIES)]
     spoiled = copy.deepcopy([*personal, *(one for one in written[:10] if one not in personal)])
@@ -130,7 +132,7 @@ def everything(floor: ShopHarness) -> Iterator[tuple[str, str]]:
         for image in page["Items"]:
             if image["type"]["S"] != "Invoice":
                 yield f"table {image['PK']['S']} {image['SK']['S']}", json.dumps(image, sort_keys=True)
-    s3 = wiring.client("s3")
+    s3 = clients.client("s3")
     for bucket in ("archive", "failures"):
         for version in s3.list_object_versions(Bucket=bucket).get("Versions", ()):
             body = s3.get_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Body"].read()
@@ -154,7 +156,7 @@ def found(floor: ShopHarness) -> dict[str, set[str]]:
 
 
 def run(floor: ShopHarness) -> dict[str, int]:
-    return erasure.handler({"time": floor.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
+    return customer_erasure.handler({"time": floor.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
 
 
 @pytest.mark.thorough
@@ -199,12 +201,12 @@ def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_
     floor.process_all()
     told = [change and (change.name, change.id) for change in map(changes.parse_change, floor.all_records)]
     cleaned = copy.deepcopy(floor.all_records)
-    assert sum(erasure._redact_record(record, {eve.id}) for record in cleaned) > 10
+    assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) > 10
     assert [change and (change.name, change.id) for change in map(changes.parse_change, cleaned)] == told
     assert {"OrderReaddressed", "OrderErased", "CustomerRenamed"} <= {change[0] for change in told if change}
     left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
     assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
-    assert sum(erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
+    assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
 
 
 def test_bookkeeping_and_everybody_else_stay_as_they_were(floor: ShopHarness) -> None:
@@ -289,7 +291,7 @@ def test_an_order_that_is_listed_late_loses_its_address_too(floor: ShopHarness) 
     live(floor, *FEW)
     ann = PEOPLE[0]
     late = place(floor, ann, "late")
-    ending.cancel_order(floor.shop, ann, late)
+    cancellation.cancel_order(floor.shop, ann, late)
     erase_customer(floor.shop, ann, ann.id)
     run(floor)
     order = orders.get_order(floor.shop, STAFF, late)
@@ -378,7 +380,7 @@ def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while
     those = live(floor, *FEW)
     unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # the first of them
     for key, body in unreadable.items():
-        wiring.client("s3").put_object(Bucket="failures", Key=key, Body=body)
+        clients.client("s3").put_object(Bucket="failures", Key=key, Body=body)
     for person in FEW:
         erase_customer(floor.shop, person, person.id)
         floor.dispatch_order(those[person]["packed"])
@@ -392,7 +394,7 @@ def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while
     for key in unreadable:
         with pytest.raises(RunIncomplete, match=f"{len(unreadable) - int(key)} failed"):
             run(floor)
-        wiring.client("s3").delete_object(Bucket="failures", Key=key)
+        clients.client("s3").delete_object(Bucket="failures", Key=key)
     assert run(floor) == {"waiting": 2, "finished": 2}
 
 
@@ -409,7 +411,7 @@ def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_whe
     erase_customer(floor.shop, ann, ann.id)
     floor.process_all()
     floor.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
-    ending.cancel_order(floor.shop, STAFF, late)
+    cancellation.cancel_order(floor.shop, STAFF, late)
     run(floor)
     give_up(floor, [one for one in floor.new_records() if late in str(one["dynamodb"]["Keys"])])
     assert any("failures" in place for places in found(floor).values() for place in places)
@@ -437,14 +439,14 @@ def test_a_customer_who_fails_stops_no_other_and_no_cleaning(
     first, other = FEW
     for person in FEW:
         erase_customer(floor.shop, person, person.id)
-    walk = erasure.erase_customer_data
+    walk = customer_erasure.erase_customer_data
 
-    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[erasure.ErasureOutcome]:
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[customer_erasure.ErasureOutcome]:
         if customer.customer_id == first.id:
             raise RuntimeError("out of order")
         return walk(shop, archive_bucket, customer)
 
-    monkeypatch.setattr(erasure, "erase_customer_data", erase)
+    monkeypatch.setattr(customer_erasure, "erase_customer_data", erase)
     with pytest.raises(RunIncomplete, match="1 failed"):
         run(floor)
     left = {word: {place.partition(" ")[0] for place in places} for word, places in found(floor).items()}
@@ -466,8 +468,8 @@ def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(floor: Sho
     floor.process_all()
     run(floor)
     assert f"table ORDER#{order_id} ORDER" in set().union(*found(floor).values())
-    ending.cancel_order(floor.shop, STAFF, order_id)
-    ending.agree_cancel(floor.shop, WAREHOUSE, order_id)
+    cancellation.cancel_order(floor.shop, STAFF, order_id)
+    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
     floor.process_all()
     run(floor)
     assert f"table ORDER#{order_id} ORDER" not in set().union(*found(floor).values())

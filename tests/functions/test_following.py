@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from functions import wiring
-from functions.log import CORRELATION_FIELDS, JsonFormatter
+from functions.runtime.log import CORRELATION_FIELDS, JsonFormatter
+from functions.runtime.log import log as function_log
 from functions.shop import refunds
 from stacks.order_followed import QUERY
 from tests.shopfloor import STAFF, ShopHarness
@@ -20,7 +20,7 @@ Lines = list[dict[str, Any]]
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text
 
 
@@ -73,5 +73,5 @@ def test_the_query_shows_what_ties_lines_together() -> None:
 
 
 def test_what_json_does_not_know_is_told_as_text_and_not_lost() -> None:
-    record = wiring.log.makeRecord("x", 20, "", 0, "odd", (), None, extra={"keys": {1}})
+    record = function_log.makeRecord("x", 20, "", 0, "odd", (), None, extra={"keys": {1}})
     assert json.loads(JsonFormatter().format(record))["keys"] == "{1}"

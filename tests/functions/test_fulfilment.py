@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from functions import fulfilment, relay
-from functions.notifications import handler as notifications
-from functions.shop import discounts, ending, orders, placing
+from functions.handlers import event_publisher, fulfilment_worker
+from functions.handlers import order_notification_worker as notifications
+from functions.shop import cancellation, discounts, orders, placing
 from local.clock import expire_until
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, ShopHarness
@@ -23,13 +23,13 @@ def paid(floor: ShopHarness) -> str:
     floor.open_shop(available=100)
     order_id = floor.place_order(mug=2, pot=1)
     floor.pay_order(order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     return order_id
 
 
 def handle(*messages: Message) -> list[str]:
     """The messages to be sent again."""
-    answer = fulfilment.handler({"Records": list(messages)}, None)
+    answer = fulfilment_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
@@ -85,7 +85,7 @@ def test_a_write_whose_answer_is_lost_is_found_done(floor: ShopHarness, paid: st
 def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(floor: ShopHarness, paid: str) -> None:
     other = floor.place_order("two", mug=2, pot=1)
     floor.pay_order(other, "evt_2", "pi_2")
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     first, second = floor.take_messages("fulfilment")
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
         assert handle(first, second) == [first["messageId"]]
@@ -99,7 +99,7 @@ def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_onc
     placed = [floor.place_order(f"key-{number}", mug=2, pot=1) for number in range(8)]
     for order_id in placed:
         floor.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     messages = floor.take_messages("fulfilment")
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(handle, messages))
@@ -111,7 +111,7 @@ def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_onc
 def test_an_invoice_that_loses_the_race_for_its_number_takes_the_next(floor: ShopHarness, paid: str) -> None:
     other = floor.place_order("two", mug=2, pot=1)
     floor.pay_order(other, "evt_2", "pi_2")
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     slow, fast = floor.take_messages("fulfilment")
     with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(fast)):
         assert handle(slow) == []
@@ -134,12 +134,12 @@ def test_the_invoice_names_the_payments_as_of_its_issue(floor: ShopHarness, paid
 
 
 def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(floor: ShopHarness, paid: str) -> None:
-    ending.cancel_order(floor.shop, ANN, paid)
+    cancellation.cancel_order(floor.shop, ANN, paid)
     assert handle(*floor.take_messages("fulfilment")) == []
     assert (of_type(floor, paid, "Invoice"), of_type(floor, paid, "Shipment")) == ([], [])
     other = floor.place_order("two", mug=2, pot=1)
     floor.pay_order(other, "evt_2", "pi_2")
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     assert handle(*floor.take_messages("fulfilment")) == []
     is_fulfilled_once(floor, other, number=1)
 
@@ -148,7 +148,9 @@ def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_n
     floor: ShopHarness, paid: str
 ) -> None:
     (message,) = floor.take_messages("fulfilment")
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: ending.cancel_order(floor.shop, ANN, paid), call=2):
+    with run_before_call(
+        "dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(floor.shop, ANN, paid), call=2
+    ):
         assert handle(message) == []
     assert (len(of_type(floor, paid, "Invoice")), of_type(floor, paid, "Shipment")) == (1, [])
     assert orders.get_order(floor.shop, STAFF, paid).status == "CANCELLED"
@@ -159,7 +161,7 @@ def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(floor: ShopHar
     discounts.create_discount(floor.shop, STAFF, "gift", 100)
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
     free = placing.place_order(floor.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     assert handle(*floor.take_messages("fulfilment")) == []
     (invoice,) = of_type(floor, free, "Invoice")
     (shipment,) = of_type(floor, free, "Shipment")

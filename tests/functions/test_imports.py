@@ -19,7 +19,7 @@ VALIDATION = {"annotated_types", "aws_lambda_powertools", "pydantic", "pydantic_
     "typing_inspection"
 }
 TEMPLATES = {"jinja2", "markupsafe"}
-MORE_PACKAGES = {"api.handler": VALIDATION, "notifications.handler": TEMPLATES, "notices.handler": TEMPLATES}
+MORE_PACKAGES = {"api": VALIDATION, "order_notification_worker": TEMPLATES, "product_alert_worker": TEMPLATES}
 
 POWERTOOLS = """event_handler exceptions logging metrics middleware_factory package_logger shared tracing utilities
     utilities.data_classes utilities.jmespath_utils warnings"""
@@ -29,41 +29,55 @@ HEAVY = """asyncio concurrent.futures ctypes doctest email fractions http.client
     multiprocessing pdb pydoc smtplib sqlite3 statistics tkinter unittest wsgiref xml.etree xmlrpc zoneinfo"""
 """Of the standard library what takes milliseconds."""
 HEAVY_IN_SDK = "concurrent.futures email http.client multiprocessing xml.etree"
-MORE_HEAVY = {"api.handler": "asyncio fractions zoneinfo"}
+MORE_HEAVY = {"api": "asyncio fractions zoneinfo"}
 
 EVERYWHERE = """
-    dynamodb dynamodb.images dynamodb.keys dynamodb.patience dynamodb.patterns dynamodb.store dynamodb.streams
-    dynamodb.units dynamodb.writes environment log model model.changes model.entities model.errors model.events
-    model.metrics model.money model.states model.table shop shop.shop tally wiring
+    dynamodb dynamodb.capacity dynamodb.codec dynamodb.keys dynamodb.patterns dynamodb.retry dynamodb.stream_batch
+    dynamodb.table dynamodb.writes handlers model model.changes model.entities model.errors model.events model.metrics
+    model.money model.states model.table runtime runtime.clients runtime.environment runtime.log
+    runtime.metrics_buffer runtime.observability shop shop.shop
 """
 MODULES = {
-    "copies": "model.amounts model.counters model.derived model.lives model.patterns shop.names",
-    "relay": "",
-    "fulfilment": """model.amounts model.lives model.patterns queues shop.accounts shop.discounts shop.ending
-        shop.invoices shop.keyed shop.orders shop.refunds shop.shipments shop.stock""",
-    "notifications.handler": """mails model.amounts model.lives model.patterns notifications notifications.mails queues
-        shop.customers shop.notifications shop.orders""",
-    "notices.handler": """mails model.lives model.patterns notices notices.mails queues shop.customers shop.notices
-        shop.notifications shop.orders shop.stock""",
-    "refunds": """model.lives model.patterns queues shop.accounts shop.keyed shop.orders shop.refunds shop.settling""",
-    "names": "model.amounts model.counters model.derived model.lives model.patterns queues shop.names",
-    "archive": """model.amounts model.counters model.derived model.lives model.patterns objects queues shop.accounts
-        shop.archive shop.discounts shop.ending shop.keyed shop.orders shop.refunds shop.stock""",
-    "bulk": """model.lives model.patterns model.reactions queues shop.imports shop.keyed shop.products shop.stock""",
-    "lapse": """model.amounts model.lives model.patterns schedules shop.accounts shop.discounts shop.ending shop.keyed
-        shop.orders shop.refunds shop.shipments shop.stock""",
-    "erasure": "model.patterns objects schedules shop.erasure",
-    "watch": """model.amounts model.lives model.patterns objects shop.accounts shop.discounts shop.ending shop.keyed
-        shop.orders shop.payments shop.refunds shop.settling shop.shipments shop.stock""",
-    "api.handler": """api api.accounts api.activity api.categories api.companies api.context api.customers api.discounts
-        api.docs api.fields api.follows api.guard api.imports api.insight api.invoice_page api.invoices
-        api.notifications api.openapi api.order_answers api.orders api.paging api.payments api.problems api.products
-        api.refunds api.returns api.reviews api.routes api.sales api.shipments api.signature api.tenders
-        dynamodb.cursors model.amounts model.counters model.entrance model.lives model.patterns
-        shop.accounts shop.activity shop.categories shop.companies shop.customers shop.discounts shop.disputes
-        shop.ending shop.erasure shop.follows shop.imports shop.insight shop.invoices shop.keyed shop.notifications
-        shop.orders shop.payments shop.placing shop.products shop.refunds shop.returns shop.reviews shop.sales
-        shop.settling shop.shipments shop.stock shop.tenders""",
+    "copies_reader": """model.copies model.patterns model.pricing model.retention model.totals runtime.dead_letters
+        shop.customer_names""",
+    "event_publisher": "runtime.dead_letters",
+    "fulfilment_worker": """model.patterns model.pricing model.retention runtime.dead_letters runtime.queue_batch
+        shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders shop.refunds
+        shop.shipments shop.stock""",
+    "order_notification_worker": """adapters adapters.mailer mails mails.order_notifications model.patterns
+        model.pricing model.retention runtime.dead_letters runtime.queue_batch shop.customers shop.order_notifications
+        shop.orders""",
+    "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retention
+        runtime.dead_letters runtime.queue_batch shop.customers shop.order_notifications shop.orders
+        shop.product_alerts shop.stock""",
+    "refund_worker": """adapters adapters.payment_provider model.patterns model.retention runtime.dead_letters
+        runtime.queue_batch runtime.secrets shop.accounts shop.idempotency shop.orders shop.refund_processing
+        shop.refunds""",
+    "customer_name_worker": """model.copies model.patterns model.pricing model.retention model.totals
+        runtime.dead_letters runtime.queue_batch shop.customer_names""",
+    "archive_worker": """adapters adapters.object_store model.copies model.patterns model.pricing model.retention
+        model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
+        shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
+    "import_worker": """model.patterns model.reactions model.retention runtime.dead_letters runtime.queue_batch
+        shop.idempotency shop.imports shop.products shop.stock""",
+    "order_deadlines": """model.patterns model.pricing model.retention runtime.scheduled_jobs shop.accounts
+        shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
+    "customer_erasure": "adapters adapters.object_store model.patterns runtime.scheduled_jobs shop.erasure",
+    "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing model.retention shop.accounts
+        shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments shop.refund_processing
+        shop.refunds shop.shipments shop.stock""",
+    "api": """api api.app api.http api.http.context api.http.docs_page api.http.fields api.http.guard api.http.openapi
+        api.http.paging api.http.problems api.http.router api.http.webhook_signature api.routes api.routes.accounts
+        api.routes.activity api.routes.categories api.routes.companies api.routes.credit_payments api.routes.customers
+        api.routes.discounts api.routes.follows api.routes.imports api.routes.invoice_page api.routes.invoices
+        api.routes.notifications api.routes.order_responses api.routes.orders api.routes.payments api.routes.products
+        api.routes.refunds api.routes.returns api.routes.reviews api.routes.sales api.routes.sales_statistics
+        api.routes.shipments dynamodb.cursors model.patterns model.pricing model.public_routes model.retention
+        model.totals runtime.secrets shop.accounts shop.activity shop.cancellation shop.categories shop.companies
+        shop.credit_payments shop.customers shop.discounts shop.disputes shop.erasure shop.follows shop.idempotency
+        shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing shop.products
+        shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics shop.shipments
+        shop.stock""",
 }
 
 
@@ -74,7 +88,7 @@ import importlib, json, os
 for module in sys.argv[1:]:
     reads, writes = os.pipe()
     if not os.fork():
-        importlib.import_module(f"functions.{module}")
+        importlib.import_module(f"functions.handlers.{module}")
         os.write(writes, json.dumps([module, sorted(sys.modules.keys() - there)]).encode() + b"\\n")
         os._exit(0)
     os.close(writes)
@@ -92,7 +106,7 @@ def imported() -> dict[str, set[str]]:
 
 
 def test_every_function_has_a_budget() -> None:
-    deployed = {"functions." + module for module in MODULES}
+    deployed = {f"functions.handlers.{module}" for module in MODULES}
     handlers = {
         f"functions.{file.relative_to(FUNCTIONS).with_suffix('').as_posix().replace('/', '.')}"
         for file in FUNCTIONS.rglob("*.py")
@@ -107,7 +121,7 @@ def test_a_function_imports_what_its_budget_names_and_nothing_else(imported: dic
     top = {name.partition(".")[0] for name in names}
     installed = {name for name in top if not name.startswith("_") and importlib.util.find_spec(name)}
     assert installed - sys.stdlib_module_names - {"functions"} == SDK | MORE_PACKAGES.get(module, set())
-    assert within("functions", names) == {module, *EVERYWHERE.split(), *MODULES[module].split()}
+    assert within("functions", names) == {f"handlers.{module}", *EVERYWHERE.split(), *MODULES[module].split()}
     parts = {name for name in within("aws_lambda_powertools", names) if not name.startswith("_")}
     packages = {".".join(name.split(".")[: 1 + name.startswith("utilities.")]) for name in parts}
     assert packages == (set(POWERTOOLS.split()) if "aws_lambda_powertools" in installed else set())

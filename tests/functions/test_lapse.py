@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from functions import lapse
+from functions.handlers import order_deadlines
 from functions.model.entities import SHARD_COUNT
 from functions.model.patterns import REFUNDS_OF_ORDER
-from functions.schedules import RunIncomplete
-from functions.shop import accounts, ending, orders, products, shipments, tenders
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import accounts, cancellation, credit_payments, orders, products, shipments
 from tests.functions.faults import fail_calls, record_calls, run_before_call
 from tests.shopfloor import ANN, STAFF, WAREHOUSE, ShopHarness
 
@@ -68,7 +68,7 @@ def test_a_paid_or_cancelled_order_does_not_lapse(floor: ShopHarness) -> None:
     floor.open_shop()
     paid, cancelled = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
     floor.pay_order(paid)
-    ending.cancel_order(floor.shop, ANN, cancelled)
+    cancellation.cancel_order(floor.shop, ANN, cancelled)
     assert run(floor, floor.now() + timedelta(days=1))["lapsed"] == 0
     assert (status(floor, paid), status(floor, cancelled)) == ("PAID", "CANCELLED")
 
@@ -127,7 +127,7 @@ def test_what_was_paid_of_an_order_that_lapses_is_given_back(floor: ShopHarness)
     floor.open_shop(available=5)
     order_id = floor.place_order(mug=2)
     account_id = accounts.issue_store_credit(floor.shop, STAFF, "k", ANN.id, 700, "EUR").result["account_id"]
-    tenders.pay_with_credit(floor.shop, ANN, "k", order_id, accounts.CreditSource(account_id))
+    credit_payments.pay_with_credit(floor.shop, ANN, "k", order_id, accounts.CreditSource(account_id))
     assert [run(floor, floor.now() + timedelta(minutes=31))["lapsed"] for _ in range(2)] == [1, 0]
     (refund,) = floor.shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items
     assert (refund.amount, refund.why, refund.account_id) == (700, "LAPSED", account_id)
@@ -195,4 +195,4 @@ def test_what_is_assumed_delivered_has_its_return_window_and_retention_before_it
 def test_the_handler_takes_the_schedules_event_as_it_is(floor: ShopHarness) -> None:
     floor.open_shop()
     event = {"version": "0", "detail-type": "Scheduled Event", "time": "2026-11-21T09:30:00Z", "detail": {}}
-    assert lapse.handler(event, None) == {"lapsed": 0, "assumed_delivered": 0}
+    assert order_deadlines.handler(event, None) == {"lapsed": 0, "assumed_delivered": 0}

@@ -6,13 +6,13 @@ from typing import Any, get_args
 
 import pytest
 
+from functions.adapters.mailer import Mail
 from functions.dynamodb.keys import Instant
-from functions.mails import Mail
+from functions.mails import product_alerts as notices
+from functions.mails.order_notifications import NOTIFICATION_TEXTS, render_notification
 from functions.model.entities import Address, Customer, Discounted, Line, Order, Product
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
-from functions.notices import mails as notices
-from functions.notifications.mails import NOTIFICATION_TEXTS, render_notification
 
 AT = Instant("2026-11-21T09:30:00.000Z")
 VOID = {"meta", "br"}

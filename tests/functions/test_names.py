@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from functions import copies, names, relay, wiring
-from functions.archive import parse_archive
+from functions.handlers import copies_reader, customer_name_worker, event_publisher
+from functions.handlers.archive_worker import parse_archive
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
-from functions.shop import customers, ending, orders
+from functions.runtime.log import log as function_log
+from functions.shop import cancellation, customers, orders
 from functions.shop.erasure import erase_customer
 from ops.recover import rebuild_copies, redrive_record, republish_events
 from tests.functions.faults import crash_at, record_calls, run_before_call
@@ -40,13 +41,13 @@ def name_on(floor: ShopHarness, order_id: str) -> tuple[str | None, int]:
 
 def handle(*messages: Message) -> list[str]:
     """The messages to be sent again."""
-    answer = names.handler({"Records": list(messages)}, None)
+    answer = customer_name_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
 def relayed(floor: ShopHarness) -> list[Message]:
     """What waits for the reaction, once the relay alone has seen what happened."""
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     return floor.take_messages("names")
 
 
@@ -69,7 +70,7 @@ def test_a_new_name_reaches_every_open_order_and_no_closed_one(floor: ShopHarnes
     floor.open_shop()
     archived, delivered = has_gone(floor, "one", to_the_archive=True), has_gone(floor, "two")
     cancelled, packed, waiting = (floor.place_order(key, pot=1) for key in ("three", "four", "five"))
-    ending.cancel_order(floor.shop, ANN, cancelled)
+    cancellation.cancel_order(floor.shop, ANN, cancelled)
     floor.pay_order(packed, "evt_4", "pi_4")
     floor.process_all()
     before = [order_of(floor, id) for id in (packed, waiting, delivered, cancelled)]
@@ -106,8 +107,8 @@ def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log
     assert [record["dynamodb"]["Keys"]["PK"]["S"] for record in records] == [f"ORDER#{order_id}"]
     lying = floor.partition(f"ORDER#{order_id}") + floor.partition("CUSTOMER#ann")
     with record_calls("events", "PutEvents") as told, record_calls("dynamodb", "GetItem") as read:
-        assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
-        assert relay.handler({"Records": records}, None) == {"batchItemFailures": []}
+        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
+        assert event_publisher.handler({"Records": records}, None) == {"batchItemFailures": []}
     assert (told, read) == ([], [])
     assert floor.partition(f"ORDER#{order_id}") + floor.partition("CUSTOMER#ann") == lying
 
@@ -125,7 +126,7 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
     if reaction == "before the order's copies are made":
         assert handle(*relayed(floor)) == []
         assert name_on(floor, order_id) == ("Ann Ash", 1), "nobody has listed it yet"
-        copies.handler({"Records": floor.all_records}, None)
+        copies_reader.handler({"Records": floor.all_records}, None)
     else:
         floor.process_all(("copies",))
     assert name_on(floor, order_id) == ("Ann Elm", 2)
@@ -182,19 +183,21 @@ def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
             case "place":
                 floor.place_order(f"{len(floor.all_records)} {number}", mug=1)
             case "copies" | "copies again":
-                copies.handler({"Records": fresh[: len(fresh) if step == "copies again" else len(fresh) // 2]}, None)
+                copies_reader.handler(
+                    {"Records": fresh[: len(fresh) if step == "copies again" else len(fresh) // 2]}, None
+                )
             case "relay":
-                relay.handler({"Records": fresh[told:]}, None)
+                event_publisher.handler({"Records": fresh[told:]}, None)
                 told = len(fresh)
                 messages += floor.take_messages("names")
             case "names":
                 assert handle(*messages) == []
     floor.new_records()
     fresh = floor.all_records[seen:]
-    relay.handler({"Records": fresh[told:]}, None)
+    event_publisher.handler({"Records": fresh[told:]}, None)
     messages += floor.take_messages("names")
     assert handle(*messages) == []
-    copies.handler({"Records": fresh}, None)
+    copies_reader.handler({"Records": fresh}, None)
     now = customers.get_customer(floor.shop, ANN, ANN.id)
     mine = list(floor.shop.table.query_all(ORDERS_BY_STATUS_NEWEST_FIRST, queue="PENDING"))
     assert {order.customer_name for order in mine} <= {now.name}
@@ -257,7 +260,7 @@ def test_an_old_record_of_an_order_that_is_redriven_brings_the_name_as_it_is_now
 # who it is ------------------------------------------------------------------------------------------------------------
 def test_a_name_is_in_no_event_and_no_line_of_the_log(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     log = io.StringIO()
-    monkeypatch.setattr(wiring.log.handlers[0], "stream", log)
+    monkeypatch.setattr(function_log.handlers[0], "stream", log)
     floor.open_shop()
     floor.place_order()
     floor.process_all()

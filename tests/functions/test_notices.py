@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from functions import relay, wiring
-from functions.environment import ProductAlertsEnvironment, load_environment
+from functions.handlers import event_publisher
+from functions.handlers import product_alert_worker as notices
 from functions.model.entities import Campaign
-from functions.model.lives import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
 from functions.model.patterns import CAMPAIGN_BY_PRODUCT
-from functions.notices import handler as notices
+from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
+from functions.runtime import clients
+from functions.runtime.environment import ProductAlertsEnvironment, load_environment
 from functions.shop import customers, erasure, follows, placing, products
-from functions.shop.notifications import list_notifications_of_customer
+from functions.shop.order_notifications import list_notifications_of_customer
 from functions.shop.shop import Caller
 from tests.dynamodb.wire import WireTap
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
@@ -43,7 +44,7 @@ def messages(floor: ShopHarness) -> list[Message]:
     records = floor.new_records()
     for record in records:
         record["dynamodb"]["ApproximateCreationDateTime"] += floor.clock_offset.total_seconds()
-    relay.handler({"Records": records}, None)
+    event_publisher.handler({"Records": records}, None)
     return floor.take_messages("notices")
 
 
@@ -414,7 +415,7 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
         follows.follow_product(shop.shop, Caller(f"d{number}"), "mug")
     receive(shop, "first")
     (first,) = messages(shop)
-    wire = WireTap(wiring.client("dynamodb"))
+    wire = WireTap(clients.client("dynamodb"))
     assert handle(first) == []
     mails = shop.sent_mails()
     assert len(mails) == 100
@@ -446,7 +447,7 @@ def test_a_page_that_was_told_costs_one_look(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     work(shop, first)
-    wire = WireTap(wiring.client("dynamodb"))
+    wire = WireTap(clients.client("dynamodb"))
     assert handle(first) == []
     assert (wire.operations, wire.units) == (["GetItem"], 1.0)
 
@@ -455,14 +456,14 @@ def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeyp
     monkeypatch.setenv("MAILS_PER_SECOND", "2")
     load_environment.cache_clear()
     paused: list[float] = []
-    wired = wiring.create_shop
+    wired = clients.create_shop
 
     def slept(table_name: str, **settings: Any) -> Any:
         made = wired(table_name, **settings)
         made.table.sleep = paused.append
         return made
 
-    monkeypatch.setattr(wiring, "create_shop", slept)
+    monkeypatch.setattr(clients, "create_shop", slept)
     receive(shop, "first")
     handle(*messages(shop))
     assert len(paused) == 2, "before all but the first"

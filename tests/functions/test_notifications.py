@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from docs.pages.events import example_event
-from functions import relay
+from functions.handlers import event_publisher
+from functions.handlers import order_notification_worker as notifications
 from functions.model.events import EVENTS_BY_NAME
-from functions.model.lives import MAIL_CLAIM_SECONDS
 from functions.model.reactions import REACTIONS
-from functions.notifications import handler as notifications
-from functions.shop import customers, ending, erasure
-from functions.shop.notifications import list_notifications_of_order
+from functions.model.retention import MAIL_CLAIM_SECONDS
+from functions.shop import cancellation, customers, erasure
+from functions.shop.order_notifications import list_notifications_of_order
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.shopfloor import ANN, ShopHarness
 
@@ -29,7 +29,7 @@ def order_id(floor: ShopHarness) -> str:
 
 
 def messages(floor: ShopHarness) -> list[Message]:
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     return floor.take_messages("notifications")
 
 
@@ -63,7 +63,7 @@ def test_a_customer_who_wants_no_mail_gets_none(floor: ShopHarness, order_id: st
     assert handle(*messages(floor)) == []
     assert (floor.sent_mails(), known(floor, order_id)) == ([], [])
     customers.update_settings(floor.shop, ANN, ANN.id, "notifications", {"email": True})
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     assert handle(*messages(floor)) == []
     assert known(floor, order_id) == [("OrderCancelled", "SENT")]
 
@@ -72,7 +72,7 @@ def test_a_mail_goes_to_the_address_that_the_customer_has_when_it_is_sent(floor:
     waiting = messages(floor)
     customers.change_email(floor.shop, ANN, ANN.id, lambda: "ann@new.example")
     assert handle(*waiting) == []
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     assert handle(*messages(floor)) == []
     assert [mail.destinations["ToAddresses"] for mail in floor.sent_mails()] == [["ann@new.example"]] * 2
 

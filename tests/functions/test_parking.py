@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from functions import copies, relay, wiring
+from functions.handlers import copies_reader, event_publisher
 from functions.model.events import parse_event_detail
+from functions.runtime import dead_letters
 from tests.functions.faults import fail_calls
 from tests.shopfloor import READERS, WORKERS, ShopHarness
 
@@ -78,7 +79,7 @@ def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_any
     floor.pay_order(floor.place_order("one", mug=1))
     placed, paid = [record for record in floor.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     del paid["dynamodb"]["NewImage"]["lines"]["M"]["mug"]["M"]["price"]
-    assert copies.handler({"Records": [placed, paid]}, None) == {"batchItemFailures": []}
+    assert copies_reader.handler({"Records": [placed, paid]}, None) == {"batchItemFailures": []}
     ((_, body),) = floor.objects("failures").items()
     assert (json.loads(body)["record"], json.loads(body)["reason"][:17]) == (paid, "UnreadableWithin:")
     mine = [image for image in floor.partition("CUSTOMER#ann") if image["type"]["S"] in {"OrderSummary", "OrderLine"}]
@@ -89,7 +90,7 @@ def test_a_record_that_comes_again_is_parked_once(floor: ShopHarness) -> None:
     floor.open_shop()
     record = spoiled(floor.new_records()[0], "its type is not known")
     for _ in range(2):
-        copies.handler({"Records": [record]}, None)
+        copies_reader.handler({"Records": [record]}, None)
     assert len(floor.objects("failures")) == 1
 
 
@@ -135,7 +136,7 @@ def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
     floor.open_shop()
     order_id = floor.place_order(mug=1)
     floor.pay_order(order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     bad = [{"messageId": id, "body": body if id == "no JSON" else json.dumps(body)} for id, body in BAD_BODIES.items()]
     assert WORKERS[worker].handler({"Records": [*bad, *floor.take_messages(worker)]}, None) == {"batchItemFailures": []}
     parked = floor.objects("failures")
@@ -156,7 +157,7 @@ def test_a_message_that_cannot_even_be_parked_is_sent_again(floor: ShopHarness, 
 
 
 def test_what_is_parked_is_named_by_what_it_is_and_says_why(floor: ShopHarness) -> None:
-    park = wiring.dead_letter_writer("failures", "copies")
+    park = dead_letters.dead_letter_writer("failures", "copies")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "2"}, "NotReadable: total")

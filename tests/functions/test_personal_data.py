@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from functions import erasure, relay, wiring
 from functions.dynamodb.keys import KEY_ATTRIBUTES
+from functions.handlers import customer_erasure, event_publisher
 from functions.model.entities import Address
-from functions.schedules import RunIncomplete
-from functions.shop import companies, customers, ending, follows, imports, placing, products
+from functions.runtime.log import log as function_log
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import cancellation, companies, customers, follows, imports, placing, products
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
 from local.clock import expire_until
@@ -32,7 +33,7 @@ CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llan
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text
 
 
@@ -61,7 +62,7 @@ def live(floor: ShopHarness) -> None:
     floor.process_all()
     floor.dispatch_order(delivered)
     floor.deliver_order(delivered)
-    ending.cancel_order(floor.shop, CANARY, cancelled)
+    cancellation.cancel_order(floor.shop, CANARY, cancelled)
     floor.process_all()
     assert len(floor.sent_mails()) == 6
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=396))
@@ -124,7 +125,7 @@ def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(floor: ShopHarne
         reader.handler({"Records": spoiled}, None)
     with fail_calls("dynamodb", "PutItem", "ValidationException", message=f"{NAME} is too long"):
         READERS["copies"].handler({"Records": records}, None)
-    relay.handler({"Records": records}, None)
+    event_publisher.handler({"Records": records}, None)
     for name, worker in WORKERS.items():
         batch = [*floor.take_messages(name), {"messageId": "bad", "body": f"{EMAIL} {HOME}"}]
         with (
@@ -174,11 +175,11 @@ def test_no_function_logs_who_somebody_is_from_their_first_order_until_they_are_
     floor.process_all()
     erase_customer(floor.shop, CANARY, CANARY.id)
     with fail_calls("dynamodb", "UpdateItem", "ValidationException", message=f"{HOME}"), pytest.raises(RunIncomplete):
-        erasure.handler({"time": floor.now().isoformat()}, None)
+        customer_erasure.handler({"time": floor.now().isoformat()}, None)
     for _ in range(2):
         floor.process_all()
         floor.clock_offset += timedelta(days=15)
-        erasure.handler({"time": floor.now().isoformat()}, None)
+        customer_erasure.handler({"time": floor.now().isoformat()}, None)
     said = [json.loads(line)["message"] for line in log.getvalue().splitlines()]
     assert {*OF_EACH_FUNCTION, "failed"} <= {*said}
     assert told(log.getvalue()) == []

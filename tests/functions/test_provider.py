@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import urllib3
 
-from functions import provider as port
-from functions.provider import HttpPaymentProvider, PaymentProviderUnavailable
-from functions.shop.settling import ProviderRefundState, RefundRejected
+from functions.adapters import payment_provider as port
+from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
+from functions.shop.refund_processing import ProviderRefundState, RefundRejected
 from tests.functions.bank import HANGS, HANGS_UP, FakeStripe, run_fake_stripe, stripe_error, stripe_refund
 
 OURS = {"order_id": "o1", "refund_id": "pi_1-1", "attempt": "1"}

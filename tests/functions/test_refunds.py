@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from functions import refunds, relay, wiring
+from functions.adapters import payment_provider
+from functions.handlers import event_publisher, refund_worker
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
-from functions.shop import accounts, ending
+from functions.runtime import clients, secrets
+from functions.shop import accounts, cancellation
 from functions.shop import refunds as deciding
 from tests.functions.bank import FakeStripe, run_fake_stripe, stripe_error, stripe_refund
 from tests.functions.faults import crash_at, fail_calls, lose_response
 from tests.shopfloor import ANN, STAFF, ShopHarness
 
 Message = dict[str, Any]
-ASKED_FOR_REAL = wiring.get_payment_provider
+ASKED_FOR_REAL = payment_provider.get_payment_provider
 
 
 @pytest.fixture
@@ -24,11 +26,11 @@ def bank(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSt
     """The provider at the other end of a wire, in the place of the shopfloor's own."""
     with run_fake_stripe() as listening:
         monkeypatch.setenv("PROVIDER_URL", listening.url)
-        monkeypatch.setattr(wiring, "get_payment_provider", ASKED_FOR_REAL)
-        wiring.client("secretsmanager").create_secret(Name="provider", SecretString="sk_1\n")
-        wiring.get_secret.cache_clear()
+        monkeypatch.setattr(payment_provider, "get_payment_provider", ASKED_FOR_REAL)
+        clients.client("secretsmanager").create_secret(Name="provider", SecretString="sk_1\n")
+        secrets.get_secret.cache_clear()
         yield listening
-    wiring.get_secret.cache_clear()
+    secrets.get_secret.cache_clear()
 
 
 @pytest.fixture
@@ -37,14 +39,14 @@ def cancelled(floor: ShopHarness, bank: FakeStripe) -> str:
     floor.open_shop()
     order_id = floor.place_order()
     floor.pay_order(order_id)
-    ending.cancel_order(floor.shop, ANN, order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     return order_id
 
 
 def handle(*messages: Message) -> list[str]:
     """The messages to be sent again."""
-    answer = refunds.handler({"Records": list(messages)}, None)
+    answer = refund_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
@@ -109,8 +111,8 @@ def test_what_passes_has_only_its_own_message_sent_again(
 ) -> None:
     other = floor.place_order("two")
     floor.pay_order(other, "evt_2", "pi_2")
-    ending.cancel_order(floor.shop, ANN, other)
-    relay.handler({"Records": floor.new_records()}, None)
+    cancellation.cancel_order(floor.shop, ANN, other)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     messages = {json.loads(it["body"])["detail"]["data"]["order_id"]: it for it in floor.take_messages("refunds")}
     bank.replies.append(reply)
     assert handle(messages[cancelled], messages[other]) == [messages[cancelled]["messageId"]]
@@ -180,16 +182,16 @@ def test_a_key_that_was_changed_is_used_within_minutes(
     floor: ShopHarness, bank: FakeStripe, cancelled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment = 1_795_253_400.0
-    monkeypatch.setattr("functions.wiring.time.time", lambda: moment)
-    wiring.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_2")
+    monkeypatch.setattr("time.time", lambda: moment)
+    clients.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_2")
     handle(*floor.take_messages("refunds"))
     assert bank.requests[-1].headers["authorization"] == "Bearer sk_2"
-    wiring.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_3")
-    port: Any = wiring.get_payment_provider(bank.url, "provider")
+    clients.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_3")
+    port: Any = payment_provider.get_payment_provider(bank.url, "provider")
     port.refunds_of("pi_1")
     assert bank.requests[-1].headers["authorization"] == "Bearer sk_2"
-    monkeypatch.setattr("functions.wiring.time.time", lambda: moment + wiring.SECRET_CACHE_SECONDS)
-    port = wiring.get_payment_provider(bank.url, "provider")
+    monkeypatch.setattr("time.time", lambda: moment + secrets.SECRET_CACHE_SECONDS)
+    port = payment_provider.get_payment_provider(bank.url, "provider")
     port.refunds_of("pi_1")
     assert bank.requests[-1].headers["authorization"] == "Bearer sk_3"
 

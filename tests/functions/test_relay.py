@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from functions import relay, wiring
-from functions.dynamodb.streams import item_key_of
+from functions.dynamodb.stream_batch import item_key_of
+from functions.handlers import event_publisher
 from functions.model import changes, events
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import ending, orders
+from functions.runtime import clients
+from functions.shop import cancellation, orders
 from local.clock import expire_until
 from tests.functions.faults import crash_at
 from tests.shopfloor import ANN, ShopHarness
@@ -47,16 +48,16 @@ def onto(monkeypatch: pytest.MonkeyPatch) -> Callable[[Bus], Bus]:
     """Has the relay publish to this bus."""
 
     def use(bus: Bus) -> Bus:
-        monkeypatch.setattr(wiring, "client", lambda service: bus if service == "events" else real(service))
+        monkeypatch.setattr(clients, "client", lambda service: bus if service == "events" else real(service))
         return bus
 
-    real = wiring.client
+    real = clients.client
     return use
 
 
 def handle(records: Sequence[Record]) -> list[str]:
     """The sequence numbers to be sent again."""
-    answer = relay.handler({"Records": records}, None)
+    answer = event_publisher.handler({"Records": records}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
 
@@ -80,7 +81,7 @@ def busy(floor: ShopHarness) -> list[Record]:
     floor.open_shop(available=50)
     placed = [floor.place_order(f"key-{number}", mug=1) for number in range(12)]
     for order_id in placed:
-        ending.cancel_order(floor.shop, ANN, order_id)
+        cancellation.cancel_order(floor.shop, ANN, order_id)
     return without_stock(floor.new_records())
 
 
@@ -167,7 +168,7 @@ def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_no
     floor.open_shop()
     by_hand, by_time = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
-        ending.cancel_order(floor.shop, ANN, order_id)
+        cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.new_records()
     key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
     floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key=key)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from functions import copies
 from functions.dynamodb.writes import put_if_absent
-from functions.model import counters, entities
+from functions.handlers import copies_reader
+from functions.model import entities, totals
 from functions.model.entities import BestSeller, Counted, Metric
-from functions.model.lives import METRIC_DAYS
+from functions.model.retention import METRIC_DAYS
 from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
-from functions.shop import discounts, ending, placing, products, returns, reviews, shipments
+from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
 from functions.shop.placing import MAX_PRODUCTS
 from ops.recover import rebuild_copies, redrive_record
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
@@ -41,20 +41,20 @@ def metric(floor: ShopHarness) -> tuple[int, int, int]:
 def is_what_the_primaries_add_up_to(floor: ShopHarness) -> bool:
     there = items(floor)
     primaries = {row: [item for item in there if isinstance(item, row.entity)] for row in (ORDER, RETURN, REVIEW)}
-    totals = {
-        counters.total_key(row, item): counters.amounts_of(row, item)
-        for row in counters.TOTAL_FIELDS
+    stored = {
+        totals.total_key(row, item): totals.amounts_of(row, item)
+        for row in totals.TOTAL_FIELDS
         for item in there
         if isinstance(item, row.entity)
     }
-    made_anew = counters.recompute_totals(primaries)
+    made_anew = totals.recompute_totals(primaries)
     return {k: v for k, v in made_anew.items() if any(v.values())} == {
-        k: v for k, v in totals.items() if any(v.values())
+        k: v for k, v in stored.items() if any(v.values())
     }
 
 
 def handle(*records: Record) -> dict[str, Any]:
-    return copies.handler({"Records": list(records)}, None)
+    return copies_reader.handler({"Records": list(records)}, None)
 
 
 def paid(floor: ShopHarness, key: str = "key-1", **quantities: int) -> str:
@@ -86,7 +86,7 @@ def test_what_is_cancelled_after_it_was_paid_counts_no_more(opened: ShopHarness)
     cancelled = paid(opened, "two", mug=1, pot=2)
     opened.process_all(("copies",))
     assert units(opened) == {"mug": 4, "pot": 2}
-    ending.cancel_order(opened.shop, ANN, cancelled)
+    cancellation.cancel_order(opened.shop, ANN, cancelled)
     opened.process_all(("copies",))
     assert (units(opened), metric(opened)) == ({"mug": 3, "pot": 0}, (1, 3, 3750))
     assert is_what_the_primaries_add_up_to(opened)
@@ -97,8 +97,8 @@ def test_of_an_order_that_was_cut_short_counts_what_was_sent(opened: ShopHarness
     opened.process_all(("copies",))
     shipments.request_shipment(opened.shop, order_id)
     shipments.dispatch_shipment(opened.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
-    ending.cancel_order(opened.shop, ANN, order_id)
-    ending.agree_cancel(opened.shop, WAREHOUSE, order_id)
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies",))
     assert (units(opened), metric(opened)) == ({"mug": 1, "pot": 1}, (1, 2, 2500))
     assert is_what_the_primaries_add_up_to(opened)
@@ -143,8 +143,8 @@ def test_minutes_end_after_thirty_days_and_months_stay(opened: ShopHarness) -> N
     opened.process_all()
     opened.advance_days(METRIC_DAYS + 1)
     assert not [item for item in items(opened) if isinstance(item, Metric)]
-    ending.cancel_order(opened.shop, ANN, order_id)
-    ending.agree_cancel(opened.shop, WAREHOUSE, order_id)
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies",))
     assert units(opened) == {"mug": 0}
     assert not [item for item in items(opened) if isinstance(item, Metric)], (
@@ -156,8 +156,8 @@ def test_a_month_is_final_sixty_days_after_its_end(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=3)
     opened.process_all()
     opened.advance_days(31 + 61)
-    ending.cancel_order(opened.shop, ANN, order_id)
-    ending.agree_cancel(opened.shop, WAREHOUSE, order_id)
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
     opened.process_all(("copies",))
     assert units(opened) == {"mug": 3}
 
@@ -249,7 +249,7 @@ def test_orders_whose_payment_nobody_heard_of_are_counted_by_state(opened: ShopH
 def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: ShopHarness) -> None:
     cancelled = paid(opened, "one", mug=3)
     kept = paid(opened, "two", mug=2, pot=1)
-    ending.cancel_order(opened.shop, ANN, cancelled)
+    cancellation.cancel_order(opened.shop, ANN, cancelled)
     opened.process_all(times=2)
     opened.dispatch_order(kept)
     opened.deliver_order(kept)
@@ -309,7 +309,7 @@ def test_a_count_that_fails_is_made_when_it_comes_again(opened: ShopHarness) -> 
 def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=2)
     was_paid = opened.new_records()
-    ending.cancel_order(opened.shop, ANN, order_id)
+    cancellation.cancel_order(opened.shop, ANN, order_id)
     was_cancelled = opened.new_records()
     handle(*was_cancelled)
     handle(*was_paid)
@@ -324,7 +324,7 @@ def test_f16_more_shards_lose_nothing_of_what_was_counted_with_fewer(
     opened.process_all(("copies",))
     monkeypatch.setattr(entities, "SHARD_COUNT", 64)
     for order_id in orders[:3]:
-        ending.cancel_order(opened.shop, ANN, order_id)
+        cancellation.cancel_order(opened.shop, ANN, order_id)
     for number in range(5):
         paid(opened, f"later {number}", mug=1)
     opened.process_all(("copies",))
@@ -367,5 +367,5 @@ def test_what_an_item_was_counted_with_is_remembered_longer_than_its_records_can
     opened.process_all(("copies",))
     (mark,) = [item for item in items(opened) if isinstance(item, Counted)]
     assert mark.ttl is not None
-    assert mark.ttl > counters.season_final_at(mark.created_at).timestamp() + 58 * 86_400
+    assert mark.ttl > totals.season_final_at(mark.created_at).timestamp() + 58 * 86_400
     assert (COUNTED.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")

@@ -5,8 +5,8 @@ import re
 import pytest
 import urllib3
 
-from functions.api.context import PUBLIC_ROUTES
-from functions.api.handler import app
+from functions.api.app import app
+from functions.api.http.context import PUBLIC_ROUTES
 from local import users
 from tests.laptop.conftest import LaptopShop
 from tests.local.tokens import invalid_tokens, read_pool_key, resign_token

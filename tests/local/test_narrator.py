@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from functions import wiring
-from functions.api.handler import app
+from functions.api.app import app
 from functions.model.metrics import PARKED
+from functions.runtime import dead_letters, observability
+from functions.runtime.log import log as function_log
+from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.shop import follows, products
-from functions.tally import MetricsBuffer
 from local.journal import ActivityLogEntry
 from local.narrator import TerminalPrinter, parse_log_line
 from tests.shopfloor import ANN, STAFF, ShopHarness
@@ -22,7 +23,7 @@ assert app.known_routes, "its import gives the log its form"
 def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Everything that the functions log."""
     text = io.StringIO()
-    monkeypatch.setattr(wiring.log.handlers[0], "stream", text)
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
     return text
 
 
@@ -68,11 +69,13 @@ def test_news_of_a_product_are_told_with_how_many_heard_of_them(floor: ShopHarne
 
 def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(floor: ShopHarness, log: io.StringIO) -> None:
     record = {"eventID": "e", "dynamodb": {"Keys": {"PK": {"S": "ORDER#o-1"}, "SK": {"S": "ORDER"}}}}
-    wiring.failure_logger("copies")(TimeoutError("Ann Ash"), record)
+    observability.failure_logger("copies")(TimeoutError("Ann Ash"), record)
     body = json.dumps({"detail": {"data": {"order_id": "o-2"}}})
     message = {"messageId": "m", "body": body, "attributes": {"ApproximateReceiveCount": "3"}}
-    wiring.failure_logger("fulfilment")(TimeoutError("Ann Ash"), message)
-    wiring.dead_letter_writer("failures", "notifications")({"messageId": "m", "body": "{"}, "NotReadable: Ann Ash")
+    observability.failure_logger("fulfilment")(TimeoutError("Ann Ash"), message)
+    dead_letters.dead_letter_writer("failures", "notifications")(
+        {"messageId": "m", "body": "{"}, "NotReadable: Ann Ash"
+    )
     assert "Ash" not in log.getvalue()
     shown = [(entry["text"], entry["order_id"], entry.get("attempt")) for entry in told(log)]
     assert shown == [

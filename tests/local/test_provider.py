@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import urllib3
 
-from functions.provider import HttpPaymentProvider, PaymentProviderUnavailable
-from functions.shop.settling import ProviderRefundState, RefundRejected
+from functions.adapters.payment_provider import HttpPaymentProvider, PaymentProviderUnavailable
+from functions.shop.refund_processing import ProviderRefundState, RefundRejected
 from local.provider import PaymentProviderServer, StripeError
 
 KEY, SECRET = "sk_test", "whsec_test"

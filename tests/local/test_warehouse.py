@@ -9,9 +9,9 @@ from typing import Any
 import boto3
 import pytest
 
-from functions import environment, wiring
-from functions.api import context
-from functions.shop import ending, shipments
+from functions.api.http import context
+from functions.runtime import clients, environment, secrets
+from functions.shop import cancellation, shipments
 from local import warehouse
 from local.api import ApiClient, ApiResponse
 from local.engine import REGION
@@ -38,10 +38,10 @@ def open_warehouse(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Itera
     """Opens the warehouse of a shop that has twenty mugs and twenty pots."""
     for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "SHIPPING": "", "TAX_RATE": "0"}.items():
         monkeypatch.setenv(name, value)
-    secrets = boto3.client("secretsmanager", region_name=REGION)
+    secretsmanager = boto3.client("secretsmanager", region_name=REGION)
     for name in SECRETS.values():
-        secrets.create_secret(Name=name, SecretString=json.dumps({"current": "x"}))
-    forgetting = (environment.load_environment.cache_clear, context.shop.cache_clear, wiring.get_secret.cache_clear)
+        secretsmanager.create_secret(Name=name, SecretString=json.dumps({"current": "x"}))
+    forgetting = (environment.load_environment.cache_clear, context.shop.cache_clear, secrets.get_secret.cache_clear)
     for forget in forgetting:
         forget()
     floor.open_shop(available=20)
@@ -89,7 +89,7 @@ def parcels(floor: ShopHarness, order_id: str) -> list[tuple[str, dict[str, int]
 def waiting(floor: ShopHarness) -> int:
     """Requests in the queue, those that somebody works on too."""
     names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = wiring.client("sqs").get_queue_attributes(QueueUrl=floor.queues["warehouse"], AttributeNames=names)
+    found = clients.client("sqs").get_queue_attributes(QueueUrl=floor.queues["warehouse"], AttributeNames=names)
     return sum(int(number) for number in found["Attributes"].values())
 
 
@@ -121,7 +121,7 @@ def test_what_is_not_packed_yet_is_stopped(
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
     order_id = order(floor, mug=12)
     open_warehouse()
-    assert ending.cancel_order(floor.shop, ANN, order_id).status == "CANCEL_REQUESTED"
+    assert cancellation.cancel_order(floor.shop, ANN, order_id).status == "CANCEL_REQUESTED"
     until(floor, order_id, "CANCELLED")
     assert parcels(floor, order_id) == [("CANCELLED", {"mug": 12})]
     floor.process_all()
@@ -138,7 +138,7 @@ def test_what_is_packed_is_not_stopped_but_sent(
     opened = open_warehouse()
     while not (packed := [parcel for parcel in opened._parcels.values() if parcel.next_step == "send"]):
         time.sleep(0.02)
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     until(floor, order_id, "FULFILLING")
     packed[0].due_at = 0  # the carrier comes
     until(floor, order_id, "DELIVERED")
@@ -154,7 +154,7 @@ def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
     until(floor, order_id, "PARTIALLY_SHIPPED", reacting=False)
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
     floor.process_all()
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     until(floor, order_id, "DELIVERED")
     assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("CANCELLED", {"pot": 12})]
 

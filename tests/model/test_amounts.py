@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.model import amounts
+from functions.model import pricing
 from functions.model.entities import Discounted, Line, Order, TaxLine
 from functions.model.money import MAX_MINOR_UNITS
 from tests.model.samples import order
@@ -28,11 +28,11 @@ def lines(most: int = 200) -> st.SearchStrategy[dict[str, Line]]:
 def orders(draw: st.DrawFn, most: int = 200) -> Order:
     """An order with what its lines cost, perhaps with a discount, and with shipping."""
     ordered = draw(lines(most))
-    goods = amounts.goods_total(ordered)
+    goods = pricing.goods_total(ordered)
     percent = draw(st.none() | PERCENT)
-    discount = percent and Discounted(code="SPRING", percent=percent, amount=amounts.discount_amount(goods, percent))
+    discount = percent and Discounted(code="SPRING", percent=percent, amount=pricing.discount_amount(goods, percent))
     shipping = draw(st.integers(0, 2000))
-    total = amounts.order_total(goods, discount.amount if discount else 0, shipping)
+    total = pricing.order_total(goods, discount.amount if discount else 0, shipping)
     return order(lines=ordered, discount=discount or None, shipping=shipping, total=total)
 
 
@@ -49,14 +49,14 @@ def returns(draw: st.DrawFn) -> tuple[Order, list[Mapping[str, int]]]:
 # the total ------------------------------------------------------------------------------------------------------------
 def test_an_order_costs_its_goods_less_the_discount_and_shipping() -> None:
     ordered = {"mug": Line(name="Mug", price=1250, quantity=2), "pot": Line(name="Pot", price=999, quantity=1)}
-    assert amounts.goods_total(ordered) == 3499
-    assert amounts.discount_amount(3499, 15) == 524, "524.85 rounded down"
-    assert amounts.order_total(3499, 524, 490) == 3465
+    assert pricing.goods_total(ordered) == 3499
+    assert pricing.discount_amount(3499, 15) == 524, "524.85 rounded down"
+    assert pricing.order_total(3499, 524, 490) == 3465
 
 
 @given(lines())
 def test_goods_cost_what_each_piece_costs(ordered: Mapping[str, Line]) -> None:
-    assert amounts.goods_total(ordered) == sum(
+    assert pricing.goods_total(ordered) == sum(
         price for line in ordered.values() for price in [line.price] * line.quantity
     )
 
@@ -64,20 +64,20 @@ def test_goods_cost_what_each_piece_costs(ordered: Mapping[str, Line]) -> None:
 @given(AMOUNTS, PERCENT)
 def test_a_discount_is_less_than_one_minor_unit_below_its_percent_and_never_above(goods: int, percent: int) -> None:
     exact = Fraction(goods * percent, 100)
-    assert exact - 1 < amounts.discount_amount(goods, percent) <= exact
-    assert 0 <= amounts.discount_amount(goods, percent) <= goods
+    assert exact - 1 < pricing.discount_amount(goods, percent) <= exact
+    assert 0 <= pricing.discount_amount(goods, percent) <= goods
 
 
 @given(AMOUNTS, AMOUNTS, PERCENT)
 def test_a_discount_on_more_goods_or_of_more_percent_is_no_less(goods: int, more: int, percent: int) -> None:
-    assert amounts.discount_amount(goods, percent) <= amounts.discount_amount(goods + more, percent)
-    assert amounts.discount_amount(goods, percent) <= amounts.discount_amount(goods, min(100, percent + 1))
-    assert amounts.discount_amount(goods, 100) == goods
+    assert pricing.discount_amount(goods, percent) <= pricing.discount_amount(goods + more, percent)
+    assert pricing.discount_amount(goods, percent) <= pricing.discount_amount(goods, min(100, percent + 1))
+    assert pricing.discount_amount(goods, 100) == goods
 
 
 @given(orders())
 def test_a_total_is_never_below_shipping(placed: Order) -> None:
-    assert placed.shipping <= placed.total <= amounts.goods_total(placed.lines) + placed.shipping
+    assert placed.shipping <= placed.total <= pricing.goods_total(placed.lines) + placed.shipping
 
 
 # the tax in it --------------------------------------------------------------------------------------------------------
@@ -97,15 +97,15 @@ def test_a_total_is_never_below_shipping(placed: Order) -> None:
     ],
 )
 def test_tax_is_contained_in_an_amount_and_rounded_half_up(amount: int, rate: int, net: int, tax: int) -> None:
-    assert amounts.included_tax(amount, rate) == TaxLine(rate=rate, net=net, tax=tax)
+    assert pricing.included_tax(amount, rate) == TaxLine(rate=rate, net=net, tax=tax)
 
 
 @given(AMOUNTS, RATES)
 def test_net_and_tax_are_the_amount_and_tax_is_its_rate_of_net(amount: int, rate: int) -> None:
-    line = amounts.included_tax(amount, rate)
+    line = pricing.included_tax(amount, rate)
     assert line.net + line.tax == amount
     assert min(line.net, line.tax) >= 0
-    exact = Fraction(amount * rate, amounts.HUNDRED_PERCENT + rate)
+    exact = Fraction(amount * rate, pricing.HUNDRED_PERCENT + rate)
     assert exact - Fraction(1, 2) < line.tax <= exact + Fraction(1, 2)
 
 
@@ -113,8 +113,8 @@ def test_net_and_tax_are_the_amount_and_tax_is_its_rate_of_net(amount: int, rate
 @given(orders())
 def test_all_pieces_are_worth_what_was_paid_for_the_goods(placed: Order) -> None:
     pieces = {id: line.quantity for id, line in placed.lines.items()}
-    assert amounts.discounted_value(placed, pieces) == placed.total - placed.shipping
-    assert amounts.discounted_value(placed, {}) == amounts.discounted_value(placed, dict.fromkeys(pieces, 0)) == 0
+    assert pricing.discounted_value(placed, pieces) == placed.total - placed.shipping
+    assert pricing.discounted_value(placed, {}) == pricing.discounted_value(placed, dict.fromkeys(pieces, 0)) == 0
 
 
 @given(returns())
@@ -122,10 +122,10 @@ def test_what_comes_back_with_each_return_adds_up_to_what_was_paid_for_the_goods
     whole: tuple[Order, list[Mapping[str, int]]],
 ) -> None:
     placed, returned_by_then = whole
-    worth = [0, *(amounts.discounted_value(placed, pieces) for pieces in returned_by_then)]
+    worth = [0, *(pricing.discounted_value(placed, pieces) for pieces in returned_by_then)]
     refunds = [after - before for before, after in pairwise(worth)]
     taken_off = placed.discount.amount if placed.discount else 0
-    assert sum(refunds) == amounts.goods_total(placed.lines) - taken_off
+    assert sum(refunds) == pricing.goods_total(placed.lines) - taken_off
     assert min(refunds) >= 0
 
 
@@ -134,7 +134,7 @@ def test_a_return_brings_no_less_than_its_share_of_what_was_paid_and_less_than_a
     whole: tuple[Order, list[Mapping[str, int]]],
 ) -> None:
     placed, (first, *_) = whole
-    goods = amounts.goods_total(placed.lines)
+    goods = pricing.goods_total(placed.lines)
     paid_for_goods = goods - (placed.discount.amount if placed.discount else 0)
     share = Fraction(sum(placed.lines[id].price * many for id, many in first.items()) * paid_for_goods, goods)
-    assert share <= amounts.discounted_value(placed, first) < share + 1
+    assert share <= pricing.discounted_value(placed, first) < share + 1

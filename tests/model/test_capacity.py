@@ -12,7 +12,7 @@ import pytest
 
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.dynamodb.keys import Row, instant_from_epoch
-from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, replace_with, update
 from functions.model import entities as e
 from functions.model import table as t
@@ -24,7 +24,6 @@ from functions.model.changes import (
     UnknownSchema,
     parse_change,
 )
-from functions.model.counters import TOTAL_FIELDS
 from functions.model.states import (
     ORDER_TRANSITIONS,
     PAYMENT_TRANSITIONS,
@@ -32,6 +31,7 @@ from functions.model.states import (
     SHIPMENT_TRANSITIONS,
     Transition,
 )
+from functions.model.totals import TOTAL_FIELDS
 from local.engine import Engine
 from tests.dynamodb.stream import read_stream_records
 from tests.model.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment

@@ -12,7 +12,7 @@ from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change, parse_change
-from functions.model.derived import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, copies_removed_by, plan_copy_changes
+from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, copies_removed_by, plan_copy_changes
 from functions.model.states import ORDER_TRANSITIONS, OrderCommand, apply_order_command
 from tests.model.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
 from tests.support.scale import many

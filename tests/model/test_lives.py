@@ -2,11 +2,11 @@
 
 import pytest
 
-from functions.model import lives
+from functions.model import retention
 
 
 def test_the_lives_as_they_are_hold() -> None:
-    lives.validate_retention()
+    retention.validate_retention()
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_the_lives_as_they_are_hold() -> None:
 )
 def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        lives.validate_retention(**wrong)
+        retention.validate_retention(**wrong)
 
 
 def test_every_wrong_life_is_named() -> None:
     with pytest.raises(ValueError, match=r"effects .*; commands "):
-        lives.validate_retention(effect_days=1, command_days=1)
+        retention.validate_retention(effect_days=1, command_days=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.images import entity
+from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import overlapping_rows
 from functions.model import patterns

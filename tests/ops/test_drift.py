@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from functions import copies
-from functions.dynamodb.images import Image
-from functions.dynamodb.store import Table
+from functions.dynamodb.codec import Image
+from functions.dynamodb.table import Table
+from functions.handlers import copies_reader
 from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import customers, ending, names, placing, returns, reviews, shipments
+from functions.shop import cancellation, customer_names, customers, placing, returns, reviews, shipments
 from functions.shop.shop import Caller
 from local import running
 from local.engine import Engine
@@ -49,7 +49,7 @@ def a_busy_shop(floor: ShopHarness, orders: int) -> None:
     for who in PEOPLE[1:]:
         customers.register_customer(floor.shop, who, f"{who.id}@example.com", who.id.title())
     old = floor.place_order("old", mug=1)
-    ending.cancel_order(floor.shop, ANN, old)
+    cancellation.cancel_order(floor.shop, ANN, old)
     floor.process_all()
     floor.advance_days(400)
     floor.process_all()
@@ -67,11 +67,11 @@ def a_busy_shop(floor: ShopHarness, orders: int) -> None:
     stage = {order_id: n % 9 for n, order_id in enumerate(made)}
     for number, (order_id, step) in enumerate(stage.items()):
         if step == 1:
-            ending.cancel_order(floor.shop, STAFF, order_id)
+            cancellation.cancel_order(floor.shop, STAFF, order_id)
         if step > 1:
             floor.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
         if step == 2:
-            ending.cancel_order(floor.shop, STAFF, order_id)
+            cancellation.cancel_order(floor.shop, STAFF, order_id)
         if step > 3:
             shipments.request_shipment(floor.shop, order_id)
             floor.dispatch_order(order_id)
@@ -314,7 +314,7 @@ def traffic(
         order_id = floor.place_order(f"busy-{number}", mug=1, pot=number % 2 + 1)
         floor.pay_order(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
         if number % 3 == 0:
-            ending.cancel_order(floor.shop, ANN, order_id)
+            cancellation.cancel_order(floor.shop, ANN, order_id)
         going.over.wait(pause_seconds)
 
     def rename(number: int) -> None:
@@ -324,10 +324,10 @@ def traffic(
     def read(_: int) -> None:
         going.over.wait(pause_seconds)
         records = floor.new_records()
-        assert not records or copies.handler({"Records": records}, None) == {"batchItemFailures": []}
+        assert not records or copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
         for one in records:
             if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "Customer"}:
-                names.propagate_name(floor.shop, one["eventID"], ANN.id)
+                customer_names.propagate_name(floor.shop, one["eventID"], ANN.id)
 
     going = Traffic(order_and_pay, read, *([rename] if renames else []))
     with going:
@@ -381,7 +381,7 @@ def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
 
     def just_then(fault: Discrepancy, shop: Any) -> None:
         if ORDER_SUMMARY_IS in fault.key[1]:
-            ending.cancel_order(floor.shop, ANN, order_id)
+            cancellation.cancel_order(floor.shop, ANN, order_id)
         mend(fault, shop)
 
     monkeypatch.setattr(Discrepancy, "repair", just_then)

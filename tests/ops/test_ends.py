@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from functions.dynamodb.images import Unreadable
+from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.patience import TableBusy
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.stream_batch import Permanent
 from ops import place
 from ops.__main__ import main
 from ops.ends import RecordNotFound, UsageError

@@ -10,10 +10,11 @@ from unittest import mock
 
 import pytest
 
-from functions import copies, erasure, fulfilment, relay, wiring
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.stream_batch import Permanent
+from functions.handlers import copies_reader, customer_erasure, event_publisher, fulfilment_worker
 from functions.model import changes
-from functions.model.lives import MAX_REPLAY_AGE_DAYS
+from functions.model.retention import MAX_REPLAY_AGE_DAYS
+from functions.runtime import clients, dead_letters
 from functions.shop import customers
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
@@ -36,18 +37,18 @@ WITH_DEAD_LETTERS = ("fulfilment", "notifications")
 @pytest.fixture
 def store(floor: ShopHarness) -> FailureRepository:
     """The failures of this shop, two of whose queues have dead letters."""
-    sqs = wiring.client("sqs")
+    sqs = clients.client("sqs")
     urls = []
     for name in WITH_DEAD_LETTERS:
         dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
         policy = json.dumps({"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 5})
         sqs.set_queue_attributes(QueueUrl=floor.queues[name], Attributes={"RedrivePolicy": policy})
         urls += [floor.queues[name], dead]
-    return FailureRepository(wiring.client("s3"), sqs, "failures", urls)
+    return FailureRepository(clients.client("s3"), sqs, "failures", urls)
 
 
 def arn_of(url: str) -> str:
-    found = wiring.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    found = clients.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
     return str(found["Attributes"]["QueueArn"])
 
 
@@ -58,7 +59,7 @@ def redrive(floor: ShopHarness, store: FailureRepository, *keys: str, **settings
         return entry.key in keys if keys else not entry.redriven
 
     return redrives.redrive_entries(
-        store, floor.shop, make_publisher(floor.shop, wiring.client("events"), "shop"), chosen, **settings
+        store, floor.shop, make_publisher(floor.shop, clients.client("events"), "shop"), chosen, **settings
     )
 
 
@@ -83,7 +84,7 @@ def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
     context = {"functionArn": f"arn:aws:lambda:eu-central-1:1:function:{whose}", "condition": "RetryAttemptsExhausted"}
     for key, records in zip(keys, batches, strict=True):
         document = {"requestContext": context, "payload": json.dumps({"Records": [*records]})}
-        wiring.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
+        clients.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
     return keys
 
 
@@ -95,8 +96,8 @@ def dead_letter(floor: ShopHarness, name: str) -> list[dict[str, Any]]:
     """Every message of a queue fails at all its deliveries; what it was."""
     messages = floor.take_messages(name)
     for message in messages:
-        dead = wiring.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
-        wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
+        dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
+        clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
     return messages
 
 
@@ -128,7 +129,7 @@ def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(
 
     for image in recovered:
         floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies.handler({"Records": records}, None)
+    copies_reader.handler({"Records": records}, None)
     assert shown(recovered) == shown(derived(floor))
 
 
@@ -145,13 +146,13 @@ def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in published]
     assert numbers == sorted({int(record["dynamodb"]["SequenceNumber"]) for record in records})
     for key in marks(floor):
-        wiring.client("s3").delete_object(Bucket="failures", Key=f"redriven/{key}")
+        clients.client("s3").delete_object(Bucket="failures", Key=f"redriven/{key}")
 
     assert len(redrive(floor, store).done) == 2
     recovered = derived(floor)
     for image in recovered:
         floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies.handler({"Records": records}, None)
+    copies_reader.handler({"Records": records}, None)
     assert shown(recovered) == shown(derived(floor))
 
 
@@ -207,7 +208,7 @@ def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_
     floor.place_order("two", pot=1)
     records = [one for one in floor.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     keys = give_up(*([one] for one in records))
-    publish, down = make_publisher(floor.shop, wiring.client("events"), "shop"), [True]
+    publish, down = make_publisher(floor.shop, clients.client("events"), "shop"), [True]
 
     def stumbling(details: Any) -> None:
         if down and details[0]["data"]["order_id"] == first:
@@ -239,7 +240,7 @@ def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
     recovered = derived(floor)
     for image in recovered:
         floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies.handler({"Records": floor.all_records}, None)
+    copies_reader.handler({"Records": floor.all_records}, None)
     assert shown(recovered) == shown(derived(floor))
     subjects = [mail.subject for mail in floor.sent_mails()]
     assert len(subjects) == len({*subjects}) > 3, "no mail is sent again"
@@ -276,7 +277,7 @@ def test_documents_of_nobody_are_named_and_stop_no_other(floor: ShopHarness, sto
     (sound,) = give_up(floor.new_records())
     bodies = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}', "4": b'{"record": 7}', "5": b'{"record": {}}'}
     for key, body in bodies.items():
-        wiring.client("s3").put_object(Bucket="failures", Key=key, Body=body)
+        clients.client("s3").put_object(Bucket="failures", Key=key, Body=body)
     found = redrive(floor, store)
     assert (found.done, {*found.rejected}) == ([sound], {*bodies})
     assert all(found.rejected.values())
@@ -293,7 +294,7 @@ def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(floor: ShopHarn
     floor.process_all()
     assert b"Zander" in floor.objects("failures")[key]
     erase_customer(floor.shop, person, person.id)
-    erasure.handler({"time": floor.now().isoformat()}, None)
+    customer_erasure.handler({"time": floor.now().isoformat()}, None)
     assert not any(b"Zander" in body or b"zoe@" in body for body in floor.objects("failures").values())
     assert marks(floor) == {key}
     assert redrive(floor, store, key).done == [key]
@@ -306,7 +307,7 @@ def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_on
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.pay_order(order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     dead = {name: dead_letter(floor, name) for name in WITH_DEAD_LETTERS}
     assert [len(messages) for messages in dead.values()] == [1, 2]
     found = redrive(floor, store)
@@ -327,7 +328,7 @@ def test_f12_whoever_dies_as_letters_go_back_loses_none_and_no_effect_happens_tw
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.pay_order(order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     for name in WITH_DEAD_LETTERS:
         dead_letter(floor, name)
     with crash_at("sqs", operation, when, 2):
@@ -343,13 +344,13 @@ def test_letters_of_one_item_go_back_the_earlier_version_first(floor: ShopHarnes
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.pay_order(order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     messages = sorted(
         floor.take_messages("notifications"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
     )
     for message in messages:
-        dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
-        wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
+        dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+        clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
     redrive(floor, store)
     assert told(floor, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
@@ -357,7 +358,7 @@ def test_letters_of_one_item_go_back_the_earlier_version_first(floor: ShopHarnes
 def test_a_letter_that_could_not_be_sent_stays_where_it_is(floor: ShopHarness, store: FailureRepository) -> None:
     floor.open_shop()
     floor.place_order("one", mug=1)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     dead_letter(floor, "notifications")
     with fail_calls("sqs", "SendMessage", "RequestThrottled"):
         assert len(redrive(floor, store).retryable) == 1
@@ -370,12 +371,12 @@ def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.pay_order(order_id)
-    relay.handler({"Records": floor.new_records()}, None)
+    event_publisher.handler({"Records": floor.new_records()}, None)
     messages = [
         one | {"eventSourceARN": arn_of(floor.queues["fulfilment"])} for one in floor.take_messages("fulfilment")
     ]
-    with mock.patch("functions.queues.parse_event_detail", side_effect=Permanent("of a newer version")):
-        fulfilment.handler({"Records": messages}, None)
+    with mock.patch("functions.runtime.queue_batch.parse_event_detail", side_effect=Permanent("of a newer version")):
+        fulfilment_worker.handler({"Records": messages}, None)
         assert len(redrive(floor, store).rejected) == 1
     assert floor.take_messages("fulfilment") == []
     assert len(redrive(floor, store).done) == 1
@@ -384,17 +385,17 @@ def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
 
 
 def test_a_message_of_no_queue_that_is_here_stays(floor: ShopHarness, store: FailureRepository) -> None:
-    wiring.dead_letter_writer("failures", "fulfilment")(
+    dead_letters.dead_letter_writer("failures", "fulfilment")(
         {"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any"
     )
     assert [*redrive(floor, store).rejected.values()] == ["it is of no queue that is here"]
 
 
 def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(floor: ShopHarness) -> None:
-    sqs = wiring.client("sqs")
+    sqs = clients.client("sqs")
     url = sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="{}")
-    store = FailureRepository(wiring.client("s3"), sqs, "failures", [url])
+    store = FailureRepository(clients.client("s3"), sqs, "failures", [url])
     (one,), _ = store.list_page(10)
     assert (one["kind"], one["reader"], one["reason"]) == ("dead letter", "lapse-dead", "a call that never was")
     (why,) = redrive(floor, store).rejected.values()
@@ -406,9 +407,9 @@ def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
     floor: ShopHarness, store: FailureRepository
 ) -> None:
     store.max_dead_letters = 10
-    dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+    dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     for number in range(13):
-        wiring.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')
+        clients.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')
     first, second = redrive(floor, store), redrive(floor, store)
     assert (len(first.done), first.has_more, len(second.done), second.has_more) == (10, True, 3, False)
     assert len(floor.take_messages("notifications")) == 13
@@ -417,8 +418,8 @@ def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
 def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
     here: ShopHarness, store: FailureRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dead = wiring.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
-    wiring.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+    dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
+    clients.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
     with store.receive_dead_letters() as letters:
         assert len(letters) == 1
         for command in ("list", "redrive --all"):
@@ -433,8 +434,8 @@ def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(
     floor: ShopHarness, store: FailureRepository
 ) -> None:
     for name in WITH_DEAD_LETTERS:
-        dead = wiring.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
-        wiring.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
+        dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
+        clients.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
     with record_calls("sqs", "ReceiveMessage") as taken, record_calls("sqs", "SendMessage") as sent:
         redrive(floor, store, per_second=1000)
         assert {call["VisibilityTimeout"] for call in taken} == {
@@ -467,7 +468,7 @@ def here(floor: ShopHarness, store: FailureRepository, monkeypatch: pytest.Monke
     names = {"AWS::SQS::Queue": store._urls, "AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
         {"TableName": floor.shop.table.name, "FailuresBucket": "failures"},
-        lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service),
+        lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service),
         lambda kind: names[kind],
     )
     monkeypatch.setattr(place, "resolve_target", lambda given: found)
@@ -497,7 +498,7 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
 
 
 def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
-    wiring.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
+    clients.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", "--all"])
     assert ended.value.code == 1

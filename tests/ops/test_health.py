@@ -7,8 +7,9 @@ from typing import Any
 import boto3
 import pytest
 
-from functions import objects, wiring
+from functions.adapters import object_store
 from functions.model.table import INDEX_PROJECTIONS
+from functions.runtime import clients
 from local import running
 from local.backlog import ConsumerLag
 from local.engine import REGION
@@ -33,7 +34,7 @@ def where(floor: ShopHarness) -> ShopTarget:
     def client(service: str) -> Any:
         if service == "dynamodb":
             return floor.engine.dynamodb()
-        return boto3.client("cloudwatch", region_name=REGION) if service == "cloudwatch" else wiring.client(service)
+        return boto3.client("cloudwatch", region_name=REGION) if service == "cloudwatch" else clients.client(service)
 
     outputs = {"TableName": floor.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
     return ShopTarget(outputs, client, lambda kind: resources[kind])
@@ -41,7 +42,7 @@ def where(floor: ShopHarness) -> ShopTarget:
 
 def _queues(floor: ShopHarness) -> list[str]:
     """The queues, one of them with dead letters."""
-    sqs = wiring.client("sqs")
+    sqs = clients.client("sqs")
     dead = str(sqs.create_queue(QueueName="dead-letters")["QueueUrl"])
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 5}}'
@@ -128,13 +129,13 @@ def test_readers_none_of_which_is_called_though_the_table_is_written_are_told(wh
 
 
 def test_what_was_put_aside_and_what_is_dead_is_told(where: ShopTarget) -> None:
-    objects.put("failures", "parked/copies/1.json", b"{}", "application/json")
-    objects.put("failures", "aws/lambda/relay-1/2.json", b"{}", "application/json")
-    wiring.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[1], MessageBody="{}")
+    object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")
+    object_store.put("failures", "aws/lambda/relay-1/2.json", b"{}", "application/json")
+    clients.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[1], MessageBody="{}")
     (store,), (dead,) = lines(where, "failure store"), lines(where, "dead letters")
     assert (store.status, bool(store.action)) == ("1 parked, 1 given up by a mapping", True)
     assert (dead.status, bool(dead.action)) == ("1 in dead-letters", True)
-    objects.put("failures", "redriven/parked/copies/1.json", b"{}", "application/json")
+    object_store.put("failures", "redriven/parked/copies/1.json", b"{}", "application/json")
     (store,) = lines(where, "failure store")
     assert store.status == "0 parked, 1 given up by a mapping", "what was redriven is not counted"
 
@@ -142,7 +143,7 @@ def test_what_was_put_aside_and_what_is_dead_is_told(where: ShopTarget) -> None:
 def test_a_queue_that_fills_is_told(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "MAX_WAITING_MESSAGES", 1)
     for _ in range(2):
-        wiring.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[0], MessageBody="{}")
+        clients.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[0], MessageBody="{}")
     (line,) = lines(where, "queue")
     assert (line.status, bool(line.action)) == ("archive: 2 wait, 0 in hand", True)
 
@@ -229,7 +230,7 @@ def test_the_command_ends_with_1_where_something_is_to_be_done(
     monkeypatch.setattr(running, "find", lambda: found)
     main(["health"])
     assert capsys.readouterr().out.endswith("All is well.\n")
-    objects.put("failures", "parked/copies/1.json", b"{}", "application/json")
+    object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")
     with pytest.raises(SystemExit, match="1 to look at"):
         main(["health"])
     assert "!!  failure store  1 parked" in capsys.readouterr().out

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.table import create_table_request
 from local.engine import REGION, Engine
 from ops.__main__ import main

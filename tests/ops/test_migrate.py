@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.images import Image
-from functions.dynamodb.store import Table
+from functions.dynamodb.codec import Image
+from functions.dynamodb.table import Table
 from functions.model import changes
 from functions.model import table as t
 from functions.model.patterns import PRODUCTS_OF_CATEGORY

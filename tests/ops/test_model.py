@@ -13,9 +13,9 @@ import pytest
 
 from docs.generate import render_pages
 from docs.pages import model
-from functions.dynamodb.images import decode_binary
+from functions.dynamodb.codec import decode_binary
 from functions.dynamodb.keys import KEY_ATTRIBUTES
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.table import INDEX_PROJECTIONS, ROWS, create_table_request, key_schema
 from ops import workbench

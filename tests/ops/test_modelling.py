@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from docs.generate import DOCS
-from functions import objects, wiring
-from functions.archive import serialize_archive
-from functions.dynamodb.store import Table
-from functions.model import derived
+from functions.adapters import object_store
+from functions.dynamodb.table import Table
+from functions.handlers.archive_worker import serialize_archive
+from functions.model import copies
 from functions.model import table as t
 from functions.model.table import create_table_request
+from functions.runtime import clients, dead_letters
 from local import running
 from local.engine import Engine
 from ops import migrate
@@ -64,7 +65,9 @@ def older(
     put(table, t.STOCK, SAMPLES[t.STOCK])
     cup = table.batch_get_raw([t.PRODUCT.key(product_id="cup")])[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": t.PRODUCT.key(product_id="cup"), "NewImage": cup}}
-    wiring.dead_letter_writer("failures", "copies")(record, "UnknownSchema: Product of schema 1; this code knows 0")
+    dead_letters.dead_letter_writer("failures", "copies")(
+        record, "UnknownSchema: Product of schema 1; this code knows 0"
+    )
     archive_an_order(table)
     here = fake_running_shop(engine, table.name, **BUCKETS)
     queues = [surroundings["archive"], with_dead_letters(surroundings["archive"])]
@@ -81,7 +84,7 @@ def older(
 
 def with_dead_letters(queue: str) -> str:
     """A queue for the dead letters of this one."""
-    sqs = wiring.client("sqs")
+    sqs = clients.client("sqs")
     url: str = sqs.create_queue(QueueName="dead-letters")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
@@ -97,12 +100,14 @@ def archive_an_order(table: Table) -> None:
     ]
     images = [
         t.ORDER.encode(order),
-        *(t.TIMELINE.encode(one) for change in changes for one in derived.timeline_events(change)),
+        *(t.TIMELINE.encode(one) for change in changes for one in copies.timeline_events(change)),
     ]
-    body = objects.put_if_absent("archive", "orders/o1/3.json", serialize_archive(order, images), "application/json")
+    body = object_store.put_if_absent(
+        "archive", "orders/o1/3.json", serialize_archive(order, images), "application/json"
+    )
     told = {"object_key": "orders/o1/3.json", "sha256": hashlib.sha256(body).hexdigest(), "status": "CANCELLED"}
     stub = replace(SAMPLES[t.ARCHIVED_ORDER], version=4, archived_at=AT, **told)
-    for row, item in [(t.ARCHIVED_ORDER, stub), *derived.copies_of(t.ARCHIVED_ORDER, stub).values()]:
+    for row, item in [(t.ARCHIVED_ORDER, stub), *copies.copies_of(t.ARCHIVED_ORDER, stub).values()]:
         put(table, row, item)
 
 

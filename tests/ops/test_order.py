@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from functions import wiring
 from functions.model.entities import ArchivedOrder
+from functions.runtime import clients
 from functions.shop import orders, returns
 from local import running
 from local.journal import ActivityLog, read_order_entries
@@ -129,7 +129,9 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert "it holds 1 Invoice, 1 Order, 2 OrderLine" in text
     lost = ("Effect", "Notification", "story", "copy")  # the mails and effects are forgotten by then
     assert _but(lost, groups(text)) == _but(lost, groups(before))
-    restore_order(floor.shop, make_archive_fetcher(wiring.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME)
+    restore_order(
+        floor.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME
+    )
     floor.process_all()
     text = told(capsys, order_id)
     assert "OrderRestored" in text
@@ -159,7 +161,7 @@ def test_what_is_not_there_is_said_and_ends_with_1(floor: ShopHarness, order_id:
     with pytest.raises(SystemExit, match="no such order"):
         main(["order", "unheard-of"])
     with pytest.raises(RecordNotFound, match="not archived"):
-        describe_archived(floor.shop.table, wiring.client("s3"), "archive", order_id)
+        describe_archived(floor.shop.table, clients.client("s3"), "archive", order_id)
 
 
 def test_an_id_that_no_order_can_have_ends_with_2() -> None:

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from functions import wiring
+from functions.runtime import clients
 from local import running
 from local.engine import REGION, Engine
 from ops import pace, place
@@ -65,7 +65,7 @@ def test_a_stack_on_aws_is_spared_by_default(
     floor: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     def client(service: str) -> object:
-        return floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service)
+        return floor.engine.dynamodb() if service == "dynamodb" else clients.client(service)
 
     outputs = {"TableName": floor.shop.table.name, **BUCKETS}
     deployed = ShopTarget(outputs, client, lambda kind: NAMES.get(kind, []))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from local import running
 from ops.__main__ import main
 from ops.drift import DriftCheck

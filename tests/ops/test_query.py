@@ -10,7 +10,7 @@ import pytest
 
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.entities import ROOT_CATEGORY
 from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from functions import copies, relay, wiring
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.stream_batch import Permanent
+from functions.handlers import copies_reader, event_publisher
 from functions.model import changes, events
 from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.states import ORDER_TRANSITIONS, Transition
 from functions.model.table import ORDER
-from functions.shop import ending, erasure, returns
+from functions.runtime import clients
+from functions.shop import cancellation, erasure, returns
 from local.clock import expire_until
 from ops import recover
 from ops.history import LoggedFacts, find_likely_path, past_change
@@ -74,7 +75,7 @@ def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them
 
     for image in recovered:
         floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    assert copies.handler({"Records": floor.all_records}, None) == {"batchItemFailures": []}
+    assert copies_reader.handler({"Records": floor.all_records}, None) == {"batchItemFailures": []}
     made = derived(floor)
 
     assert shown(recovered) == shown(made)
@@ -95,7 +96,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(f
     order_id = delivered_in_part_returned(floor)
     paid = next(one for one in floor.all_records if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"})
     with crash_at("dynamodb", "PutItem", "after", 4):  # summary, two lines, activity; its timeline not any more
-        copies.handler({"Records": [paid]}, None)
+        copies_reader.handler({"Records": [paid]}, None)
     assert [image["type"]["S"] for image in derived(floor)] == ["Activity", "OrderLine", "OrderLine", "OrderSummary"]
     rebuild_copies(floor.shop)
     changed = Counter(image["change_id"]["S"] for image in derived(floor) if image["type"]["S"] == "Activity")
@@ -114,7 +115,7 @@ def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(floor: Sh
     assert true.keys() == made_up.keys()
     assert true != made_up
     floor.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(floor)])
-    copies.handler({"Records": floor.all_records}, None)
+    copies_reader.handler({"Records": floor.all_records}, None)
     assert true == {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(floor)}
 
 
@@ -127,9 +128,9 @@ def test_a_sale_that_is_none_any_more_is_brought_up_though_the_record_that_said_
     order_id = floor.place_order("one", mug=1, pot=1)
     floor.pay_order(order_id)
     records = floor.new_records()
-    assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
     assert quantities(floor) == ["1", "1"]
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.new_records()  # lost
     rebuild_copies(floor.shop)
     assert quantities(floor) == ["0", "0"]
@@ -177,7 +178,7 @@ def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_tol
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.pay_order(order_id)
-    publish = make_publisher(floor.shop, wiring.client("events"), "shop")
+    publish = make_publisher(floor.shop, clients.client("events"), "shop")
     floor.new_records()  # lost
     for _ in range(3):
         republish_events(floor.shop, publish)
@@ -192,13 +193,13 @@ def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_tol
 def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(floor: ShopHarness) -> None:
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     floor.process_all()
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=366))
     floor.new_records()  # the end of its marker, lost
     floor.clock_offset = timedelta(days=367)
     assert order_of(floor, order_id).status == "CANCELLED"
-    republish_events(floor.shop, make_publisher(floor.shop, wiring.client("events"), "shop"))
+    republish_events(floor.shop, make_publisher(floor.shop, clients.client("events"), "shop"))
     floor.process_all()
     assert floor.shop.table.get(ORDER_BY_ID, order_id=order_id).object_key in floor.objects("archive")  # type: ignore[union-attr]
 
@@ -239,7 +240,7 @@ def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_the
     def just_then(*arguments: Any) -> Any:
         found = missing(*arguments)
         if not cancelled:
-            cancelled.append(ending.cancel_order(floor.shop, ANN, order_id))
+            cancelled.append(cancellation.cancel_order(floor.shop, ANN, order_id))
         return found
 
     monkeypatch.setattr(recover, "_write_missing_copies", just_then)
@@ -271,9 +272,9 @@ def test_an_old_record_that_is_redriven_brings_its_entry_and_its_event_and_no_ol
 def test_a_record_of_an_archived_order_puts_nothing_into_its_partition_again(floor: ShopHarness) -> None:
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
-    ending.cancel_order(floor.shop, ANN, order_id)
+    cancellation.cancel_order(floor.shop, ANN, order_id)
     records = floor.new_records()
-    assert copies.handler({"Records": records}, None) == relay.handler({"Records": records}, None)
+    assert copies_reader.handler({"Records": records}, None) == event_publisher.handler({"Records": records}, None)
     expire_until(floor.engine, floor.shop.table.name, floor.now() + timedelta(days=366))
     floor.process_all()
     left = floor.partition(f"ORDER#{order_id}")

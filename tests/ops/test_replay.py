@@ -10,9 +10,10 @@ import pytest
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.events.models import ReplayState, events_backends
 
-from functions import copies, wiring
+from functions.handlers import copies_reader
 from functions.model.events import EVENT_SOURCE
-from functions.model.lives import BUS_ARCHIVE_DAYS, MAX_REPLAY_AGE_DAYS
+from functions.model.retention import BUS_ARCHIVE_DAYS, MAX_REPLAY_AGE_DAYS
+from functions.runtime import clients
 from local.engine import REGION
 from ops import place, replay
 from ops.__main__ import main
@@ -28,7 +29,7 @@ def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     names = {"AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
         {"TableName": floor.shop.table.name},
-        lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service),
+        lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service),
         lambda kind: names[kind],
     )
     monkeypatch.setattr(place, "resolve_target", lambda given: found)
@@ -40,7 +41,7 @@ def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
 @pytest.fixture
 def archive(here: ShopHarness) -> Iterator[str]:
     """The archive of the bus."""
-    events = wiring.client("events")
+    events = clients.client("events")
     bus_arn = events.describe_event_bus(Name="shop")["Arn"]
     pattern = json.dumps({"source": [EVENT_SOURCE]})
     events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, EventPattern=pattern, RetentionDays=30)
@@ -70,7 +71,7 @@ def test_copies_are_made_anew_and_nobody_is_told(here: ShopHarness, capsys: pyte
     assert all(told(here, name) == set() for name in here.queues)
     for image in recovered:
         here.shop.table.client.delete_item(TableName=here.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies.handler({"Records": here.all_records}, None)
+    copies_reader.handler({"Records": here.all_records}, None)
     assert shown(recovered) == shown(derived(here))
 
 
@@ -138,7 +139,7 @@ def test_an_item_that_nobody_can_read_is_named_and_ends_with_1(
 def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
     here: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    events = wiring.client("events")
+    events = clients.client("events")
     rich = json.dumps({"source": [EVENT_SOURCE], "detail": {"data": {"total": [{"numeric": [">", 1]}]}}})
     events.put_rule(Name="rich", EventBusName="shop", EventPattern=rich)
     events.put_rule(Name="hook", EventBusName="shop", EventPattern=json.dumps({"source": [EVENT_SOURCE]}))
@@ -171,14 +172,14 @@ def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_repl
     span = ["--since", here.shop.now_instant(), "--until", "2099-01-01T00:00Z"]
     main([*arguments, *span, "--dry-run"])
     assert capsys.readouterr().out.startswith("Would be played: ")
-    assert wiring.client("events").list_replays()["Replays"] == []
+    assert clients.client("events").list_replays()["Replays"] == []
     main([*arguments, *span])
     assert capsys.readouterr().out.endswith("Completed.\n")
     main([*arguments, *span])
     assert capsys.readouterr().out.startswith("Was played before, to its end: ")
-    (one,) = wiring.client("events").list_replays()["Replays"]
-    found = wiring.client("events").describe_replay(ReplayName=one["ReplayName"])
-    rule = wiring.client("events").describe_rule(Name="fulfilment", EventBusName="shop")["Arn"]
+    (one,) = clients.client("events").list_replays()["Replays"]
+    found = clients.client("events").describe_replay(ReplayName=one["ReplayName"])
+    rule = clients.client("events").describe_rule(Name="fulfilment", EventBusName="shop")["Arn"]
     assert found["Destination"] == {"Arn": archive, "FilterArns": [rule]}
 
 
@@ -191,7 +192,7 @@ def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
     for _ in range(3):
         main(arguments)
         assert capsys.readouterr().out.endswith("Completed.\n")
-        new = {one["ReplayName"] for one in wiring.client("events").list_replays()["Replays"]} - {*names}
+        new = {one["ReplayName"] for one in clients.client("events").list_replays()["Replays"]} - {*names}
         names += new
         events_backends[DEFAULT_ACCOUNT_ID][REGION].replays[names[-1]].state = ReplayState(state)
     assert names[1:] == [f"{names[0]}.2", f"{names[0]}.3"]
@@ -205,7 +206,7 @@ def test_the_command_to_go_on_with_means_the_same_replay_whenever_it_is_typed(
     here.clock_offset += timedelta(minutes=10)
     main(shlex.split(again)[3:])
     assert capsys.readouterr().out.startswith("Was played before, to its end: ")
-    assert len(wiring.client("events").list_replays()["Replays"]) == 1
+    assert len(clients.client("events").list_replays()["Replays"]) == 1
 
 
 def test_what_the_archive_does_not_have_is_refused(here: ShopHarness, archive: str, capsys: Any) -> None:

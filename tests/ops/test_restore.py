@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from functions import copies, erasure, objects, relay, wiring
-from functions.archive import parse_archive
+from functions.adapters import object_store
 from functions.dynamodb.writes import put_if_absent
+from functions.handlers import copies_reader, customer_erasure, event_publisher
+from functions.handlers.archive_worker import parse_archive
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.table import ARCHIVED_ORDER, COUNTED, TIMELINE
-from functions.shop import disputes, orders, payments, placing, refunds, returns, settling
+from functions.runtime import clients
+from functions.shop import disputes, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
 from local import running
 from ops import restore as tool
@@ -81,7 +83,7 @@ def archived(floor: ShopHarness, order_id: str) -> list[Image]:
 
 
 def bring_back(floor: ShopHarness, order_id: str, **said: Any) -> Any:
-    return restore_order(floor.shop, make_archive_fetcher(wiring.client("s3"), "archive"), order_id, **said)
+    return restore_order(floor.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, **said)
 
 
 MARKS = ("restored_at", "away")
@@ -213,9 +215,9 @@ def test_it_is_served_as_any_other(floor: ShopHarness) -> None:
     assert (again.order.order_id, again.replayed, type(again.order)) == (order_id, True, Order)
     done = refunds.refund_order(floor.shop, STAFF, "sorry", order_id, 100)
     floor.process_all()
-    assert settling.process_refund(floor.shop, floor.provider, order_id, done.result["refund_ids"][0]) is None, (
-        "it was done"
-    )
+    assert (
+        refund_processing.process_refund(floor.shop, floor.provider, order_id, done.result["refund_ids"][0]) is None
+    ), "it was done"
 
 
 # killed and repeated --------------------------------------------------------------------------------------------------
@@ -283,7 +285,7 @@ def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restore
     assert late
 
     def again() -> None:
-        for reader in (copies, relay):
+        for reader in (copies_reader, event_publisher):
             assert reader.handler({"Records": late}, None) == {"batchItemFailures": []}
 
     with run_before_call("dynamodb", "TransactWriteItems", again, call=3):
@@ -319,9 +321,9 @@ def test_an_object_that_is_gone_or_another_brings_nothing_back(floor: ShopHarnes
     before = order_partition(floor, order_id)
     ((key, body),) = archive_objects(floor, "orders/").items()
     if gone:
-        wiring.client("s3").delete_object(Bucket="archive", Key=key)
+        clients.client("s3").delete_object(Bucket="archive", Key=key)
     else:
-        objects.put("archive", key, body.replace(b"Elm Row", b"Oak Row"), "application/json")
+        object_store.put("archive", key, body.replace(b"Elm Row", b"Oak Row"), "application/json")
     with pytest.raises(NotRestorable):
         bring_back(floor, order_id)
     assert order_partition(floor, order_id) == before
@@ -416,7 +418,7 @@ def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_
 
 
 def erase(floor: ShopHarness) -> None:
-    erasure.handler({"time": floor.now().isoformat()}, None)
+    customer_erasure.handler({"time": floor.now().isoformat()}, None)
 
 
 def is_forgotten(floor: ShopHarness, order_id: str) -> None:
@@ -478,9 +480,9 @@ def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back
 def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(floor: ShopHarness) -> None:
     order_id, _ = archived_order(floor)
     bring_back(floor, order_id)
-    (message,) = order_messages(expire_everything(floor, readers=(relay.handler,)))
+    (message,) = order_messages(expire_everything(floor, readers=(event_publisher.handler,)))
     assert run_archive(message) == [message["messageId"]]
-    copies.handler({"Records": floor.all_records}, None)
+    copies_reader.handler({"Records": floor.all_records}, None)
     assert run_archive(message) == []
 
 
@@ -506,7 +508,7 @@ def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(floor:
     )
     floor.shop.table.write(put_if_absent(ARCHIVED_ORDER, elsewhere))
     archived(floor, order_id)
-    fetch = make_archive_fetcher(wiring.client("s3"), "archive")
+    fetch = make_archive_fetcher(clients.client("s3"), "archive")
     until = type(placed)(placed[:-1] + "~")
     for changed in (1, 0):
         found = restore_orders_placed(floor.shop, fetch, placed, until)

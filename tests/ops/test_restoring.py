@@ -16,7 +16,7 @@ from functions.model.entities import ArchivedOrder
 from functions.model.errors import NotFound
 from functions.model.patterns import INVOICE_SERIES_BY_NAME
 from functions.model.table import create_table_request
-from functions.shop import ending, orders, refunds
+from functions.shop import cancellation, orders, refunds
 from functions.shop.invoices import get_invoice_of_order
 from local import running
 from ops.__main__ import main
@@ -124,7 +124,7 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
     old.process_all()
     old.pay_order(done, "evt_1", "pi_1")
     old.pay_order(back, "evt_2", "pi_2")
-    ending.cancel_order(old.shop, ANN, closed)
+    cancellation.cancel_order(old.shop, ANN, closed)
     old.process_all()
     asked_before = shipments_asked_for(old)
     kept = get_invoice_of_order(old.shop, ANN, done).invoice_id
@@ -185,7 +185,7 @@ def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring:
     old = restoring.old
     old.open_shop()
     closed = old.place_order("closed", mug=1)
-    ending.cancel_order(old.shop, ANN, closed)
+    cancellation.cancel_order(old.shop, ANN, closed)
     old.process_all()
     restoring.remember()
     floor = restoring.take()
@@ -205,7 +205,7 @@ def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(res
     old = restoring.old
     old.open_shop()
     closed = old.place_order("closed", mug=1)
-    ending.cancel_order(old.shop, ANN, closed)
+    cancellation.cancel_order(old.shop, ANN, closed)
     old.process_all()
     restoring.remember()
     floor = restoring.take()
@@ -230,7 +230,7 @@ def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(res
     restoring.run(LAST)
     floor.process_all()
     with record_calls("events", "PutEvents") as after:
-        ending.cancel_order(floor.shop, STAFF, order_id)
+        cancellation.cancel_order(floor.shop, STAFF, order_id)
         floor.process_all(("relay",))
     assert ids(before)["OrderPaid"] == ids(after)["OrderCancelled"]
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from functions import copies, wiring
+from functions.handlers import copies_reader
 from functions.model.entities import Order
 from functions.model.table import METRIC, SWEEP
-from functions.shop import ending, orders
+from functions.runtime import clients
+from functions.shop import cancellation, orders
 from ops import place
 from ops import sweep as sweeping
 from ops.__main__ import main
@@ -38,7 +39,7 @@ ORDERS = 6
 @pytest.fixture
 def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop that is meant is that of the test, read in pages of five items."""
-    client = cache(lambda service: floor.engine.dynamodb() if service == "dynamodb" else wiring.client(service))
+    client = cache(lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service))
     found = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
     monkeypatch.setattr(place, "resolve_target", lambda given: found)
     monkeypatch.setattr(found.table, "clock", floor.now)
@@ -60,7 +61,7 @@ def unread(floor: ShopHarness) -> None:
 def in_the_archive(floor: ShopHarness) -> None:
     floor.open_shop(available=100)
     for number in range(ORDERS):
-        ending.cancel_order(floor.shop, ANN, floor.place_order(f"key-{number}", mug=1))
+        cancellation.cancel_order(floor.shop, ANN, floor.place_order(f"key-{number}", mug=1))
     floor.process_all()
     floor.advance_days(days=2 * 365)
     floor.process_all()
@@ -173,7 +174,7 @@ def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
     records = here.new_records()
     assert set(written(records).values()) == {1}
     if name == "restore":
-        assert copies.handler({"Records": records}, None) == {"batchItemFailures": []}
+        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
         assert {image["type"]["S"] for image in everything(here.shop.table).values()} & {"ArchivedOrder"} == set()
     is_right(here)
     back_to(here, before)

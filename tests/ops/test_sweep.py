@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import ops
-from functions.dynamodb.images import Image, Unreadable
-from functions.dynamodb.patience import Impossible, TableBusy
-from functions.dynamodb.store import Table
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.retry import Impossible, TableBusy
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from functions.model.table import PRODUCT, ROWS_BY_TYPE

@@ -7,14 +7,14 @@ from dataclasses import replace
 from threading import Barrier
 from typing import Any, TypeVar
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.writes import replace_with, update
 from functions.model.entities import Address, ArchivedOrder, Order
 from functions.model.errors import CommandRejected
 from functions.model.states import apply_order_command
 from functions.model.table import ARCHIVED_ORDER, ORDER
-from functions.shop import customers, ending, orders, payments, placing, products, returns, shipments
-from functions.shop.keyed import IdempotentResult
+from functions.shop import cancellation, customers, orders, payments, placing, products, returns, shipments
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
 from functions.shop.shop import Caller, Shop
 
@@ -93,9 +93,9 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
     id, parcel, one = order.order_id, f"{order.order_id}-1", {next(iter(order.lines)): 1}
     whole = {id: line.quantity for id, line in order.lines.items()}
     aside: dict[str, tuple[str, Callable[[], object]]] = {
-        "CANCELLED": ("PENDING", lambda: ending.cancel_order(shop, ANN, id)),
-        "LAPSED": ("PENDING", lambda: ending.lapse_order(shop, id)),
-        "CANCEL_REQUESTED": ("FULFILLING", lambda: ending.cancel_order(shop, ANN, id)),
+        "CANCELLED": ("PENDING", lambda: cancellation.cancel_order(shop, ANN, id)),
+        "LAPSED": ("PENDING", lambda: cancellation.lapse_order(shop, id)),
+        "CANCEL_REQUESTED": ("FULFILLING", lambda: cancellation.cancel_order(shop, ANN, id)),
         "PARTIALLY_SHIPPED": (
             "FULFILLING",
             lambda: shipments.dispatch_shipment(shop, WAREHOUSE, id, parcel, "dhl", "1", one),
@@ -126,7 +126,7 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
 def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) -> None:
     """Dispatch a part of an order, then cancel the rest as its customer."""
     shipments.dispatch_shipment(shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", sent)
-    ending.cancel_order(shop, ANN, order_id)
+    cancellation.cancel_order(shop, ANN, order_id)
 
 
 def return_items(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import ManualClock, clock, patient_wire, tapped, tapped_patient, wire

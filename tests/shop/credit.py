@@ -7,7 +7,7 @@ from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Account, Entry
 from functions.model.patterns import ACCOUNT_BY_ID, ENTRIES_OF_ACCOUNT
 from functions.shop import accounts
-from functions.shop.keyed import IdempotentResult
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.shop import Shop
 from tests.shop.acts import ANN, STAFF
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Expiry, Order, Refund
 from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
-from functions.shop import accounts, returns, shipments, tenders
-from functions.shop.keyed import IdempotentResult
+from functions.shop import accounts, credit_payments, returns, shipments
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.shop import Shop
 from tests.shop.acts import ANN, WAREHOUSE, advance_to_status, get_order
 from tests.shop.credit import new_gift_card
@@ -15,7 +15,7 @@ def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
     """Pay these amounts for an order, each with its own gift card. Return the order."""
     for amount in amounts:
         source = accounts.gift_card_source(shop, new_gift_card(shop, amount))
-        tenders.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
+        credit_payments.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
     return get_order(shop, order.order_id)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.writes import WriteConflict
 from functions.model.errors import (
     AlreadyExists,
@@ -19,8 +19,8 @@ from functions.model.errors import (
     SelfTransfer,
     WrongCurrency,
 )
-from functions.model.lives import COMMAND_DAYS
 from functions.model.money import MAX_MINOR_UNITS
+from functions.model.retention import COMMAND_DAYS
 from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, Shop

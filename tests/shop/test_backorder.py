@@ -3,7 +3,7 @@
 import pytest
 
 from functions.model.errors import InvalidInput, OutOfStock
-from functions.shop import ending, products
+from functions.shop import cancellation, products
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.shop.acts import (
@@ -53,7 +53,7 @@ def test_what_may_not_be_backordered_is_refused_beside_what_may(shop: Shop) -> N
 def test_a_backorder_is_given_back_as_it_was_taken(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 1, backorder=True)
     order = place(shop, jug=3)
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     assert available_by_part(shop, "jug") == [1]
 
 

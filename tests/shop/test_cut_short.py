@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound, TooMuch, WrongState
 from functions.model.patterns import SHIPMENTS_OF_ORDER
-from functions.shop import discounts, ending, products, refunds, returns, shipments
-from functions.shop.keyed import IdempotentResult
+from functions.shop import cancellation, discounts, products, refunds, returns, shipments
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import ManualClock
@@ -58,8 +58,8 @@ def arrive(shop: Shop, order: Order, parcel: int = 1) -> Order:
 
 def cut(shop: Shop, order: Order) -> Order:
     """The customer wants no more of an order, and the warehouse agrees."""
-    ending.cancel_order(shop, ANN, order.order_id)
-    return ending.agree_cancel(shop, WAREHOUSE, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    return cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
 
 
 def parcels(shop: Shop, order: Order) -> list[str]:
@@ -75,9 +75,9 @@ def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes
     shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     clock.sleep(60)
-    asked = ending.cancel_order(shop, ANN, order.order_id)
+    asked = cancellation.cancel_order(shop, ANN, order.order_id)
     assert asked == order_after_change(order, status="CUT_REQUESTED", version=order.version + 1, updated_at=moment(1))
-    assert ending.cancel_order(shop, ANN, order.order_id) == asked == get_order(shop, order.order_id)
+    assert cancellation.cancel_order(shop, ANN, order.order_id) == asked == get_order(shop, order.order_id)
     assert (available_by_part(shop), available_by_part(shop, "pot"), refunded_total(shop, order.order_id)) == (
         [7],
         [8],
@@ -89,10 +89,10 @@ def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes
 def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_one_transaction(
     shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
-    asked = ending.cancel_order(shop, ANN, order.order_id)
+    asked = cancellation.cancel_order(shop, ANN, order.order_id)
     clock.sleep(60)
     wire.clear()
-    short = ending.agree_cancel(shop, WAREHOUSE, order.order_id)
+    short = cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
     assert wire.operations == ["GetItem", "Query", "Query", "Query", "TransactWriteItems"]
     assert short == order_after_change(
         asked, status="SHIPPED", lines=short.lines, refunded=3750, version=asked.version + 1, updated_at=moment(1)
@@ -105,8 +105,8 @@ def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_
     assert [(it.why, it.amount) for it in money.refunds(shop, order.order_id)] == [("CUT_SHORT", 3750)]
     assert expiry_markers(shop, order.order_id) == []
     for _ in range(2):
-        assert ending.agree_cancel(shop, STAFF, order.order_id) == short
-        assert ending.cancel_order(shop, ANN, order.order_id) == short, "what can be cancelled is"
+        assert cancellation.agree_cancel(shop, STAFF, order.order_id) == short
+        assert cancellation.cancel_order(shop, ANN, order.order_id) == short, "what can be cancelled is"
     assert refunded_total(shop, order.order_id) == 3750
 
 
@@ -143,28 +143,28 @@ def test_an_order_of_which_all_that_was_sent_has_arrived_is_delivered_as_it_is_c
 
 
 def test_a_parcel_that_arrives_while_the_warehouse_is_asked_is_counted(shop: Shop, order: Order) -> None:
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     assert arrive(shop, order).status == "CUT_REQUESTED"
-    assert ending.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
+    assert cancellation.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
 
 
 def test_the_rest_that_the_warehouse_cannot_stop_goes_on(shop: Shop, order: Order) -> None:
-    asked = ending.cancel_order(shop, ANN, order.order_id)
-    goes_on = ending.refuse_cancel(shop, WAREHOUSE, order.order_id)
+    asked = cancellation.cancel_order(shop, ANN, order.order_id)
+    goes_on = cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id)
     assert goes_on == order_after_change(asked, status="PARTIALLY_SHIPPED", version=asked.version + 1)
-    assert ending.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == get_order(shop, order.order_id)
+    assert cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == get_order(shop, order.order_id)
     assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
-    assert ending.cancel_order(shop, ANN, order.order_id).status == "CUT_REQUESTED", "it may be asked again"
+    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CUT_REQUESTED", "it may be asked again"
 
 
 @pytest.mark.parametrize(("quantities", "reached"), [({}, "SHIPPED"), ({"pot": 1}, "PARTIALLY_SHIPPED")])
 def test_the_rest_that_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
     shop: Shop, order: Order, quantities: dict[str, int], reached: str
 ) -> None:
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     assert send(shop, order, 2, **quantities).status == reached
     with pytest.raises(WrongState) as refusal:
-        ending.agree_cancel(shop, WAREHOUSE, order.order_id)
+        cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
     assert refusal.value.state == reached
     assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
 
@@ -182,8 +182,8 @@ def test_nothing_of_what_was_dropped_is_sent_any_more(shop: Shop, order: Order) 
 def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: Shop, order: Order) -> None:
     for caller in (BOB, WAREHOUSE):
         with pytest.raises(NotFound):
-            ending.cancel_order(shop, caller, order.order_id)
-    assert ending.cancel_order(shop, STAFF, order.order_id).status == "CUT_REQUESTED"
+            cancellation.cancel_order(shop, caller, order.order_id)
+    assert cancellation.cancel_order(shop, STAFF, order.order_id).status == "CUT_REQUESTED"
 
 
 # goods ----------------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_the_rest_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> 
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=2), "CUT_REQUESTED")
         stopped, sent = run_concurrently(
-            lambda id=order.order_id: ending.agree_cancel(shop, WAREHOUSE, id),  # type: ignore[misc]
+            lambda id=order.order_id: cancellation.agree_cancel(shop, WAREHOUSE, id),  # type: ignore[misc]
             lambda order=order: send(shop, order, 2),  # type: ignore[misc]
         )
         assert isinstance(stopped, WrongState) != isinstance(sent, WrongState)
@@ -326,13 +326,14 @@ def send_all_back(shop: Shop, order: Order, **quantities: int) -> IdempotentResu
 def test_a_parcel_that_arrives_just_as_the_rest_is_stopped_delivers_the_order(
     shop: Shop, rival: Shop, order: Order, wire: WireTap, faster: str
 ) -> None:
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     if faster == "the parcel":
         wire.reply_next("TransactWriteItems", run_before_sending(lambda: arrive(rival, order)))
-        assert ending.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
+        assert cancellation.agree_cancel(shop, WAREHOUSE, order.order_id).status == "DELIVERED"
     else:
         wire.reply_next(
-            "TransactWriteItems", run_before_sending(lambda: ending.agree_cancel(rival, WAREHOUSE, order.order_id))
+            "TransactWriteItems",
+            run_before_sending(lambda: cancellation.agree_cancel(rival, WAREHOUSE, order.order_id)),
         )
         assert arrive(shop, order).status == "DELIVERED"
     assert len(expiry_markers(shop, order.order_id)) == 1

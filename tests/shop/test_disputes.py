@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Order, Payment
 from functions.model.errors import TooEarly, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.model.table import REFUND
-from functions.shop import ending, refunds
+from functions.shop import cancellation, refunds
 from functions.shop.accounts import store_credit_account_id
 from functions.shop.disputes import MAX_RETRIED_REFUNDS, ProviderDisputeEvent, record_dispute
+from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.refunds import build_refund
-from functions.shop.settling import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.provider import REFUSED, FakeProvider, provider_behaving
@@ -141,7 +141,9 @@ def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
     order = place(shop)
     report_payment(shop, order)
     dispute(shop, order, "opened")
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, order.order_id)))
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
+    )
     dispute(shop, order, outcome)
     ended = get_order(shop, order.order_id)
     assert (ended.status, ended.paid, ended.refunded) == ("CANCELLED", 2500, 2500)
@@ -204,7 +206,7 @@ def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> No
 @pytest.mark.parametrize("news", ["refused by the provider", "told later", "not asked any more"])
 def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop: Shop, news: str) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = money.refunds(shop, order.order_id)
     if news == "refused by the provider":
         process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
@@ -243,7 +245,7 @@ def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: Shop) ->
 def given(shop: Shop) -> tuple[Order, str]:
     """An order that was cancelled, whose payment the provider has given back whole; the refund's id."""
     order = advance_to_status(shop, place(shop), "PAID")
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = money.refunds(shop, order.order_id)
     process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     return order, refund.refund_id
@@ -291,7 +293,7 @@ def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either
 
 def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: dispute(rival, order, "won")))
@@ -303,7 +305,7 @@ def test_of_two_disputes_both_must_be_won(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     for number in (1, 2):
         dispute(shop, order, "opened", number)
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     assert dispute(shop, order, "won", 1)["status"] == "DISPUTED"
     assert money_of(get_order(shop, order.order_id)) == (2500, 0, 2500)
     assert dispute(shop, order, "won", 2)["status"] == "CAPTURED"

@@ -9,8 +9,8 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import SHARD_COUNT, Metric
 from functions.model.errors import NotAllowed
 from functions.model.table import BEST_SELLER, METRIC
-from functions.shop import insight
-from functions.shop.insight import MetricPoint
+from functions.shop import sales_statistics
+from functions.shop.sales_statistics import MetricPoint
 from functions.shop.shop import Shop
 from tests.model.samples import SAMPLES, TTL, moment
 from tests.shop.acts import ANN, STAFF, WAREHOUSE
@@ -22,7 +22,7 @@ def all_points(shop: Shop, limit: int, since: str = "", until: str = "") -> list
     found: list[MetricPoint] = []
     after = None
     while True:
-        page = insight.list_metric_points(shop, STAFF, since, until, limit, after)
+        page = sales_statistics.list_metric_points(shop, STAFF, since, until, limit, after)
         assert len(page.items) <= limit
         found += page.items
         if (after := page.after) is None:
@@ -45,7 +45,7 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     found: list[tuple[str, int]] = []
     after = None
     while True:
-        page = insight.list_best_sellers_with_units(shop, STAFF, SEASON, 7, after)
+        page = sales_statistics.list_best_sellers_with_units(shop, STAFF, SEASON, 7, after)
         found += [(one.product_id, one.units) for one in page.items]
         if (after := page.after) is None:
             break
@@ -55,21 +55,21 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
 def test_f25_ten_sell_better_than_nine(shop: Shop) -> None:
     for product_id, units in (("nine", 9), ("ten", 10), ("hundred", 100)):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
-    best = insight.list_best_sellers(shop, SEASON, 3, None).items
+    best = sales_statistics.list_best_sellers(shop, SEASON, 3, None).items
     assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
 
 
 def test_of_what_more_came_back_than_was_sold_nothing_is_listed(shop: Shop) -> None:
     for product_id, units in (("sold", 1), ("evens out", 0), ("came back", -2)):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
-    assert [one.product_id for one in insight.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
-    assert insight.list_units_of_product(shop, STAFF, "came back", 10, None).items[0].units == -2
+    assert [one.product_id for one in sales_statistics.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
+    assert sales_statistics.list_units_of_product(shop, STAFF, "came back", 10, None).items[0].units == -2
 
 
 def test_a_product_shows_its_months_newest_first(shop: Shop) -> None:
     for season in ("2025-12", "2026-02", "2026-01"):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season=season)))
-    found = insight.list_units_of_product(shop, STAFF, "mug", 10, None).items
+    found = sales_statistics.list_units_of_product(shop, STAFF, "mug", 10, None).items
     assert [one.season for one in found] == ["2026-02", "2026-01", "2025-12"]
 
 
@@ -108,8 +108,8 @@ def test_f26_points_that_have_ended_and_are_not_deleted_yet_are_passed_over(shop
 def test_figures_are_for_staff(shop: Shop) -> None:
     for caller in (ANN, WAREHOUSE):
         with pytest.raises(NotAllowed):
-            insight.list_best_sellers_with_units(shop, caller, SEASON, 10, None)
+            sales_statistics.list_best_sellers_with_units(shop, caller, SEASON, 10, None)
         with pytest.raises(NotAllowed):
-            insight.list_units_of_product(shop, caller, "mug", 10, None)
+            sales_statistics.list_units_of_product(shop, caller, "mug", 10, None)
         with pytest.raises(NotAllowed):
-            insight.list_metric_points(shop, caller, "", "", 10, None)
+            sales_statistics.list_metric_points(shop, caller, "", "", 10, None)

@@ -11,7 +11,7 @@ from functions.model.entities import SOLD_STATUSES, Discounted, Invoice, Line, O
 from functions.model.errors import NotAllowed, NotFound
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.model.table import CUSTOMER
-from functions.shop import customers, discounts, disputes, ending, erasure, placing, shipments
+from functions.shop import cancellation, customers, discounts, disputes, erasure, placing, shipments
 from functions.shop.invoices import (
     LINK_LIFETIME_SECONDS,
     create_print_link,
@@ -216,9 +216,11 @@ def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
     first, second = paid_orders(shop, 2)
-    ending.cancel_order(shop, ANN, first.order_id)
+    cancellation.cancel_order(shop, ANN, first.order_id)
     assert issue(shop, first) is None
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, second.order_id)))
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, second.order_id))
+    )
     assert issue(shop, second) is None, "it was cancelled while the invoice was being written"
 
 

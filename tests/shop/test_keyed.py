@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.writes import Write, WriteConflict, update
 from functions.model.errors import IdempotencyKeyReused, NotFound
-from functions.model.lives import COMMAND_DAYS
 from functions.model.patterns import PRODUCT_BY_ID
+from functions.model.retention import COMMAND_DAYS
 from functions.model.table import PRODUCT
-from functions.shop.keyed import IdempotentResult, fingerprint, run_idempotently
+from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
 from functions.shop.shop import Shop, retry_on_conflict
 from tests.dynamodb.fixtures import ManualClock
 from tests.dynamodb.wire import WireTap

@@ -9,14 +9,14 @@ from botocore.exceptions import ReadTimeoutError
 
 from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import WriteConflict, put_if_absent
-from functions.model.derived import order_summary
+from functions.model.copies import order_summary
 from functions.model.entities import Effect, Order
 from functions.model.patterns import EFFECT_BY_ID
 from functions.model.table import EFFECT, ORDER, ORDER_SUMMARY
+from functions.shop.cancellation import cancel_order
+from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refresh_name
 from functions.shop.customers import rename_customer
-from functions.shop.ending import cancel_order
 from functions.shop.erasure import erase_customer
-from functions.shop.names import ORDERS_PER_PAGE, propagate_name, refresh_name
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.wire import WireTap, lose_response, run_before_sending

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.writes import update
 from functions.model import table as t
 from functions.model.entities import Line, Order, hash_to_bucket
 from functions.model.errors import OutOfStock
-from functions.shop import ending, products, stock
+from functions.shop import cancellation, products, stock
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import WireTap
@@ -44,7 +44,7 @@ def test_an_order_spans_parts_when_one_does_not_hold_enough(shop: Shop, wire: Wi
     assert sorted(taken(order).values()) == [5, 10, 10]
     assert sorted(available_by_part(shop, "vase")) == [0, 0, 5, 10]
     assert get_order(shop, order.order_id) == order
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     assert available_by_part(shop, "vase") == [10, 10, 10, 10], "each part has its own back"
 
 

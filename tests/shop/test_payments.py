@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.model.entities import Payment, Refund
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
-from functions.shop import ending
+from functions.shop import cancellation
 from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.payments import NO_ORDER, record_payment
 from functions.shop.refunds import MAX_PAYMENTS
@@ -214,7 +214,7 @@ def test_a_payment_that_failed_may_succeed_later(shop: Shop, clock: ManualClock)
 def test_a_payment_that_failed_and_then_comes_too_late_is_given_back(shop: Shop) -> None:
     order = place(shop)
     report_payment(shop, order, outcome="failed")
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     assert report_payment(shop, order, event_id="evt_2")["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.version) == ("CAPTURED", 2)
@@ -327,12 +327,12 @@ def test_when_cancel_and_payment_race_the_order_is_cancelled_and_the_money_goes_
     order = place(shop)
     if first == "cancel":
         wire.reply_next(
-            "TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, order.order_id))
+            "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
         )
         assert report_payment(shop, order)["status"] == "CAPTURED"
     else:
         wire.reply_next("TransactWriteItems", run_before_sending(lambda: report_payment(rival, order)))
-        ending.cancel_order(shop, ANN, order.order_id)
+        cancellation.cancel_order(shop, ANN, order.order_id)
     assert get_order(shop, order.order_id).status == "CANCELLED"
     assert available_by_part(shop) == [10]
     why = "LATE" if first == "cancel" else "CANCELLED"

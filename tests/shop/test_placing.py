@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.model.changes import parse_change
 from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (
@@ -17,7 +17,7 @@ from functions.model.errors import (
     PriceChanged,
     UnknownProducts,
 )
-from functions.shop import discounts, ending, orders, placing, products
+from functions.shop import cancellation, discounts, orders, placing, products
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
 from local.engine import Engine
@@ -188,7 +188,7 @@ def test_90_products_and_a_discount_fit_into_one_order(shop: Shop, wire: WireTap
     placed = place_order(shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "SPRING")
     assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
     assert len(wire.requests[1].body["TransactItems"]) == 92
-    ending.cancel_order(shop, ANN, placed.order.order_id)
+    cancellation.cancel_order(shop, ANN, placed.order.order_id)
     assert discounts.get_discount_usage(shop, STAFF, "SPRING").left == 1
     assert {tuple(available_by_part(shop, f"p{number}")) for number in range(placing.MAX_PRODUCTS)} == {(3,)}
 

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import TableBusy
+from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.dynamodb.retry import TableBusy
 from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Order
 from functions.model.errors import CommandRejected, TooEarly
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.provider import PaymentProviderUnavailable
-from functions.shop import ending, refunds, settling
+from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.shop import Shop
 from tests.provider import REFUSED, FakeProvider
@@ -120,8 +120,8 @@ class Told:
         self.keys += 1
         id, key = self.order.order_id, f"{self.id} {self.keys}"
         acts: dict[str, Callable[[], object]] = {
-            "cancel": lambda: ending.cancel_order(self.shop, ANN, id),
-            "lapse": lambda: ending.lapse_order(self.shop, id),
+            "cancel": lambda: cancellation.cancel_order(self.shop, ANN, id),
+            "lapse": lambda: cancellation.lapse_order(self.shop, id),
             "goodwill": lambda: refunds.refund_order(self.shop, STAFF, key, id, 400),
             "settle": self.settle,
             "retry": self.retry,
@@ -133,7 +133,7 @@ class Told:
 
     def settle(self) -> None:
         for refund in money.refunds(self.shop, self.order.order_id):
-            settling.process_refund(self.shop, self.provider, refund.order_id, refund.refund_id)
+            refund_processing.process_refund(self.shop, self.provider, refund.order_id, refund.refund_id)
 
     def finish(self, how: Any) -> None:
         """The provider tells what became of all that it has been asked for so far."""
@@ -142,9 +142,9 @@ class Told:
             if made.status == "failed":  # which is for good
                 continue
             self.provider.refunds[number] = (payment_id, amount, replace(made, status=how))
-            settling.record_refund(
+            refund_processing.record_refund(
                 self.shop,
-                settling.ProviderRefundEvent(
+                refund_processing.ProviderRefundEvent(
                     event_id=f"evt-{self.id}-{made.provider_id}-{how}",
                     order_id=made.metadata["order_id"],
                     refund_id=made.metadata["refund_id"],

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import TableBusy
-from functions.dynamodb.store import Table
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import update
 from functions.model.entities import Order, hash_to_bucket
 from functions.model.errors import CommandRejected, OutOfStock
 from functions.model.patterns import REDEMPTIONS_BY_CODE
 from functions.model.table import ROWS_BY_TYPE, STOCK
-from functions.shop import discounts, ending, products
+from functions.shop import cancellation, discounts, products
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import ManualClock
@@ -68,7 +68,7 @@ def test_five_left_and_twelve_threads_and_five_get_one(shop: Shop) -> None:
     assert len(refusals) == 7
     assert {refusal.short["jug"] for refusal in refusals} == {0}
     assert available_by_part(shop, "jug") == [0]
-    assert len(list(ending.list_unpaid_orders(shop, shop.now().replace(year=2027)))) == 5
+    assert len(list(cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027)))) == 5
 
 
 def test_one_placement_sent_twice_at_once_is_one_order(shop: Shop, rival: Shop, wire: WireTap) -> None:
@@ -119,7 +119,7 @@ def test_goods_that_change_parts_faster_than_they_are_planned_end_as_busy(
 
 def orders_of(shop: Shop, product_id: str) -> list[int]:
     """How many of a product each order holds that has not given them back."""
-    found = [get_order(shop, id) for id in ending.list_unpaid_orders(shop, shop.now().replace(year=2027))]
+    found = [get_order(shop, id) for id in cancellation.list_unpaid_orders(shop, shop.now().replace(year=2027))]
     return [order.lines[product_id].quantity for order in found if product_id in order.lines]
 
 
@@ -195,8 +195,8 @@ class Story:
         """A step of an order that was placed."""
         acts: dict[str, Callable[[], object]] = {
             "again": lambda: self.place_again(picked, order),
-            "cancel": lambda: ending.cancel_order(self.shop, ANN, order.order_id),
-            "lapse": lambda: ending.lapse_order(self.shop, order.order_id),
+            "cancel": lambda: cancellation.cancel_order(self.shop, ANN, order.order_id),
+            "lapse": lambda: cancellation.lapse_order(self.shop, order.order_id),
             "pay": lambda: report_payment(self.shop, order, event_id=f"evt_{key}", payment_id=f"pi_{key}"),
             "return": lambda: self.come_back(key, order),
         }
@@ -246,16 +246,18 @@ def test_goods_and_redemptions_are_neither_made_nor_lost(
 
 def test_a_cancel_and_a_lapse_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop, mug=3)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.lapse_order(rival, order.order_id)))
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: cancellation.lapse_order(rival, order.order_id)))
     with pytest.raises(CommandRejected):
-        ending.cancel_order(shop, ANN, order.order_id)
+        cancellation.cancel_order(shop, ANN, order.order_id)
     assert available_by_part(shop) == [10]
 
 
 def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = place(shop, mug=3)
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: ending.cancel_order(rival, ANN, order.order_id)))
-    assert ending.cancel_order(shop, ANN, order.order_id).version == 2
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
+    )
+    assert cancellation.cancel_order(shop, ANN, order.order_id).version == 2
     assert available_by_part(shop) == [10]
 
 

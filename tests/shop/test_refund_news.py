@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.patience import TableBusy
+from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.dynamodb.retry import TableBusy
 from functions.model.entities import Order, Payment, Refund
 from functions.model.errors import WrongState
 from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID
-from functions.provider import PaymentProviderUnavailable
-from functions.shop import accounts, ending, refunds
+from functions.shop import accounts, cancellation, refunds
 from functions.shop.disputes import ProviderDisputeEvent, record_dispute
-from functions.shop.settling import ProviderRefundEvent, process_refund, record_refund
+from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.provider import FakeProvider, provider_behaving
@@ -131,7 +131,7 @@ def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: S
 
 def test_what_is_on_its_way_arrives_while_the_order_is_being_archived(shop: Shop, order: Order) -> None:
     process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     archive_order(shop, order.order_id)
     assert told(shop, order, "succeeded")["status"] == "SUCCEEDED", "the archive waits for it"
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.patience import TableBusy
+from functions.dynamodb.retry import TableBusy
 from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.shop import accounts, ending, refunds, settling
+from functions.shop import accounts, cancellation, refund_processing, refunds
 from functions.shop.shop import Shop
 from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.model.samples import moment
@@ -146,7 +146,7 @@ def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> 
 def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order_id = paid(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
-    ending.cancel_order(shop, ANN, order_id)
+    cancellation.cancel_order(shop, ANN, order_id)
     assert [(it.amount, it.why) for it in money.refunds(shop, order_id)] == [(700, "GOODWILL"), (1800, "CANCELLED")]
     assert money.refunded_total(shop, order_id) == 2500
 
@@ -199,7 +199,7 @@ def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: st
     with pytest.raises(TooMuch):
         refunds.refund_payment(shop, STAFF, "again", id, "pi_1")
     provider = FakeProvider()
-    settling.process_refund(shop, provider, id, "pi_1-1")
+    refund_processing.process_refund(shop, provider, id, "pi_1-1")
     (payment,) = shop.table.query(PAYMENTS_OF_ORDER, order_id=id).items
     assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
     with pytest.raises(WrongState):
@@ -237,7 +237,7 @@ def failed(shop: Shop, *amounts: int) -> str:
     order_id = paid(shop, "key-1", *amounts)
     give(shop, order_id, 500)
     (refund,) = money.refunds(shop, order_id)
-    settling.process_refund(shop, provider_behaving(REFUSED), order_id, refund.refund_id)
+    refund_processing.process_refund(shop, provider_behaving(REFUSED), order_id, refund.refund_id)
     assert money.refunds(shop, order_id)[0].status == "FAILED"
     return order_id
 
@@ -249,7 +249,7 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock
     assert (again.status, again.attempt, again.reason, again.updated_at) == ("REQUESTED", 2, None, moment(1))
     assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1") == again, "repeatable while it is on its way"
     provider = FakeProvider()
-    settling.process_refund(shop, provider, order_id, again.refund_id)
+    refund_processing.process_refund(shop, provider, order_id, again.refund_id)
     assert provider.requests == [("refund", "pi_key-1_0-1-2")]
     assert money.refunds(shop, order_id)[0].status == "SUCCEEDED"
     assert get_order(shop, order_id).refunded == 500, "it was counted when it was decided"
@@ -262,14 +262,14 @@ def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: 
     order_id = failed(shop)
     again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
     assert again.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
-    settling.process_refund(shop, FakeProvider(), order_id, again.refund_id)
+    refund_processing.process_refund(shop, FakeProvider(), order_id, again.refund_id)
     assert accounts.get_account(shop, ANN, again.account_id).balance == 500
 
 
 def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
     report_payment(shop, place(shop), order_id="none-such")
     refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
-    settling.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
+    refund_processing.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
     with pytest.raises(NotFound) as refusal:
         refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1", "credit")
     assert refusal.value.what == "customer"
@@ -338,10 +338,10 @@ def test_whatever_is_given_back_of_whichever_payments_adds_up(
             assert refusal.value.most == kept
         assert money.refunded_total(shop, order.order_id) == sum(amounts) - kept
     if ends:
-        ending.cancel_order(shop, ANN, order.order_id)
+        cancellation.cancel_order(shop, ANN, order.order_id)
         assert money.refunded_total(shop, order.order_id) == sum(amounts)
     for refund in money.refunds(shop, order.order_id):
-        settling.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+        refund_processing.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     of = list(shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
     assert sum(payment.refunded for payment in of) == get_order(shop, order.order_id).refunded
     assert all((payment.status == "REFUNDED") == (payment.refunded == payment.amount) for payment in of)

@@ -19,12 +19,12 @@ from functions.model.errors import (
     TooMuch,
     WrongState,
 )
-from functions.model.lives import COMMAND_DAYS
 from functions.model.patterns import RETURNS_OF_ORDER
+from functions.model.retention import COMMAND_DAYS
 from functions.model.table import TIMELINE
 from functions.shop import archive as shop_archive
 from functions.shop import products, returns
-from functions.shop.keyed import IdempotentResult
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import ManualClock

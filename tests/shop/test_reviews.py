@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.store import QueryPage
+from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent
 from functions.model import changes
 from functions.model.entities import Order, Review

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.store import Table
+from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import Account, Order, Payment, Refund
 from functions.model.errors import NotFound
 from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID, REFUND_BY_ID
 from functions.model.table import ACCOUNT, ROWS_BY_TYPE
-from functions.provider import PaymentProviderUnavailable
-from functions.shop import accounts, ending, erasure, refunds
-from functions.shop.settling import process_refund
+from functions.shop import accounts, cancellation, erasure, refunds
+from functions.shop.refund_processing import process_refund
 from functions.shop.shop import Shop
 from tests.dynamodb.fixtures import ManualClock
 from tests.dynamodb.wire import WireTap, lose_response, run_before_sending, transaction_cancelled_reply
@@ -230,7 +230,7 @@ def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
 def test_what_a_gift_card_paid_goes_back_onto_it(shop: Shop) -> None:
     placed = place(shop)
     order = money.pay_in_parts(shop, placed, 1000, 1500)
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     for refund in money.refunds(shop, order.order_id):
         process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     for refund in money.refunds(shop, order.order_id):

@@ -12,8 +12,8 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
 
-from functions.dynamodb.patience import TableBusy
-from functions.dynamodb.store import Table
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.table import Table
 from functions.model.entities import Customer, Order
 from functions.model.errors import DiscountNotValid, OutOfStock
 from functions.model.patterns import ORDERS_BY_STATUS_OLDEST_FIRST, REDEMPTIONS_BY_CODE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.store import Table
+from functions.dynamodb.table import Table
 from functions.model.entities import Order, Payment
 from functions.model.errors import (
     CommandRejected,
@@ -24,9 +24,9 @@ from functions.model.errors import (
 )
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import accounts, ending, settling, tenders
+from functions.shop import accounts, cancellation, credit_payments, refund_processing
 from functions.shop.accounts import CreditSource
-from functions.shop.keyed import IdempotentResult
+from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Caller, Shop
 from ops.ledger import find_account_errors
@@ -69,7 +69,7 @@ def pay(
     shop: Shop, order: Order, source: str, amount: int | None = None, *, key: str = "p", caller: Caller = ANN
 ) -> IdempotentResult:
     """Ann pays from an account, or from the gift card of a code."""
-    return tenders.pay_with_credit(shop, caller, key, order.order_id, parse_source(shop, source), amount)
+    return credit_payments.pay_with_credit(shop, caller, key, order.order_id, parse_source(shop, source), amount)
 
 
 def payments(shop: Shop, order: Order) -> list[Payment]:
@@ -129,9 +129,9 @@ def test_what_was_paid_with_credit_goes_back_to_where_it_came_from(shop: Shop) -
     order, code, mine = place(shop), new_gift_card(shop, 1000), new_store_credit(shop, 5000)
     pay(shop, order, code, key="p1")
     pay(shop, order, mine, key="p2")
-    ending.cancel_order(shop, ANN, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
     for refund in list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id)) * 2:
-        settling.process_refund(shop, NO_PROVIDER, refund.order_id, refund.refund_id)
+        refund_processing.process_refund(shop, NO_PROVIDER, refund.order_id, refund.refund_id)
     assert (balance(shop, gift_card_account_id(shop, code)), balance(shop, mine)) == (1000, 5000)
     assert [(entry.reason, entry.amount, entry.order_id) for entry in ledger(shop, mine)[1:]] == [
         ("PAID", -1500, order.order_id),
@@ -207,7 +207,7 @@ def test_an_archived_order_takes_no_money_and_shows_none(shop: Shop) -> None:
     with pytest.raises(WrongState):
         pay(shop, order, mine)
     with pytest.raises(WrongState):
-        tenders.list_payments_of_order(shop, ANN, order.order_id, 10, None)
+        credit_payments.list_payments_of_order(shop, ANN, order.order_id, 10, None)
 
 
 def test_anothers_order_is_not_there_to_be_paid(shop: Shop) -> None:
@@ -217,9 +217,9 @@ def test_anothers_order_is_not_there_to_be_paid(shop: Shop) -> None:
             pay(shop, order, code, caller=caller)
         assert refusal.value.what == "order"
         with pytest.raises(NotFound):
-            tenders.list_payments_of_order(shop, caller, order.order_id, 10, None)
+            credit_payments.list_payments_of_order(shop, caller, order.order_id, 10, None)
     with pytest.raises(NotFound):
-        tenders.pay_with_credit(shop, ANN, "p", "nobodys-order", CreditSource(new_store_credit(shop)))
+        credit_payments.pay_with_credit(shop, ANN, "p", "nobodys-order", CreditSource(new_store_credit(shop)))
 
 
 def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop: Shop) -> None:
@@ -228,7 +228,7 @@ def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop
         pay(shop, order, bobs, caller=STAFF)
     assert pay(shop, order, mine, 1000, key="p1", caller=STAFF).result["due"] == 1500
     assert pay(shop, order, new_gift_card(shop), key="p2", caller=STAFF).result["due"] == 0
-    found = tenders.list_payments_of_order(shop, STAFF, order.order_id, 10, None)
+    found = credit_payments.list_payments_of_order(shop, STAFF, order.order_id, 10, None)
     assert {payment.amount for payment in found.items} == {1000, 1500}
 
 
@@ -238,17 +238,17 @@ def test_staff_see_money_that_matched_no_order_and_nobody_else_does(shop: Shop, 
     if place_of == "a stub":
         advance_to_status(shop, order, "CANCELLED")
         archive_order(shop, order.order_id, to_stub=True)
-        assert tenders.list_payments_of_order(shop, STAFF, order.order_id, 10, None).items == ()
+        assert credit_payments.list_payments_of_order(shop, STAFF, order.order_id, 10, None).items == ()
         changed = {"order_id": order.order_id}
     else:
         with pytest.raises(NotFound) as refusal:
-            tenders.list_payments_of_order(shop, STAFF, "none-such", 10, None)
+            credit_payments.list_payments_of_order(shop, STAFF, "none-such", 10, None)
         assert refusal.value.what == "order"
     report_payment(shop, order, **changed)
-    (found,) = tenders.list_payments_of_order(shop, STAFF, changed["order_id"], 10, None).items
+    (found,) = credit_payments.list_payments_of_order(shop, STAFF, changed["order_id"], 10, None).items
     assert (found.payment_id, found.status) == ("pi_1", "UNMATCHED")
     with pytest.raises(NotFound if place_of == "no order" else WrongState):
-        tenders.list_payments_of_order(shop, ANN, changed["order_id"], 10, None)
+        credit_payments.list_payments_of_order(shop, ANN, changed["order_id"], 10, None)
 
 
 def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: Shop) -> None:
@@ -272,8 +272,8 @@ def test_an_order_costs_no_more_than_what_is_still_due(shop: Shop) -> None:
 def test_the_payments_of_an_order_are_shown_page_by_page(shop: Shop) -> None:
     order, mine = place(shop), new_store_credit(shop)
     ids = {pay(shop, order, mine, 10, key=f"p{number}").result["payment_id"] for number in range(3)}
-    first = tenders.list_payments_of_order(shop, ANN, order.order_id, 2, None)
-    rest = tenders.list_payments_of_order(shop, ANN, order.order_id, 2, first.after)
+    first = credit_payments.list_payments_of_order(shop, ANN, order.order_id, 2, None)
+    rest = credit_payments.list_payments_of_order(shop, ANN, order.order_id, 2, first.after)
     assert {payment.payment_id for payment in (*first.items, *rest.items)} == ids
 
 
@@ -385,7 +385,7 @@ class Till:
                 done = accounts.transfer_credit(self.shop, ANN, key_text, source, to, amount, "EUR")
             else:
                 order_id = self.orders[choice % 2].order_id
-                done = tenders.pay_with_credit(self.shop, ANN, key_text, order_id, source, amount or None)
+                done = credit_payments.pay_with_credit(self.shop, ANN, key_text, order_id, source, amount or None)
         except ShopError:
             return 0
         return amount if what in ("card", "credit") and not done.replayed else 0

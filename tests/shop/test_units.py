@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from functions.model.entities import Order, hash_to_bucket
-from functions.shop import categories, customers, discounts, ending, follows, products, reviews, shipments
+from functions.shop import cancellation, categories, customers, discounts, follows, products, reviews, shipments
 from functions.shop.invoices import issue_invoice
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
@@ -113,12 +113,12 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
     # what it is: from which status, the command, units by request
     "cancel, of two products": (
         "PENDING",
-        lambda shop, order: ending.cancel_order(shop, ANN, order.order_id),
+        lambda shop, order: cancellation.cancel_order(shop, ANN, order.order_id),
         {"GetItem": 1, "TransactWriteItems": 2 + 1 + 2 * 2 + 2},
     ),
     "lapse, of two products": (
         "PENDING",
-        lambda shop, order: ending.lapse_order(shop, order.order_id),
+        lambda shop, order: cancellation.lapse_order(shop, order.order_id),
         {"GetItem": 1, "TransactWriteItems": 2 + 1 + 2 * 2 + 2},
     ),
     "pay": ("PENDING", report_payment, {"GetItem": 3, "TransactWriteItems": 2 + 2 + (2 + 2)}),
@@ -146,7 +146,7 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
     ),
     "cut short, of two products one is sent": (
         "CUT_REQUESTED",
-        lambda shop, order: ending.agree_cancel(shop, WAREHOUSE, order.order_id),
+        lambda shop, order: cancellation.agree_cancel(shop, WAREHOUSE, order.order_id),
         {"GetItem": 1, "Query": 3, "TransactWriteItems": (2 + 2) + 2 + 2 + 2},
     ),
     "deliver": (
@@ -246,7 +246,7 @@ def test_what_is_done_already_costs_reading_only(shop: Shop, wire: WireTap) -> N
         (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4}),
         (lambda: products.receive_stock(shop, STAFF, "first mug", "mug", 10), {"GetItem": 1}),
         (lambda: shipments.request_shipment(shop, order.order_id), {"GetItem": 1}),
-        (lambda: ending.lapse_order(shop, order.order_id), {"GetItem": 1}),
+        (lambda: cancellation.lapse_order(shop, order.order_id), {"GetItem": 1}),
     ]
     for act, expected in again:
         assert spent(wire, act)[1] == expected

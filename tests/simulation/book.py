@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from functions.archive import parse_archive
-from functions.dynamodb.images import Image
-from functions.dynamodb.streams import Permanent
+from functions.dynamodb.codec import Image
+from functions.dynamodb.stream_batch import Permanent
+from functions.handlers.archive_worker import parse_archive
 from functions.model import changes, events
 from functions.model.changes import Change
 from functions.model.entities import Payment, Refund

@@ -16,11 +16,11 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, to_instant
-from functions.model import counters, derived
+from functions.model import copies, totals
 from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign
-from functions.model.lives import ACTIVITY_DAYS, DLQ_DAYS, FAILURE_DAYS, IMPORT_DAYS
+from functions.model.retention import ACTIVITY_DAYS, DLQ_DAYS, FAILURE_DAYS, IMPORT_DAYS
 from functions.model.states import (
     CLOSED_STATUSES,
     ORDER_TRANSITIONS,
@@ -40,7 +40,7 @@ from functions.model.table import (
     STOCK,
 )
 from functions.shop.erasure import SETTLE_PERIOD
-from functions.shop.notices import derive_alert_id
+from functions.shop.product_alerts import derive_alert_id
 from tests.simulation.book import Ledger, OrderAggregate, RecordedChange
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.money import (
@@ -270,14 +270,14 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
     for owned in book.orders.values():
         if owned.status != "ARCHIVING":
             row = ROWS_BY_TYPE[owned.image["type"]["S"]]
-            expected |= {place: copy for place, (_, copy) in derived.copies_of(row, row.decode(owned.image)).items()}
+            expected |= {place: copy for place, (_, copy) in copies.copies_of(row, row.decode(owned.image)).items()}
     for image in world.table.of_type(*_SNAPSHOTS):
         place = image["PK"]["S"], image["SK"]["S"]
         copy = expected.pop(place, None)
         found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
         if copy is None:
             yield f"{place} is a copy of nothing"
-        elif derived.copies_differ(copy, found):
+        elif copies.copies_differ(copy, found):
             yield f"{place} is {found}, and should be {copy}"
     yield from (f"{place} is missing" for place in expected)
 
@@ -347,11 +347,9 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.items_of_type("Return"))
     ]
     items += map(REVIEW.decode, world.table.of_type(REVIEW.type))
-    standing = [
-        counters.current_contribution(ROWS_BY_TYPE[type(item).__name__], item, to_instant(now)) for item in items
-    ]
+    standing = [totals.current_contribution(ROWS_BY_TYPE[type(item).__name__], item, to_instant(now)) for item in items]
     wanted = {
-        todo.source_id: {at: counters.amounts_of(row, part) for at, (row, part) in todo.contributions.items()}
+        todo.source_id: {at: totals.amounts_of(row, part) for at, (row, part) in todo.contributions.items()}
         for todo in standing
         if todo
     }
@@ -374,7 +372,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 def _changed_after_final(world: Simulation) -> Iterator[str]:
     for (partition, sort), versions in world.table.history.items():
         if sort.startswith("SEASON#"):
-            final = counters.season_final_at(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
+            final = totals.season_final_at(Instant(f"{sort.removeprefix('SEASON#')}-01T00:00:00.000Z")).timestamp()
             if versions[-1][0] > final + MAX_DELAY_DAYS * DAY:
                 yield f"{partition} / {sort} was final, and has changed since"
 
@@ -385,13 +383,13 @@ MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
 
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
     """Yield the key and amounts of each total, and whether the total is final or past its TTL."""
-    for row in counters.TOTAL_FIELDS:
+    for row in totals.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
             ends = datetime.fromtimestamp(item.ttl, UTC) if row.has_ttl else datetime.max.replace(tzinfo=UTC)
             if row is BEST_SELLER:
-                ends = counters.season_final_at(Instant(f"{item.season}-01T00:00:00.000Z"))
+                ends = totals.season_final_at(Instant(f"{item.season}-01T00:00:00.000Z"))
             is_final = now >= ends
-            yield counters.total_key(row, item), Counter(counters.amounts_of(row, item)), is_final
+            yield totals.total_key(row, item), Counter(totals.amounts_of(row, item)), is_final
 
 
 def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
@@ -709,7 +707,7 @@ def _matches_restored(there: Image, deleted: Image) -> bool:
     return plain == was or int(there.get("version", {"N": "0"})["N"]) > int(deleted.get("version", {"N": "0"})["N"])
 
 
-_SNAPSHOTS = {snapshot.target_row.type for snapshot in derived.SNAPSHOTS}
+_SNAPSHOTS = {snapshot.target_row.type for snapshot in copies.SNAPSHOTS}
 
 
 def _is_unmatched_money(images: list[Image]) -> bool:

@@ -12,9 +12,9 @@ from typing import Any, cast
 import orjson
 from aws_lambda_powertools.event_handler.api_gateway import BaseRouter  # noqa: TID251  to keep calls apart
 
-from functions import environment, wiring
-from functions.api import context
-from functions.api.handler import app
+from functions.api.app import app
+from functions.api.http import context
+from functions.runtime import environment, secrets
 from local.mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
 from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import FaultInjector
@@ -23,7 +23,7 @@ from tests.simulation.template import StackModel
 
 MAX_SKEW_SECONDS = 2.0
 MAX_THROTTLED_SECONDS = 20.0
-CACHES = (environment.load_environment, wiring.get_secret, context.shop)
+CACHES = (environment.load_environment, secrets.get_secret, context.shop)
 
 
 @functools.cache

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from functions.model.amounts import discounted_value
 from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, SOLD_STATUSES, Payment
+from functions.model.pricing import discounted_value
 from functions.model.table import ROWS_BY_TYPE
 from tests.simulation.book import Ledger, OrderAggregate
 from tests.simulation.provider import SimulatedIntent

@@ -7,32 +7,41 @@ bug that only this invariant detects. So every invariant is needed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from functions import archive, copies, erasure, lapse, names, objects, relay, wiring
-from functions.api import problems
+from functions.adapters import object_store
+from functions.api.http import problems
 from functions.dynamodb import writes
-from functions.dynamodb.streams import StreamBatch
-from functions.model import changes, counters, derived, errors
+from functions.dynamodb.stream_batch import StreamBatch
+from functions.handlers import (
+    archive_worker,
+    copies_reader,
+    customer_erasure,
+    customer_name_worker,
+    event_publisher,
+    order_deadlines,
+)
+from functions.handlers import order_notification_worker as mailing
+from functions.model import changes, copies, errors, totals
 from functions.model import table as t
-from functions.notifications import handler as mailing
-from functions.queues import MessageBatch
+from functions.runtime import dead_letters
+from functions.runtime.queue_batch import MessageBatch
 from functions.shop import archive as closing
 from functions.shop import (
+    cancellation,
     customers,
     discounts,
     disputes,
-    ending,
     invoices,
-    notices,
     payments,
     placing,
+    product_alerts,
+    refund_processing,
     returns,
     reviews,
-    settling,
     shipments,
     stock,
 )
+from functions.shop import customer_names as naming
 from functions.shop import erasure as forgetting
-from functions.shop import names as naming
 from ops import recover, restore
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, patch_attribute
@@ -97,7 +106,7 @@ MUTANTS = (
     Mutant(
         "forgets names",
         "a new name reaches no order",
-        patch_attribute(names, "propagate_name", lambda *_: 0),
+        patch_attribute(customer_name_worker, "propagate_name", lambda *_: 0),
         1,
         "open_orders_bear_their_customers_name",
         first_seed=11,
@@ -130,7 +139,7 @@ MUTANTS = (
     Mutant(
         "assumes nothing",
         "what nobody speaks of is never delivered",
-        patch_attribute(lapse, "list_unconfirmed_orders", lambda *_: iter(())),
+        patch_attribute(order_deadlines, "list_unconfirmed_orders", lambda *_: iter(())),
         3,
         "nothing_waits_for_ever",
     ),
@@ -181,12 +190,12 @@ MUTANTS = (
     Mutant(
         "keeps what was paid",
         "an order that ends early keeps it",
-        patch_attribute(ending, "plan_refunds", s.refund_nothing),
+        patch_attribute(cancellation, "plan_refunds", s.refund_nothing),
     ),
     Mutant(
         "keeps what it drops",
         "an order that is cut short gives nothing back",
-        patch_attribute(ending, "refund_due", lambda *_: 0),
+        patch_attribute(cancellation, "refund_due", lambda *_: 0),
         5,
         first_seed=110,
     ),
@@ -199,7 +208,7 @@ MUTANTS = (
         "owes nothing",
         "what a bank disputes is not owed when its order ends",
         s.combine(
-            patch_attribute(ending, "plan_refunds", s.owe_nothing),
+            patch_attribute(cancellation, "plan_refunds", s.owe_nothing),
             patch_attribute(returns, "plan_refunds", s.owe_nothing),
         ),
         5,
@@ -208,7 +217,7 @@ MUTANTS = (
     Mutant(
         "asks anew",
         "a refund has another key each time",
-        patch_attribute(settling, "_send_to_provider", s.request_refund_with_new_key),
+        patch_attribute(refund_processing, "_send_to_provider", s.request_refund_with_new_key),
         3,
         "refunds_are_settled",
         first_seed=16,
@@ -216,7 +225,7 @@ MUTANTS = (
     Mutant(
         "forgets what is back",
         "a payment does not know what was given back of it",
-        patch_attribute(settling, "replace", s.drop_refunded_amount),
+        patch_attribute(refund_processing, "replace", s.drop_refunded_amount),
         2,
         "payments_give_back_what_they_brought",
     ),
@@ -259,7 +268,7 @@ MUTANTS = (
     Mutant(
         "stops unasked",
         "an order is cancelled under the warehouse's hands",
-        patch_attribute(ending, "cancel_order", s.cancel_without_asking),
+        patch_attribute(cancellation, "cancel_order", s.cancel_without_asking),
         2,
         "parcels_are_sent_once",
         first_seed=16,
@@ -278,7 +287,7 @@ MUTANTS = (
     Mutant(
         "no version guard",
         "an older copy overwrites a newer one",
-        patch_attribute(copies, "put_if_newer", s.without_condition(writes.put_if_newer)),
+        patch_attribute(copies_reader, "put_if_newer", s.without_condition(writes.put_if_newer)),
         2,
         "a_copy_never_goes_back",
         first_seed=5,
@@ -286,28 +295,28 @@ MUTANTS = (
     Mutant(
         "leaves copies",
         "a copy that is there stays as it was",
-        patch_attribute(copies, "put_if_newer", s.put_if_absent),
+        patch_attribute(copies_reader, "put_if_newer", s.put_if_absent),
         2,
         "snapshots_are_what_their_primaries_say",
     ),
     Mutant(
         "forgets an event",
         "a log has no entry for a parcel that was sent",
-        patch_attribute(derived, "plan_copy_changes", s.without_log_entry(t.TIMELINE, "OrderShipped")),
+        patch_attribute(copies, "plan_copy_changes", s.without_log_entry(t.TIMELINE, "OrderShipped")),
         2,
         "logs_have_no_gaps",
     ),
     Mutant(
         "activity anew",
         "an entry of activity has another id each time",
-        patch_attribute(copies, "put_if_absent", s.put_with_new_change_id),
+        patch_attribute(copies_reader, "put_if_absent", s.put_with_new_change_id),
         2,
         "activity_is_kept",
     ),
     Mutant(
         "counts again",
         "what is counted already is counted once more when it comes again",
-        patch_attribute(counters, "plan_total_writes", s.count_again),
+        patch_attribute(totals, "plan_total_writes", s.count_again),
         2,
         "totals_add_up",
     ),
@@ -358,20 +367,22 @@ MUTANTS = (
     Mutant(
         "tells not all",
         "events of one type are not published",
-        patch_attribute(relay, "_publish_entries", s.publish_except("PaymentCaptured")),
+        patch_attribute(event_publisher, "_publish_entries", s.publish_except("PaymentCaptured")),
         2,
         "every_change_is_told",
     ),
     Mutant(
         "ignores refused events",
         "PutEvents answered 200, so all is well",
-        patch_attribute(relay, "_publish_entries", s.publish_ignoring_failures),
+        patch_attribute(event_publisher, "_publish_entries", s.publish_ignoring_failures),
     ),
     Mutant(
         "gives up what may heal",
         "an event that is refused for now is parked for good",
         patch_attribute(
-            relay, "PERMANENT_ERROR_CODES", relay.PERMANENT_ERROR_CODES | {"InternalFailure", "ThrottlingException"}
+            event_publisher,
+            "PERMANENT_ERROR_CODES",
+            event_publisher.PERMANENT_ERROR_CODES | {"InternalFailure", "ThrottlingException"},
         ),
         first_seed=6,
     ),
@@ -383,7 +394,7 @@ MUTANTS = (
     Mutant(
         "parks no payload",
         "what is put aside is its id alone",
-        patch_attribute(wiring, "dead_letter_writer", s.park_ids_only),
+        patch_attribute(dead_letters, "dead_letter_writer", s.park_ids_only),
         2,
         "poison_is_parked",
     ),
@@ -409,7 +420,7 @@ MUTANTS = (
     Mutant(
         "first page only",
         "of the followers of a product only the first few are told",
-        patch_attribute(notices, "FollowerPage", s.first_page),
+        patch_attribute(product_alerts, "FollowerPage", s.first_page),
         2,
         "followers_told_once",
         first_seed=4,
@@ -417,7 +428,7 @@ MUTANTS = (
     Mutant(
         "cools never",
         "every event of a product is told",
-        patch_attribute(notices, "CAMPAIGN_COOLDOWN_SECONDS", 0),
+        patch_attribute(product_alerts, "CAMPAIGN_COOLDOWN_SECONDS", 0),
         2,
         "followers_told_once",
         first_seed=8,
@@ -431,26 +442,26 @@ MUTANTS = (
     Mutant(
         "archives no children",
         "an order's object holds the order alone",
-        patch_attribute(archive, "start_archiving", s.without_children),
+        patch_attribute(archive_worker, "start_archiving", s.without_children),
         2,
         "the_archive_holds_what_ended",
     ),
     Mutant(
         "deletes first",
         "what is archived is deleted before the object is there",
-        patch_attribute(archive, "archive_order", s.delete_first),
+        patch_attribute(archive_worker, "archive_order", s.delete_first),
     ),
     Mutant(
         "overwrites",
         "an object takes the place of one that is there",
-        patch_attribute(objects, "put_if_absent", s.overwrite_object),
+        patch_attribute(object_store, "put_if_absent", s.overwrite_object),
     ),
     Mutant(
         "restore that counts again",
         "what comes back from the archive counts as if it were new",
         s.combine(
             patch_attribute(changes, "is_restored_item", lambda _: False),
-            patch_attribute(counters, "contribution_change_of", s.count_restored_item),
+            patch_attribute(totals, "contribution_change_of", s.count_restored_item),
         ),
         3,
         "totals_add_up",
@@ -463,7 +474,7 @@ MUTANTS = (
     Mutant(
         "one line",
         "of some activity that ends together one entry is archived",
-        patch_attribute(archive, "archive_activity", s.archive_one_line),
+        patch_attribute(archive_worker, "archive_activity", s.archive_one_line),
         2,
         "activity_that_ended_is_archived",
     ),
@@ -471,14 +482,14 @@ MUTANTS = (
     Mutant(
         "forgets not all",
         "an erasure leaves what is in the archive",
-        patch_attribute(erasure, "_rewrite_archive_without_address", lambda *_: None),
+        patch_attribute(customer_erasure, "_rewrite_archive_without_address", lambda *_: None),
         3,
         "who_was_forgotten_is_nowhere",
     ),
     Mutant(
         "words stay",
         "what a customer wrote is not deleted",
-        patch_attribute(erasure, "delete_reviews_and_follows", lambda *_: False),
+        patch_attribute(customer_erasure, "delete_reviews_and_follows", lambda *_: False),
         2,
         "who_was_forgotten_is_nowhere",
         first_seed=11,
@@ -494,7 +505,7 @@ MUTANTS = (
     Mutant(
         "forgets not what failed",
         "an erasure leaves what is in the failure store",
-        patch_attribute(erasure, "redact_failure_store", lambda *_: None),
+        patch_attribute(customer_erasure, "redact_failure_store", lambda *_: None),
     ),
     # the API
     Mutant(

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from functions import objects, wiring
+from functions.adapters import object_store
+from functions.adapters.object_store import REDRIVEN_PREFIX
 from functions.dynamodb.keys import Instant
-from functions.dynamodb.store import Table
-from functions.model import counters
+from functions.dynamodb.table import Table
+from functions.model import totals
 from functions.model.table import BEST_SELLER, ROWS_BY_TYPE
-from functions.objects import REDRIVEN_PREFIX
+from functions.runtime import clients
 from functions.shop.shop import Shop
 from ops.drift import DriftCheck
 from ops.items import ItemKey, item_key
@@ -75,7 +76,7 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
     """Return whether a copy or total is no longer updated, because it is final or expired."""
     if image["type"]["S"] == BEST_SELLER.type:
-        return now >= counters.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
+        return now >= totals.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
     return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
 
 
@@ -154,9 +155,9 @@ class Operator:
 
     def _restore_once(self, order_id: str, keep_days: int) -> bool:
         bucket = self._world.template.archive
-        shop = wiring.create_shop(self._world.table.name)
+        shop = clients.create_shop(self._world.table.name)
         try:
-            outcome = restore_order(shop, lambda key: objects.get(bucket, key), order_id, keep_days=keep_days)
+            outcome = restore_order(shop, lambda key: object_store.get(bucket, key), order_id, keep_days=keep_days)
         except NotRestorable as error:
             self._world.note("operator", f"leaves {order_id} in the archive: {error}")
             return True
@@ -189,7 +190,7 @@ class Operator:
         ]
 
     def _replay_once(self) -> bool:
-        shop = wiring.create_shop(self._world.table.name)
+        shop = clients.create_shop(self._world.table.name)
         try:
             with Checkpoint(
                 shop.table, "replay", "reactions to all", "from the table", by="operator", max_age=MAX_RESUME_AGE
@@ -210,7 +211,7 @@ class Operator:
         world.tasks.run(world.tasks.now + MAX_ATTEMPTS * HOUR)
 
     def _repair_once(self) -> bool:
-        shop = wiring.create_shop(self._world.table.name)
+        shop = clients.create_shop(self._world.table.name)
         drift = DriftCheck(shop, repair=True, pause_seconds=1)
         try:
             with Checkpoint(
@@ -260,7 +261,7 @@ class Operator:
 
     def _run_tools(self) -> None:
         world = self._world
-        shop = wiring.create_shop(world.table.name)
+        shop = clients.create_shop(world.table.name)
         publish = self._publish(shop)
         more = True
         while more:  # `has_more`: the operator must run the redrive again
@@ -287,14 +288,14 @@ class Operator:
         named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}
         urls = [url for url, queue in queues.items() if id(queue) in ids]
-        return FailureRepository(wiring.client("s3"), wiring.client("sqs"), self._world.template.failures, urls)
+        return FailureRepository(clients.client("s3"), clients.client("sqs"), self._world.template.failures, urls)
 
     def _should_redrive(self, entry: FailureEntry) -> bool:
         return not entry.redriven and entry.key not in self._refused
 
     def _publish(self, shop: Shop) -> PublishEvents:
         bus = self._world.template.environment(self._world.table.name)["BUS_NAME"]
-        publish = make_publisher(shop, wiring.client("events"), bus)
+        publish = make_publisher(shop, clients.client("events"), bus)
 
         def noted(details: Sequence[Mapping[str, Any]]) -> None:
             self.published_ids |= {detail["id"] for detail in details}

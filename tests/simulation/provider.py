@@ -13,8 +13,8 @@ from functools import partial
 from itertools import count
 from typing import Any, Literal
 
-from functions.provider import PaymentProviderUnavailable
-from functions.shop.settling import ProviderRefundState, RefundRejected
+from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.shop.refund_processing import ProviderRefundState, RefundRejected
 from tests.api.asking import JSON, http_event, payment_event, stripe_signature
 from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector, ServiceCall, Strike
@@ -78,7 +78,7 @@ class RecordedAnswer:
 
 @dataclass
 class SimulatedProvider:
-    """Replaces the payment provider's client in `wiring`, and sends webhooks to the shop.
+    """Replaces the client of the payment provider, and sends webhooks to the shop.
 
     `request_counts`: how often each idempotency key was used. `undelivered`: how many webhooks the shop
     has not accepted yet.

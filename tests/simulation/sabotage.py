@@ -9,19 +9,31 @@ from datetime import datetime
 from typing import Any
 from unittest import mock
 
-from functions import archive, objects, relay, wiring
-from functions import mails as posting
+from functions.adapters import mailer as posting
+from functions.adapters import object_store
 from functions.dynamodb import writes
-from functions.dynamodb.store import Table
-from functions.dynamodb.streams import StreamBatch
+from functions.dynamodb.stream_batch import StreamBatch
+from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict
-from functions.model import changes, counters, derived, entities
+from functions.handlers import archive_worker, event_publisher
+from functions.model import changes, copies, entities, totals
 from functions.model import table as t
 from functions.model.changes import Change
 from functions.model.states import apply_shipment_command
-from functions.queues import MessageBatch
+from functions.runtime import clients, dead_letters
+from functions.runtime.queue_batch import MessageBatch
 from functions.shop import archive as closing
-from functions.shop import disputes, ending, notices, notifications, payments, refunds, settling, shipments, stock
+from functions.shop import (
+    cancellation,
+    disputes,
+    order_notifications,
+    payments,
+    product_alerts,
+    refund_processing,
+    refunds,
+    shipments,
+    stock,
+)
 from functions.shop.shop import Caller
 from ops import recover
 from ops.recover import redrive_record
@@ -29,7 +41,7 @@ from tests.simulation import template
 
 Plant = Callable[[], AbstractContextManager[Any]]
 _NUMBERS = itertools.count()
-_COUNTED_ONCE = counters.plan_total_writes
+_COUNTED_ONCE = totals.plan_total_writes
 
 
 # Patches --------------------------------------------------------------------------------------------------------------
@@ -139,7 +151,7 @@ def swallow_failure(self: StreamBatch, record: Any, act: Callable[[Any], None]) 
 
 def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[dict[str, Any]]:
     if entries:
-        wiring.client("events").put_events(Entries=[entry for _, entry in entries])
+        clients.client("events").put_events(Entries=[entry for _, entry in entries])
     return []
 
 
@@ -148,7 +160,7 @@ def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[st
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
-_PUBLISH = relay._publish_entries
+_PUBLISH = event_publisher._publish_entries
 
 
 def report_no_failures(self: MessageBatch) -> dict[str, Any]:
@@ -162,14 +174,14 @@ def park_ids_only(bucket: str, reader: str) -> Callable[[Any, str], None]:
     )
 
 
-_PARKING = wiring.dead_letter_writer
+_PARKING = dead_letters.dead_letter_writer
 
 
 # Copies ---------------------------------------------------------------------------------------------------------------
-def without_log_entry(row: Any, name: str) -> Callable[[Change], derived.CopyChanges]:
+def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
     """Return a function that plans the copies of a change, but leaves out the log entry for one kind of change."""
 
-    def following(change: Change) -> derived.CopyChanges:
+    def following(change: Change) -> copies.CopyChanges:
         todo = _FOLLOWING(change)
         left = tuple((into, one) for into, one in todo.append if into is not row or change.name != name)
         return replace(todo, append=left)
@@ -177,30 +189,30 @@ def without_log_entry(row: Any, name: str) -> Callable[[Change], derived.CopyCha
     return following
 
 
-_FOLLOWING = derived.plan_copy_changes
+_FOLLOWING = copies.plan_copy_changes
 
 
 def count_again(
-    todo: counters.ContributionChange, so_far: entities.Counted | None, totals: Mapping[str, Any], now: datetime
-) -> Iterator[counters.PlannedWrite]:
+    todo: totals.ContributionChange, so_far: entities.Counted | None, stored: Mapping[str, Any], now: datetime
+) -> Iterator[totals.PlannedWrite]:
     """Count the contribution of an item again, as if it had not been counted before."""
-    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), totals, now)
+    return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), stored, now)
 
 
-def count_restored_item(change: Change) -> counters.ContributionChange | None:
+def count_restored_item(change: Change) -> totals.ContributionChange | None:
     """Count a restored order in the totals as if it were new."""
     if change.name == "OrderRestored":
-        return counters.current_contribution(change.row, change.after, change.after.updated_at)
+        return totals.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
 
 
-_COUNTING = counters.contribution_change_of
+_COUNTING = totals.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
     """Redrive a record wrongly: write copies of the record's image, even if the item has changed since."""
     change = changes.parse_change(record)
-    for row, copy in derived.plan_copy_changes(change).put if change else ():
+    for row, copy in copies.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))
     _REDRIVE(shop, publish, record)
 
@@ -246,14 +258,14 @@ def send_to_first_address(shop: Any, customer_id: str, order_id: str) -> Any:
     return about
 
 
-_LETTER, _FIRST = notifications.get_mail_context, dict[tuple[str, str], str]()
+_LETTER, _FIRST = order_notifications.get_mail_context, dict[tuple[str, str], str]()
 
 
-def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> notices.FollowerPage:
+def first_page(campaign: entities.Campaign, product: Any, followers: Any, after: Any) -> product_alerts.FollowerPage:
     return _PAGE(campaign, product, followers, None)
 
 
-_PAGE = notices.FollowerPage
+_PAGE = product_alerts.FollowerPage
 
 
 # Customers ------------------------------------------------------------------------------------------------------------
@@ -286,22 +298,22 @@ def delete_first(shop: Any, bucket: str, order_id: str) -> None:
         return
     key = f"orders/{order_id}/{estate.order.version}.json"
     if estate.images is None:
-        body = objects.get(bucket, key)
+        body = object_store.get(bucket, key)
     else:
         gone = [image for image in estate.images if image["type"]["S"] not in closing.TYPES_KEPT_IN_TABLE]
         shop.table.delete([{"PK": image["PK"], "SK": image["SK"]} for image in gone])
-        made = archive.serialize_archive(estate.order, estate.images)
-        body = objects.put_if_absent(bucket, key, made, "application/json")
+        made = archive_worker.serialize_archive(estate.order, estate.images)
+        body = object_store.put_if_absent(bucket, key, made, "application/json")
     try:
         closing.replace_order_with_stub(
-            shop, estate.order, archive.parse_archive(body), key, hashlib.sha256(body).hexdigest()
+            shop, estate.order, archive_worker.parse_archive(body), key, hashlib.sha256(body).hexdigest()
         )
     except WriteConflict:
         return
 
 
 def overwrite_object(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    objects.put(bucket, key, body, content_type)
+    object_store.put(bucket, key, body, content_type)
     return body
 
 
@@ -309,7 +321,7 @@ def archive_one_line(bucket: str, events: Sequence[Any]) -> None:
     _ACTIVITY(bucket, events[:1])
 
 
-_ACTIVITY = archive.archive_activity
+_ACTIVITY = archive_worker.archive_activity
 
 
 # Orders and money -----------------------------------------------------------------------------------------------------
@@ -331,10 +343,10 @@ def refund_nothing(*_: Any) -> refunds.RefundPlan:
 
 def request_refund_with_new_key(
     shop: Any, provider: Any, refund: entities.Refund, *_: Any
-) -> settling.ProviderRefundState:
+) -> refund_processing.ProviderRefundState:
     names = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     key = f"{refund.refund_id}-{next(_NUMBERS)}"
-    made: settling.ProviderRefundState = provider.refund(
+    made: refund_processing.ProviderRefundState = provider.refund(
         key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=names
     )
     return made
@@ -398,8 +410,8 @@ def count_as_delivered(item: Any, **new: Any) -> Any:
 def cancel_without_asking(shop: Any, caller: Any, order_id: str) -> entities.Order:
     order = _CANCEL(shop, caller, order_id)
     if order.status == "CANCEL_REQUESTED":
-        return ending.agree_cancel(shop, Caller("nobody", frozenset({"staff"})), order_id)
+        return cancellation.agree_cancel(shop, Caller("nobody", frozenset({"staff"})), order_id)
     return order
 
 
-_CANCEL = ending.cancel_order
+_CANCEL = cancellation.cancel_order

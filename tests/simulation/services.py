@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 import orjson
 
 from functions.dynamodb.keys import to_instant
+from tests.simulation.botocore_clients import UnsignedRequest
 from tests.simulation.chance import SeededRandom
-from tests.simulation.clients import UnsignedRequest
 from tests.simulation.faults import Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.table import SimulatedTable

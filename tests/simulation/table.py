@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from functions.dynamodb.keys import KEY_ATTRIBUTES
-from functions.dynamodb.store import BATCH_WRITE_LIMIT
+from functions.dynamodb.table import BATCH_WRITE_LIMIT
 from functions.model.table import INDEX_PROJECTIONS, create_table_request
 from local.engine import REGION, Engine
 from local.mappings.records import TTL_IDENTITY

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from functions.model.lambdas import stored_name
 from local.mappings import MappingAssumptions, MappingSettings
 from local.up import synthesize_template
 
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """A Lambda function. `name`: the first part of its module's name below `functions`."""
+    """A Lambda function. `name`: its stored name, see functions/model/lambdas.py."""
 
     name: str
     handler: str
@@ -128,7 +129,7 @@ def _function(properties: Mapping[str, Any]) -> FunctionConfig:
     variables = properties["Environment"]["Variables"]
     handler = properties["Handler"]
     return FunctionConfig(
-        name=handler.removeprefix("functions.").partition(".")[0],
+        name=stored_name(handler.split(".")[-2]),
         handler=handler,
         timeout_seconds=properties["Timeout"],
         environment={name: _resolve_name(value) for name, value in variables.items()},

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.capacity import ConsumedCapacityCounter
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, instant_from_epoch
-from functions.dynamodb.units import ConsumedCapacityCounter
 from functions.model import table as t
 from functions.model.entities import Customer, Follow, Product, Stock
 from local.engine import Engine
 from stacks.stage import STAGES
-from tests.simulation import clients, tasks
+from tests.simulation import botocore_clients, tasks
 from tests.simulation.faults import DAY, HOUR
 from tests.simulation.world import OPENS_AT, Simulation
 
@@ -84,15 +84,15 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
     loaded = time.perf_counter()
     asked: Counter[str] = Counter()
     units = ConsumedCapacityCounter()
-    events = clients.client("dynamodb").meta.events
+    events = botocore_clients.client("dynamodb").meta.events
 
-    def send(service: str, operation: str, request: clients.UnsignedRequest) -> clients.Response:
+    def send(service: str, operation: str, request: botocore_clients.UnsignedRequest) -> botocore_clients.Response:
         if world.tasks.process and world.tasks.process.name == "notices":
             asked[operation] += 1
         return world.wire.send(service, operation, request)
 
-    clients.set_transport(send)
-    units.instrument(clients.client("dynamodb"))
+    botocore_clients.set_transport(send)
+    units.instrument(botocore_clients.client("dynamodb"))
     try:
         with world._patched():
             comes_in(world, empty)

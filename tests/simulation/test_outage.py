@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.images import Image
+from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, instant_from_epoch
-from functions.model import changes, derived
+from functions.model import changes, copies
 from functions.model import table as t
 from functions.model.entities import Activity, Address, Expiry, Invoice, Line, Order, Paid, Payment, Shipment
 from functions.model.states import OrderCommand, apply_order_command
@@ -81,8 +81,8 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change
-        yield from map(t.TIMELINE.encode, derived.timeline_events(change))
-    yield from map(t.ORDER_LINE.encode, derived.order_line_copies(last))
+        yield from map(t.TIMELINE.encode, copies.timeline_events(change))
+    yield from map(t.ORDER_LINE.encode, copies.order_line_copies(last))
     own: dict[str, Any] = {"order_id": id, "created_at": placed_at}
     whose = own | {"customer_id": last.customer_id}
     paid: dict[str, Any] = own | {"amount": last.total, "currency": "EUR", "updated_at": closed_at}

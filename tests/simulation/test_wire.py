@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError
 from botocore.parsers import JSONParser
 from botocore.serialize import JSONSerializer
 
-from functions import wiring
+from functions.runtime import clients
 from local.engine import Engine
-from tests.simulation import clients
-from tests.simulation.clients import Response, UnsignedRequest
+from tests.simulation import botocore_clients
+from tests.simulation.botocore_clients import Response, UnsignedRequest
 from tests.simulation.table import SimulatedTable, TracedEngineConnection
 
 TEXT = b64encode(b"\x00\xff").decode()
@@ -67,7 +67,7 @@ def _change(record: Any, without: set[str]) -> Any:
 
 
 def test_an_item_is_written_and_read_as_botocore_writes_and_reads_it() -> None:
-    model = clients.client("dynamodb").meta.service_model
+    model = botocore_clients.client("dynamodb").meta.service_model
     answer = {"headers": {}, "status_code": 200, "context": {}, "body": json.dumps({"Item": EVERY_TYPE}).encode()}
     read, botocores = (one.parse(answer, model.operation_model("GetItem").output_shape) for one in _PARSERS)
     assert read == botocores
@@ -80,8 +80,8 @@ def test_an_item_is_written_and_read_as_botocore_writes_and_reads_it() -> None:
     assert own == botocores
 
 
-_PARSERS: Any = (clients.PARSER, JSONParser())
-_SERIALIZERS: Any = (clients.SERIALIZER, JSONSerializer())
+_PARSERS: Any = (botocore_clients.PARSER, JSONParser())
+_SERIALIZERS: Any = (botocore_clients.SERIALIZER, JSONSerializer())
 
 
 def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_one(
@@ -97,12 +97,12 @@ def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_o
     def attempts() -> int:
         calls.clear()
         with pytest.raises(ClientError):
-            clients.client("secretsmanager").get_secret_value(SecretId="s")
+            botocore_clients.client("secretsmanager").get_secret_value(SecretId="s")
         assert set(calls) == {"secretsmanager.GetSecretValue s"}
         return len(calls)
 
     for _ in range(2):
-        clients.set_transport(refuse)
+        botocore_clients.set_transport(refuse)
         made = [attempts() for _ in range(100)]
         assert made[0] == 4
         assert made[-1] == 1
@@ -111,5 +111,5 @@ def test_botocore_tries_again_until_its_quota_is_spent_and_each_seed_has_a_new_o
 @pytest.mark.parametrize("service", ["dynamodb", "s3", "events", "sesv2"])
 def test_a_client_tries_as_often_as_the_functions_own(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    own = boto3.client(service, config=wiring.client_config(service))  # type: ignore[call-overload]
-    assert clients.client(service).meta.config.retries == own.meta.config.retries
+    own = boto3.client(service, config=clients.client_config(service))  # type: ignore[call-overload]
+    assert botocore_clients.client(service).meta.config.retries == own.meta.config.retries

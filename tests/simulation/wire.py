@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
-from functions import wiring
-from tests.simulation import clients
+from functions.runtime import clients
+from tests.simulation import botocore_clients
+from tests.simulation.botocore_clients import Response, UnsignedRequest
 from tests.simulation.chance import SeededRandom
-from tests.simulation.clients import Response, UnsignedRequest
 from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
 from tests.simulation.tasks import ProcessDied, VirtualScheduler
 
@@ -67,11 +67,11 @@ class SimulatedWire:
         self._count: dict[str, int] = {}
         self.calls = 0
         self.time = SimpleNamespace(sleep=tasks.pause)
-        clients.set_transport(self.send)
+        botocore_clients.set_transport(self.send)
 
     def client(self, service: str) -> Any:
-        """Return the botocore client of a service. The simulation uses this method instead of `wiring.client`."""
-        return clients.client(service)
+        """Return the botocore client of a service. The simulation uses this method instead of `clients.client`."""
+        return botocore_clients.client(service)
 
     def send(self, service_name: str, operation: str, request: UnsignedRequest) -> Response:
         """Answer one request. Raises botocore's network errors, or `ProcessDied`, if such a fault strikes."""
@@ -111,11 +111,11 @@ class SimulatedWire:
                 service.answer(operation, request)
                 raise ProcessDied
             case "unreachable":
-                self._tasks.pause(wiring.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
+                self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
                 raise ConnectTimeoutError(endpoint_url=request.url)
             case "answer lost":
                 service.answer(operation, request)
-                self._tasks.pause(wiring.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
+                self._tasks.pause(clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
                 raise ReadTimeoutError(endpoint_url=request.url)
             case "throttled" | "mails throttled":
                 return service.refusal(service.THROTTLED, 400)

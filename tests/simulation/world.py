@@ -24,9 +24,11 @@ from unittest import mock
 
 import botocore.endpoint
 
-from functions import wiring
-from functions.dynamodb.store import Table
+from functions.adapters import payment_provider
+from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
+from functions.runtime import clients, secrets
+from functions.runtime.log import log_unreadable
 from functions.shop.shop import Shop
 from local.engine import Engine
 from ops import restore, sweep
@@ -160,15 +162,15 @@ class Simulation:
 
     def _services(self) -> dict[str, Service]:
         api = self.template.functions["api"].environment
-        secrets = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
-        secrets[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
+        secret_values = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
+        secret_values[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
         return {
             "dynamodb": SimulatedDynamoDB(self.table, self.chance),
             "s3": self.s3,
             "events": SimulatedEventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
             "sqs": SimulatedSqs(self.queues),
-            "secretsmanager": SimulatedSecrets(secrets),
+            "secretsmanager": SimulatedSecrets(secret_values),
             "cognito-idp": SimulatedCognito(self.addresses),
         }
 
@@ -285,13 +287,13 @@ class Simulation:
                 sleep=self.tasks.pause,
                 random=lambda: self.chance.random("jitter", next(ids)),
                 new_request_token=lambda: f"{table_name}-{next(ids)}",
-                on_decode_error=wiring.log_unreadable,
+                on_decode_error=log_unreadable,
                 run_concurrently=run_sequentially,
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
         def provider(_url: str, secret_name: str) -> SimulatedProvider:
-            assert wiring.get_secret(secret_name, int(self.tasks.now // wiring.SECRET_CACHE_SECONDS))
+            assert secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))
             return self.provider
 
         kept = random.getstate()
@@ -302,9 +304,9 @@ class Simulation:
             with (
                 mock.patch.dict(os.environ, self.template.environment(self.table.name)),
                 mock.patch.dict(os.environ, CLIENT_ID=Token.client_id),
-                mock.patch.object(wiring, "client", self.wire.client),
-                mock.patch.object(wiring, "create_shop", shop),
-                mock.patch.object(wiring, "get_payment_provider", provider),
+                mock.patch.object(clients, "client", self.wire.client),
+                mock.patch.object(clients, "create_shop", shop),
+                mock.patch.object(payment_provider, "get_payment_provider", provider),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
                 mock.patch.object(sweep, "PAGE_SIZE", self.chance.choice((100, sweep.PAGE_SIZE), "a page")),
                 mock.patch.object(

@@ -39,7 +39,7 @@ class SynthesizedTemplate:
 
     def function(self, module: str) -> str:
         """The logical id of the function of a module."""
-        handler = f"functions.{module}.handler"
+        handler = f"functions.handlers.{module}.handler"
         (id,) = [id for id, it in self.properties("AWS::Lambda::Function").items() if it["Handler"] == handler]
         return id
 

@@ -32,7 +32,7 @@ def test_the_bundle_holds_our_source_and_every_package_it_is_locked_to(built: Pa
     assert ours == {
         file.relative_to(built / "functions") for kind in SOURCES for file in (built / "functions").rglob(kind)
     }
-    assert {Path("api/templates/invoice.html"), Path("notifications/templates/mail.txt")} <= ours
+    assert {Path("api/routes/templates/invoice.html"), Path("mails/templates/order_notification.txt")} <= ours
     locked = set(re.findall(r"^([\w-]+)==", bundle.REQUIREMENTS.read_text(), re.MULTILINE))
     modules = {"jinja2", "markupsafe", "dateutil", "six", "typing_extensions", "typing_inspection", "pydantic_core"}
     wanted = {name.replace("-", "_") for name in locked} - {"python_dateutil"} | modules

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.model import lives
+from functions.model import retention
 from stacks.stage import STAGES, Stage
 
 TABLE = "AWS::DynamoDB::GlobalTable"
@@ -65,7 +65,7 @@ def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong() -> None:
         raise ValueError("lives: effects are remembered for 1 d")
 
-    monkeypatch.setattr(lives, "validate_retention", wrong)
+    monkeypatch.setattr(retention, "validate_retention", wrong)
     with pytest.raises(ValueError, match="effects are remembered"):
         OrdersStack(App(), "stack", stage=STAGES["dev"], code=None)
 

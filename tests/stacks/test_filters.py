@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.model import derived
+from functions.model import copies
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS
 from functions.model.table import ROWS
@@ -45,7 +45,7 @@ def all_kinds() -> Iterator[Kind]:
             yield row.type, on, expired
 
 
-@pytest.mark.parametrize("reader", ["copies", "relay"])
+@pytest.mark.parametrize("reader", ["copies_reader", "event_publisher"])
 def test_f15_nothing_derived_calls_a_reader_again(dev: SynthesizedTemplate, reader: str) -> None:
     written = {kind for kind in let_through(dev, reader) if kind[1] != "REMOVE"}
     assert written, "a filter that lets nothing through would pass, too"
@@ -53,9 +53,9 @@ def test_f15_nothing_derived_calls_a_reader_again(dev: SynthesizedTemplate, read
 
 
 def test_copies_see_what_they_are_made_of_and_nothing_else(dev: SynthesizedTemplate) -> None:
-    sources = [row.type for row in derived.SOURCE_ROWS]
+    sources = [row.type for row in copies.SOURCE_ROWS]
     written = {(name, on, False) for name in sources for on in ("INSERT", "MODIFY")}
-    assert let_through(dev, "copies") == written | {("Review", "REMOVE", False), ("Review", "REMOVE", True)}
+    assert let_through(dev, "copies_reader") == written | {("Review", "REMOVE", False), ("Review", "REMOVE", True)}
 
 
 def test_relay_sees_what_has_an_event_and_nothing_else(dev: SynthesizedTemplate) -> None:
@@ -65,11 +65,11 @@ def test_relay_sees_what_has_an_event_and_nothing_else(dev: SynthesizedTemplate)
         for kind in CHANGE_TYPES
         if (kind.row, kind.name) in told
     }
-    assert let_through(dev, "relay") == wanted
+    assert let_through(dev, "event_publisher") == wanted
 
 
 def test_relay_sees_of_stock_only_what_was_gone(dev: SynthesizedTemplate) -> None:
-    patterns = tuple(it["Pattern"] for it in dev.mapping("relay")["FilterCriteria"]["Filters"])
+    patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
     seen = []
     for available in ("0", "-1", "-12", "1", "10", "100"):
         of_stock = record("Stock", "MODIFY")
@@ -79,12 +79,12 @@ def test_relay_sees_of_stock_only_what_was_gone(dev: SynthesizedTemplate) -> Non
 
 
 def test_relay_never_sees_the_removal_of_an_orders_children(dev: SynthesizedTemplate) -> None:
-    removals = {kind for kind in let_through(dev, "relay") if kind[1] == "REMOVE"}
+    removals = {kind for kind in let_through(dev, "event_publisher") if kind[1] == "REMOVE"}
     assert removals == {("Expiry", "REMOVE", True), ("Activity", "REMOVE", True)}
 
 
 def test_relay_tells_an_expiry_from_a_persons_delete(dev: SynthesizedTemplate) -> None:
-    patterns = tuple(it["Pattern"] for it in dev.mapping("relay")["FilterCriteria"]["Filters"])
+    patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
     by_a_person = record("Expiry", "REMOVE") | {"userIdentity": {"type": "AssumedRole", "principalId": "AROA:ann"}}
     assert FilterCriteria(patterns).matches(record("Expiry", "REMOVE", expired=True))
     assert not FilterCriteria(patterns).matches(by_a_person)
@@ -101,7 +101,7 @@ def test_a_mapping_takes_5_patterns_of_4096_characters(patterns: list[str]) -> N
 
 
 def test_a_copy_of_a_copy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = derived.SNAPSHOTS[0].target_row
-    monkeypatch.setattr(derived, "SOURCE_ROWS", (*derived.SOURCE_ROWS, copy))
+    copy = copies.SNAPSHOTS[0].target_row
+    monkeypatch.setattr(copies, "SOURCE_ROWS", (*copies.SOURCE_ROWS, copy))
     with pytest.raises(ValueError, match=f"derived from .*{copy.type}"):
         filters.build_copies_patterns()

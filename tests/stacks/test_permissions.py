@@ -12,13 +12,14 @@ import pytest
 
 from docs.generate import DOCS
 from docs.pages import permissions
-from functions import erasure, lapse, watch, wiring
+from functions.handlers import backlog_metrics, customer_erasure, order_deadlines
 from functions.model.entities import ArchivedOrder
+from functions.runtime import clients
 from functions.shop import (
     activity,
+    cancellation,
     companies,
     customers,
-    ending,
     follows,
     imports,
     orders,
@@ -42,19 +43,19 @@ from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
 from tests.stacks.conftest import SynthesizedTemplate, as_list
 
 MODULES = [
-    "api.handler",
-    "copies",
-    "relay",
-    "fulfilment",
-    "notifications.handler",
-    "notices.handler",
-    "refunds",
-    "names",
-    "archive",
-    "bulk",
-    "lapse",
-    "erasure",
-    "watch",
+    "api",
+    "copies_reader",
+    "event_publisher",
+    "fulfilment_worker",
+    "order_notification_worker",
+    "product_alert_worker",
+    "refund_worker",
+    "customer_name_worker",
+    "archive_worker",
+    "import_worker",
+    "order_deadlines",
+    "customer_erasure",
+    "backlog_metrics",
 ]
 WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 
@@ -132,7 +133,7 @@ def test_operators_may_do_what_their_tools_do(
         made.meta.events.register("provide-client-params", note)
         return made
 
-    sqs, events = wiring.client("sqs"), wiring.client("events")
+    sqs, events = clients.client("sqs"), clients.client("events")
     dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
     bus_arn = events.describe_event_bus(Name="shop")["Arn"]
     events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, RetentionDays=30)
@@ -219,28 +220,34 @@ def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: SynthesizedTem
             if bucket in str(statement["Resource"]):
                 may.setdefault(module, set()).update(as_list(statement["Action"]))
     anew = {"s3:PutObject", "s3:GetObject"}
-    assert may == {"archive": anew, "erasure": {*anew, "s3:DeleteObjectVersion", "s3:ListBucketVersions"}}
+    assert may == {
+        "archive_worker": anew,
+        "customer_erasure": {*anew, "s3:DeleteObjectVersion", "s3:ListBucketVersions"},
+    }
 
 
 def test_mails_are_sent_as_the_shops_sender_and_by_notifications_and_notices_alone(dev: SynthesizedTemplate) -> None:
     may = {module: allowed(dev, module).get("ses:SendEmail") for module in MODULES}
-    assert [module for module, resources in may.items() if resources] == ["notifications.handler", "notices.handler"]
+    assert [module for module, resources in may.items() if resources] == [
+        "order_notification_worker",
+        "product_alert_worker",
+    ]
     for resources in filter(None, may.values()):
         ends = [resource["Fn::Join"][1][-1] for resource in resources]
         assert ends == [":identity/orders@shop.example", ":identity/shop.example"]
 
 
 def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTemplate) -> None:
-    waits = dev.mapping("notices.handler")["EventSourceArn"]
+    waits = dev.mapping("product_alert_worker")["EventSourceArn"]
     reactions = [
-        module for module in MODULES if module not in ("lapse", "erasure", "watch")
+        module for module in MODULES if module not in ("order_deadlines", "customer_erasure", "backlog_metrics")
     ]  # these tell of failed runs
     may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
-    assert {module: resources for module, resources in may.items() if resources} == {"notices.handler": [waits]}
-    assert dev.properties("AWS::Lambda::Function")[dev.function("notices.handler")]["Environment"]["Variables"][
+    assert {module: resources for module, resources in may.items() if resources} == {"product_alert_worker": [waits]}
+    assert dev.properties("AWS::Lambda::Function")[dev.function("product_alert_worker")]["Environment"]["Variables"][
         "QUEUE_URL"
     ] == {"Ref": waits["Fn::GetAtt"][0]}
-    assert {action for action in allowed(dev, "notices.handler") if action.startswith("dynamodb:")} == {
+    assert {action for action in allowed(dev, "product_alert_worker") if action.startswith("dynamodb:")} == {
         "dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
     }  # fmt: skip
 
@@ -251,8 +258,8 @@ def test_each_secret_is_read_by_who_needs_it_alone(dev: SynthesizedTemplate) -> 
         for module in MODULES
         for resource in allowed(dev, module).get("secretsmanager:GetSecretValue", [])
     }
-    assert readers == {"Pepper": "api.handler", "Webhoo": "api.handler", "Provid": "refunds"}
-    assert "dynamodb:Query" not in allowed(dev, "refunds"), "it is told which"
+    assert readers == {"Pepper": "api", "Webhoo": "api", "Provid": "refund_worker"}
+    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it is told which"
 
 
 # all of it, and the key ----------------------------------------------------------------------------------------------
@@ -347,12 +354,12 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
 def asked(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
     """What each function asks of AWS, by module, from here on; what is done outside of handlers is done by the api."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
-    wiring.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
+    clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
     asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
-    working = ["api.handler"]
+    working = ["api"]
 
     def note(params: dict[str, Any], model: Any, **_: Any) -> None:
-        if (service := model.service_model.endpoint_prefix) != "sqs" or working[-1] != "api.handler":  # but the test
+        if (service := model.service_model.endpoint_prefix) != "sqs" or working[-1] != "api":  # but the test
             asked[working[-1]].update(asks(service, model.name, params))
 
     def noted(module: str, handler: Any) -> Any:
@@ -365,11 +372,10 @@ def asked(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[
 
         return handle
 
-    for name, module in {**READERS, **WORKERS, "lapse": lapse, "erasure": erasure, "watch": watch}.items():
-        called = f"{name}.handler" if name in ("notifications", "notices") else name
-        monkeypatch.setattr(module, "handler", noted(called, module.handler))
+    for module in (*READERS.values(), *WORKERS.values(), order_deadlines, customer_erasure, backlog_metrics):
+        monkeypatch.setattr(module, "handler", noted(module.__name__.rpartition(".")[2], module.handler))
     for service in ("dynamodb", "events", "s3", "sesv2", "sqs"):
-        wiring.client(service).meta.events.register("provide-client-params", note)
+        clients.client(service).meta.events.register("provide-client-params", note)
     return asked
 
 
@@ -391,7 +397,7 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     floor.place_order("lapsed")
     floor.process_all()
     floor.pay_order(sold)
-    ending.cancel_order(shop, ANN, cancelled)
+    cancellation.cancel_order(shop, ANN, cancelled)
     floor.lapse((datetime.now(UTC) + timedelta(minutes=31)).isoformat())
     floor.process_all()
     floor.pay_order(cancelled, "evt_2", "pi_2")
@@ -422,9 +428,9 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     erase_customer(shop, ANN, ANN.id)
     for finished in (0, 1):  # first its addresses are taken, and then nothing more is found
         floor.clock_offset += timedelta(days=15)
-        assert erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": finished}
+        assert customer_erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": finished}
 
-    assert watch.handler({}, None)["ParkedWaiting"]
+    assert backlog_metrics.handler({}, None)["ParkedWaiting"]
 
     for module in MODULES:
         assert asked[module], f"{module} had nothing to do"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from functions.model.entrance import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
+from functions.model.public_routes import ORIGIN_SECRET_HEADER, PUBLIC_ROUTES
 from functions.model.table import INDEX_PROJECTIONS
 from stacks import PROJECT
 from stacks.stage import STAGES, Stage, read_settings
@@ -136,7 +136,7 @@ def test_each_backup_is_copied_to_the_vault_that_the_stage_names(other: Synthesi
 def test_dev_calls_the_api_as_it_was_deployed_last(dev: SynthesizedTemplate) -> None:
     assert not dev.resources("AWS::Lambda::Alias")
     assert dev.only_properties("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {
-        "Fn::GetAtt": [dev.function("api.handler"), "Arn"]
+        "Fn::GetAtt": [dev.function("api"), "Arn"]
     }
 
 
@@ -170,7 +170,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     alarms = prod.properties("AWS::CloudWatch::Alarm")
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
     (api,) = prod.resources("AWS::ApiGatewayV2::Api")
-    function = prod.function("api.handler")
+    function = prod.function("api")
     assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
         ("5xx", api),
         ("Errors", function),
@@ -179,9 +179,12 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
 
 def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: SynthesizedTemplate) -> None:
     (alias,) = prod.resources("AWS::Lambda::Alias").values()
-    others = {prod.function(module) for module in ("copies", "relay", "fulfilment", "archive", "lapse")}
+    others = {
+        prod.function(module)
+        for module in ("copies_reader", "event_publisher", "fulfilment_worker", "archive_worker", "order_deadlines")
+    }
     assert others <= set(alias["DependsOn"])
-    assert prod.function("api.handler") not in alias["DependsOn"]
+    assert prod.function("api") not in alias["DependsOn"]
 
 
 def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: SynthesizedTemplate) -> None:
@@ -197,7 +200,7 @@ def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: Synthes
     assert may.pop("cloudwatch:DescribeAlarms") == "*"
     ((actions, resources),) = may.items()
     assert actions == ("lambda:GetAlias", "lambda:GetProvisionedConcurrencyConfig", "lambda:UpdateAlias")
-    assert all(prod.function("api.handler") in str(resource) for resource in resources)
+    assert all(prod.function("api") in str(resource) for resource in resources)
 
 
 def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
@@ -207,7 +210,7 @@ def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
         it.get("SnapStart")
         for template in (prod, other)
         for id, it in template.properties("AWS::Lambda::Function").items()
-        if id == template.function("api.handler")
+        if id == template.function("api")
     ]
     assert starting == [None, {"ApplyOn": "PublishedVersions"}]
     (alias,) = other.properties("AWS::Lambda::Alias").values()
@@ -237,7 +240,7 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     def told(template: SynthesizedTemplate) -> Any:
-        function = template.properties("AWS::Lambda::Function")[template.function("api.handler")]
+        function = template.properties("AWS::Lambda::Function")[template.function("api")]
         return function["Environment"]["Variables"]["FRONT_SECRET"]
 
     (secret,) = [id for id in other.resources("AWS::SecretsManager::Secret") if id.startswith("SecretsFront")]
@@ -250,7 +253,7 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
     assert version == f":SecretString:current::{OTHER.front_secret_version}}}}}", "another is another template"
     assert other.body["Outputs"]["FrontSecret"]["Value"] == {"Ref": secret}
     assert (told(dev), told(other)) == ("", {"Ref": secret})
-    reads = [it["Resource"] for it in other.statements("api.handler") if "secretsmanager:GetSecretValue" in str(it)]
+    reads = [it["Resource"] for it in other.statements("api") if "secretsmanager:GetSecretValue" in str(it)]
     assert {"Ref": secret} in [one for resources in reads for one in as_list(resources)]
 
 
@@ -317,7 +320,7 @@ def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
     config = paged.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"]
     assert "WebACLId" not in config
     assert not [origin for origin in config["Origins"] if "OriginCustomHeaders" in origin]
-    api = paged.properties("AWS::Lambda::Function")[paged.function("api.handler")]
+    api = paged.properties("AWS::Lambda::Function")[paged.function("api")]
     assert api["Environment"]["Variables"]["FRONT_SECRET"] == "", "the API's own address answers as ever"
     assert "FrontSecret" not in paged.body["Outputs"]
 

@@ -6,29 +6,30 @@ from typing import Any
 
 import pytest
 
-from functions import environment
-from functions.api.context import PUBLIC_ROUTES
-from functions.model import lives
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.model import retention
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
+from functions.runtime import environment
 from stacks import PROJECT
+from stacks.construct_ids import function_id
 from tests.stacks.conftest import SynthesizedTemplate
 
 DAY = 24 * 60 * 60
 LAMBDAS = {
-    "api.handler": environment.ApiEnvironment,
-    "copies": environment.CopiesEnvironment,
-    "relay": environment.EventPublisherEnvironment,
-    "fulfilment": environment.FulfilmentEnvironment,
-    "notifications.handler": environment.OrderNotificationsEnvironment,
-    "notices.handler": environment.ProductAlertsEnvironment,
-    "refunds": environment.RefundsEnvironment,
-    "names": environment.CustomerNamesEnvironment,
-    "archive": environment.ArchiveEnvironment,
-    "bulk": environment.ImportWorkerEnvironment,
-    "lapse": environment.OrderExpiryEnvironment,
-    "erasure": environment.ErasureEnvironment,
-    "watch": environment.BacklogMetricsEnvironment,
+    "api": environment.ApiEnvironment,
+    "copies_reader": environment.CopiesEnvironment,
+    "event_publisher": environment.EventPublisherEnvironment,
+    "fulfilment_worker": environment.FulfilmentEnvironment,
+    "order_notification_worker": environment.OrderNotificationsEnvironment,
+    "product_alert_worker": environment.ProductAlertsEnvironment,
+    "refund_worker": environment.RefundsEnvironment,
+    "customer_name_worker": environment.CustomerNamesEnvironment,
+    "archive_worker": environment.ArchiveEnvironment,
+    "import_worker": environment.ImportWorkerEnvironment,
+    "order_deadlines": environment.OrderDeadlinesEnvironment,
+    "customer_erasure": environment.ErasureEnvironment,
+    "backlog_metrics": environment.BacklogMetricsEnvironment,
 }
 HOLDING_DATA = (
     "AWS::DynamoDB::GlobalTable",
@@ -71,10 +72,10 @@ def test_the_table_can_be_restored_and_is_encrypted_with_the_shops_own_rotating_
 def test_f29_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate) -> None:
     mappings = dev.properties("AWS::Lambda::EventSourceMapping").values()
     readers = [it["FunctionName"]["Ref"] for it in mappings if "StreamArn" in it["EventSourceArn"]["Fn::GetAtt"]]
-    assert sorted(readers) == sorted([dev.function("copies"), dev.function("relay")])
+    assert sorted(readers) == sorted([dev.function("copies_reader"), dev.function("event_publisher")])
 
 
-@pytest.mark.parametrize(("reader", "batch_size"), [("copies", 50), ("relay", 100)])
+@pytest.mark.parametrize(("reader", "batch_size"), [("copies_reader", 50), ("event_publisher", 100)])
 def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(
     dev: SynthesizedTemplate, reader: str, batch_size: int
 ) -> None:
@@ -112,7 +113,7 @@ def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: SynthesizedTempla
 
 @pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)
 def test_a_function_works_a_reactions_queue_as_the_model_says(dev: SynthesizedTemplate, reaction: Any) -> None:
-    module = next(name for name in LAMBDAS if name.partition(".")[0] == reaction.function)
+    module = reaction.function
     mapping = dev.mapping(module)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["BatchSize"] == reaction.batch_size
@@ -132,7 +133,12 @@ def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: SynthesizedTemplate)
 
 
 @pytest.mark.parametrize(
-    ("module", "rate"), [("lapse", "rate(1 minute)"), ("erasure", "rate(1 hour)"), ("watch", "rate(5 minutes)")]
+    ("module", "rate"),
+    [
+        ("order_deadlines", "rate(1 minute)"),
+        ("customer_erasure", "rate(1 hour)"),
+        ("backlog_metrics", "rate(5 minutes)"),
+    ],
 )
 def test_what_passing_time_asks_for_is_called_in_time_and_a_failed_run_is_kept(
     dev: SynthesizedTemplate, module: str, rate: str
@@ -162,7 +168,7 @@ def test_the_failure_store_and_the_bus_archive_last_30_days(dev: SynthesizedTemp
 
 
 def test_effects_and_commands_are_remembered_for_90_days() -> None:
-    assert (lives.EFFECT_DAYS, lives.COMMAND_DAYS) == (90, 90)
+    assert (retention.EFFECT_DAYS, retention.COMMAND_DAYS) == (90, 90)
 
 
 # the functions --------------------------------------------------------------------------------------------------------
@@ -198,10 +204,11 @@ def test_a_function_is_told_what_its_environment_reads(dev: SynthesizedTemplate,
 
 def test_the_functions_are_the_lambda_modules(dev: SynthesizedTemplate) -> None:
     handlers = {it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()}
-    assert handlers == {f"functions.{module}.handler" for module in LAMBDAS}
-    for module in LAMBDAS:
-        source = PROJECT / "functions" / f"{module.replace('.', '/')}.py"
-        assert "\ndef handler(" in source.read_text()
+    assert handlers == {f"functions.handlers.{module}.handler" for module in LAMBDAS}
+    modules = {file.stem for file in (PROJECT / "functions" / "handlers").glob("*.py")} - {"__init__"}
+    assert modules == LAMBDAS.keys()
+    for module in modules:
+        assert "\ndef handler(" in (PROJECT / "functions" / "handlers" / f"{module}.py").read_text()
 
 
 # the way in -----------------------------------------------------------------------------------------------------------
@@ -218,7 +225,7 @@ def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> N
     (authorizer,) = dev.resources("AWS::ApiGatewayV2::Authorizer")
     routes = [it for it in dev.properties("AWS::ApiGatewayV2::Route").values() if it["RouteKey"] not in PUBLIC_ROUTES]
     assert [it["AuthorizerId"] for it in routes] == [{"Ref": authorizer}] * len(routes)
-    api = dev.properties("AWS::Lambda::Function")[dev.function("api.handler")]
+    api = dev.properties("AWS::Lambda::Function")[dev.function("api")]
     assert api["Environment"]["Variables"]["CLIENT_ID"] == {"Ref": client}, "the function looks again"
     token = dev.only_properties("AWS::ApiGatewayV2::Authorizer")["JwtConfiguration"]
     assert token["Audience"] == [{"Ref": client}]
@@ -227,7 +234,7 @@ def test_tokens_are_those_of_the_shops_own_client(dev: SynthesizedTemplate) -> N
 
 def test_the_api_function_alone_answers_requests(dev: SynthesizedTemplate) -> None:
     integration = dev.only_properties("AWS::ApiGatewayV2::Integration")
-    assert integration["IntegrationUri"] == {"Fn::GetAtt": [dev.function("api.handler"), "Arn"]}
+    assert integration["IntegrationUri"] == {"Fn::GetAtt": [dev.function("api"), "Arn"]}
 
 
 def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups(dev: SynthesizedTemplate) -> None:
@@ -310,14 +317,14 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
     assert {name.split("::")[1] for name in more - one} == {
         "Backup", "CodeDeploy", "IAM", "Lambda", "SNS",
     }, "backups, the shift of the api, an address for alarms: see test_settings"  # fmt: skip
-    assert prod.mapping("copies")["ParallelizationFactor"] == 4
+    assert prod.mapping("copies_reader")["ParallelizationFactor"] == 4
 
 
 # the whole ------------------------------------------------------------------------------------------------------------
 def test_the_stack_tells_where_everything_is(dev: SynthesizedTemplate) -> None:
-    functions = {f"{module.partition('.')[0].capitalize()}Function" for module in LAMBDAS}
+    functions = {f"{function_id(module)}Function" for module in LAMBDAS}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
-    named = {module.partition(".")[0].capitalize(): dev.function(module) for module in LAMBDAS}
+    named = {function_id(module): dev.function(module) for module in LAMBDAS}
     switches = {f"{name}Mapping" for name, id in named.items() if id in called}
     switches |= {f"{reaction.name.capitalize()}Rule" for reaction in REACTIONS}
     switches |= {f"{name}{what}" for name in ("Lapse", "Erasure", "Watch") for what in ("Rule", "DeadLetters")}

@@ -11,7 +11,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.ses.models import ses_backends
 
-from functions.dynamodb.store import BATCH_WRITE_LIMIT
+from functions.dynamodb.table import BATCH_WRITE_LIMIT
 from local.engine import REGION
 from tests.shopfloor import WORKERS, ShopHarness
 

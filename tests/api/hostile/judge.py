@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from jsonschema_rs import Draft202012Validator
 
-from functions.api.handler import handler
+from functions.handlers.api import handler
 from tests.api.asking import LambdaContext
 from tests.api.hostile.request import Event
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from functions.api.context import PUBLIC_ROUTES
-from functions.api.imports import IMPORT_ROUTE
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.routes.imports import IMPORT_ROUTE
 from tests.api.asking import ANN, JSON, STAFF, WAREHOUSE, ApiHarness, Token, http_event, payment_event, stripe_signature
 from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.api import paging
-from functions.api.handler import app
-from functions.api.openapi import document
+from functions.api.app import app
+from functions.api.http import paging
+from functions.api.http.openapi import document
 from tests.api.asking import ANN, JSON, STAFF, ApiHarness, http_event
 from tests.api.every_route import ROUTES
 from tests.api.hostile import judge as judging

@@ -1,0 +1,61 @@
+"""Render mails as text and HTML, and send them through SES."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from botocore.exceptions import ClientError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from functions.dynamodb.stream_batch import Permanent
+from functions.runtime import clients
+
+PERMANENT_ERROR_CODES = {"BadRequestException", "MessageRejected"}
+"""SES error codes for which a retry would fail again (SES API v2 reference, SendEmail)."""
+
+
+@dataclass(frozen=True)
+class Mail:
+    subject: str
+    text: str
+    html: str
+
+
+@cache
+def load_templates(folder: Path) -> Environment:
+    """Return a Jinja environment for the templates of a folder.
+
+    It escapes values in HTML templates. A variable without a value raises an error.
+    """
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
+    """Send a mail through SES and return the SES message id. `effect_id`: becomes a tag of the mail.
+
+    Raises Permanent if a retry would fail again.
+    """
+    content = {
+        "Simple": {
+            "Subject": {"Data": mail.subject},
+            "Body": {"Text": {"Data": mail.text}, "Html": {"Data": mail.html}},
+        }
+    }
+    try:
+        answer = clients.client("sesv2").send_email(
+            FromEmailAddress=sender,
+            Destination={"ToAddresses": [to]},
+            Content=content,
+            EmailTags=[{"Name": "effect", "Value": effect_id}],
+        )
+    except ClientError as error:
+        if (code := error.response["Error"]["Code"]) in PERMANENT_ERROR_CODES:
+            raise Permanent(code) from error
+        raise
+    return str(answer["MessageId"])

@@ -1,0 +1,74 @@
+"""Read, write, list and delete S3 objects, with conditional writes and the deletion of all versions of an object."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from functions.runtime import clients
+
+REDRIVEN_PREFIX = "redriven/"
+"""The prefix of markers in the failure store. A marker says that a record was redriven. It holds no personal data."""
+
+
+def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
+    """Write an object if its key does not exist (conditional write).
+
+    Returns the bytes that are stored under the key now.
+
+    If the key exists, these are the bytes of the earlier write.
+    """
+    checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+    try:
+        clients.client("s3").put_object(
+            Bucket=bucket, Key=key, Body=body, ContentType=content_type, ChecksumSHA256=checksum, IfNoneMatch="*"
+        )
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "PreconditionFailed":
+            raise
+        return get(bucket, key)
+    return body
+
+
+def put(bucket: str, key: str, body: bytes, content_type: str) -> None:
+    """Write an object. An existing object with the same key is replaced."""
+    clients.client("s3").put_object(Bucket=bucket, Key=key, Body=body, ContentType=content_type)
+
+
+def get(bucket: str, key: str) -> bytes:
+    """Return the bytes of an object."""
+    return bytes(clients.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
+
+
+def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
+    """Yield the keys of an unversioned bucket that start with a prefix, in sorted order."""
+    for page in clients.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        yield from (found["Key"] for found in page.get("Contents", ()))
+
+
+def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], bool]) -> bool:
+    """Delete all versions of every object under a prefix, except objects for whose key `should_keep` returns True.
+
+    Returns whether a version was deleted.
+    """
+    client, removed = clients.client("s3"), False
+    for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        for found in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
+            if not should_keep(found["Key"]):
+                client.delete_object(Bucket=bucket, Key=found["Key"], VersionId=found["VersionId"])
+                removed = True
+    return removed
+
+
+def to_canonical_json(value: Any) -> bytes:
+    """Serialize to canonical JSON: sorted keys, no spaces, bytes as base64 (as in a stream record)."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_encode_binary).encode()
+
+
+def _encode_binary(value: Any) -> str:
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"an image holds no {type(value).__name__}")

@@ -1,0 +1,121 @@
+"""HTTP client of the payment provider, with Stripe's API: https://docs.stripe.com/api/refunds
+
+Each POST has an idempotency key. For at least a day, the provider answers the same key with its first answer, even if
+that was an error 500 (https://docs.stripe.com/api/idempotent_requests). So this client does not retry. The SQS queue
+retries the whole message later.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from functions.runtime import secrets
+from functions.shop.refund_processing import PaymentProvider, ProviderRefundState, RefundRejected
+
+TIMEOUT = urllib3.Timeout(connect=3, read=8)
+RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
+"""HTTP statuses 4xx for which a retry may succeed.
+
+Their causes are temporary: the API key is being rotated or not set yet, the same request is still running, or the rate
+limit is reached.
+"""
+REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
+
+
+class PaymentProviderUnavailable(Exception):
+    """The payment provider did not answer, or its answer has no usable result. A retry may succeed.
+
+    `status`: the HTTP status, or 0 if there was no answer.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the payment provider answered {status}" if status else "the payment provider did not answer")
+        self.status = status
+
+
+class HttpPaymentProvider:
+    """HTTP client for refunds at the payment provider.
+
+    `url`: the URL of the provider's API without a trailing slash. `key`: the secret API key of the shop's account.
+    """
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT)
+
+    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
+        """Refund `amount` (minor units) of a payment and return the state of the refund. `key`: the idempotency key.
+
+        The same key never refunds twice. Raises RefundRejected if a retry would fail again, and
+        PaymentProviderUnavailable if a retry may succeed.
+        """
+        form = {"payment_intent": payment_id, "amount": str(amount)}
+        form |= {f"metadata[{name}]": value for name, value in metadata.items()}
+        headers = {"Idempotency-Key": key, "Content-Type": "application/x-www-form-urlencoded"}
+        return _parse_refund(self._request("POST", "/v1/refunds", urlencode(form), headers))
+
+    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
+        """Return all refunds of a payment, read as one page of 100. A payment has far fewer refunds.
+
+        Raises the same errors as `refund`.
+        """
+        asked = urlencode({"payment_intent": payment_id, "limit": 100})
+        return [_parse_refund(refund) for refund in self._request("GET", f"/v1/refunds?{asked}")["data"]]
+
+    def _request(
+        self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        try:
+            answer = self._pool.request(
+                method, self._url + path, body=body, headers={**self._headers, **(headers or {})}
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise PaymentProviderUnavailable(0) from error
+        if 400 <= answer.status < 500 and answer.status not in RETRYABLE_STATUSES:
+            raise RefundRejected(_error_code(answer.data, answer.status))
+        try:
+            said = json.loads(answer.data)
+        except ValueError:
+            said = None
+        if answer.status >= 300 or not isinstance(said, dict):
+            raise PaymentProviderUnavailable(answer.status)
+        return said
+
+
+def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
+    """Parse a refund in an answer of the provider.
+
+    An unknown status counts as pending, because the provider will send an update of the refund.
+    """
+    status: Any = REFUND_STATUSES.get(refund["status"], "pending")
+    reason = refund.get("failure_reason") or refund["status"] if status == "failed" else None
+    return ProviderRefundState(refund["id"], status, reason, refund.get("metadata"))
+
+
+def _error_code(body: bytes, status: int) -> str:
+    """Return the code of an error answer without its message, because the message may name people.
+
+    https://docs.stripe.com/api/errors
+    """
+    try:
+        error = json.loads(body)["error"]
+        return str(error.get("code") or error["type"])[:200]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return f"http_{status}"
+
+
+def get_payment_provider(url: str, secret_name: str) -> PaymentProvider:
+    """Return the client of the payment provider, with the current API key from the secret."""
+    key = secrets.get_secret(secret_name, int(time.time() // secrets.SECRET_CACHE_SECONDS)).strip()
+    return _cached_payment_provider(url, key)
+
+
+@lru_cache(maxsize=2)
+def _cached_payment_provider(url: str, key: str) -> PaymentProvider:
+    return HttpPaymentProvider(url, key)

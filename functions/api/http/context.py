@@ -1,0 +1,109 @@
+"""The context of an API request: the Shop object, the origin check and the authenticated caller."""
+
+import hmac
+import re
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler import Request
+from aws_lambda_powertools.event_handler.depends import Depends
+
+from functions.api.http.fields import ID_PATTERN
+from functions.api.http.problems import Unauthenticated
+from functions.model import public_routes
+from functions.model.errors import NotAllowed
+from functions.model.money import parse_amounts
+from functions.model.public_routes import ORIGIN_SECRET_HEADER
+from functions.runtime import clients, environment, secrets
+from functions.shop.shop import Caller, Shop
+
+PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
+ME = "me"
+ANONYMOUS = Caller("")
+"""The caller of public routes. The id is empty, which no token can have."""
+
+
+@cache
+def shop() -> Shop:
+    """Return the Shop object of this Lambda. The first request creates it, later requests use the cache."""
+    settings = environment.load_environment(environment.ApiEnvironment)
+    return clients.create_shop(
+        settings.table_name,
+        pepper=lambda: secrets.get_secret(settings.pepper_secret).encode(),
+        retention_days=settings.retention_days,
+        return_window_days=settings.return_window_days,
+        shipping=parse_amounts(settings.shipping),
+        tax_rate=settings.tax_rate,
+    )
+
+
+def check_origin_secret(event: Mapping[str, Any]) -> None:
+    """Check that a request came through CloudFront and its firewall, by the origin secret in a header.
+
+    Does nothing if no origin secret is configured. Raises NotAllowed if the secret in the request is wrong or missing,
+    because only CloudFront may call the API's own address.
+    """
+    name = environment.load_environment(environment.OriginSecretEnvironment).front_secret
+    if not name:
+        return
+    shown = str((event.get("headers") or {}).get(ORIGIN_SECRET_HEADER, "")).encode(errors="surrogatepass")
+    live = secrets.get_valid_secrets(name, int(time.time() // secrets.SECRET_CACHE_SECONDS))
+    if not any(hmac.compare_digest(shown, secret.encode()) for secret in live):
+        raise NotAllowed("ask at the shop's own address")
+
+
+def authenticate_caller(event: Mapping[str, Any]) -> Caller:
+    """Return the caller of a request, from the claims of the access token that API Gateway's authorizer verified.
+
+    Raises Unauthenticated if the token is missing or not an access token of this shop. The authorizer also lets ID
+    tokens pass, because they have the same issuer and audience. They are rejected here: an ID token proves an identity
+    but grants no access. The client id is checked again here, although the authorizer checks it too.
+    https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
+    """
+    claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
+    if not claims:
+        raise Unauthenticated("send Authorization: Bearer with an access token")
+    if claims.get("token_use") != "access":
+        raise Unauthenticated("this is not an access token")
+    if claims.get("client_id") != environment.load_environment(environment.ApiEnvironment).client_id:
+        raise Unauthenticated("this is not a token for this shop")
+    sub = claims.get("sub")
+    if not isinstance(sub, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) or sub == ME:
+        raise Unauthenticated("the token names nobody")
+    return Caller(sub, parse_groups(claims.get("cognito:groups")))
+
+
+def parse_groups(claim: Any) -> frozenset[str]:
+    """Return the groups in a token claim. The claim is a list, or text such as "[staff warehouse]" from an HTTP API."""
+    if isinstance(claim, str):
+        claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
+    return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
+
+
+def log_order_id(request: Request, order_id: Any) -> None:
+    """Add an order id to the log line of the request, if the value has the form of an id."""
+    request.context["line"] |= order_id_field(order_id)
+
+
+def order_id_field(order_id: Any) -> dict[str, str]:
+    """Return the log field {"order_id": ...}, or {} if the value does not have the form of an id.
+
+    The check keeps any other text that a caller sends out of the log.
+    """
+    return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID_PATTERN, order_id) else {}
+
+
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.context["caller"]
+    return caller
+
+
+SignedIn = Annotated[Caller, Depends(_caller)]
+"""The type of a route's `caller` parameter. The value is the authenticated caller of the request."""
+
+
+def resolve_customer_id(caller: Caller, customer_id: str) -> str:
+    """Return the customer id in a path. If the path has `me`, this is the id of the caller."""
+    return caller.id if customer_id == ME else customer_id

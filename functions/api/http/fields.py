@@ -1,0 +1,108 @@
+"""The field types that API requests and answers share, and the base classes of the pydantic models."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Generic, Self, TypeVar
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Header
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from functions.shop import idempotency
+
+T = TypeVar("T")
+NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+# ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
+COUNTRY_CODES = frozenset(
+    """AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA
+    CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB
+    GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG
+    KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV
+    MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB
+    SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US
+    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW""".split()  # noqa: SIM905  as a list it would fill a page
+)
+
+
+def _check_country_code(code: str) -> str:
+    if code not in COUNTRY_CODES:
+        raise ValueError("is no ISO 3166-1 alpha-2 code of a country, such as AT")
+    return code
+
+
+def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
+    """Return pydantic constraints for a text of one line. Spaces at both ends are removed."""
+    return StringConstraints(
+        strip_whitespace=True, min_length=min_length, max_length=max_length, pattern=NO_CONTROL_CHARACTERS
+    )
+
+
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Name = Annotated[str, one_line_text(200)]
+DiscountCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
+# The path of a category is part of a sort key. The maximum length keeps the key below DynamoDB's limit of 1,024 bytes.
+CategoryPath = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
+CatalogId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
+Quantity = Annotated[int, Field(ge=1, le=10_000)]
+Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
+Country = Annotated[
+    str,
+    AfterValidator(_check_country_code),
+    Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
+]
+Email = Annotated[str, StringConstraints(max_length=254, pattern=r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$")]
+# This text becomes part of a DynamoDB key. So it is one line and does not contain "#", the separator of key parts.
+KeySafeText = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        description="Your own text, up to 255 visible characters. Sent again with the same request, it is answered as "
+        "the first time, and nothing is done twice.",
+    ),
+    StringConstraints(pattern=r"^[!-~]{1,255}$"),
+]
+
+
+class RequestModel(BaseModel):
+    """The base class of request bodies. Unknown fields and values of a wrong type are rejected."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class ResponseModel(BaseModel):
+    """The base class of answers. An answer shows only the fields that its class declares."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True, hide_input_in_errors=True, defer_build=True)
+
+    @classmethod
+    def of(cls, item: Any) -> Self:
+        """Return the answer with the declared fields of an item."""
+        return cls.model_validate(item)
+
+
+def command_response(outcome: idempotency.IdempotentResult, model: type[ResponseModel]) -> Response[Any]:
+    """Return the HTTP response of an idempotent command.
+
+    The status is 201 for the first request. For a repeated request it is 200, with the result of the first request.
+    """
+    status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
+    return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
+
+
+class Listed(ResponseModel, Generic[T]):
+    """A page of a list. Send `cursor` to get the next page. It is null on the last page.
+
+    A page can have fewer items than requested even if it is not the last page.
+
+    The class's name is part of the schema names in the OpenAPI document, on which generated clients depend.
+    """
+
+    items: Sequence[T]
+    cursor: str | None = None
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of this schema in the OpenAPI document, such as PageOfSale."""
+        return f"PageOf{params[0].__name__}"

@@ -1,0 +1,141 @@
+"""Build the OpenAPI document of the API.
+
+It is the document that the router generates, completed with access tokens, problem responses and the docstrings of the
+route functions.
+"""
+
+import inspect
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.http.guard import METHODS_WITH_BODY
+from functions.api.http.problems import CONTENT_TYPE, PROBLEM_TYPES, ProblemType
+from functions.api.http.router import ApiResolver, Route
+
+TITLE = "Orderstream"
+VERSION = "1"
+DESCRIPTION = (
+    "Orders, from placing to delivery. Money is an integer in minor units (cents) beside its currency; moments are "
+    "UTC; lists have a `limit` and a `cursor`; every no is a problem document (RFC 9457)."
+)
+PROBLEM_SCHEMA = {
+    "type": "object",
+    "description": "Why not (RFC 9457). It has more fields by its type.",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        "type": {"type": "string", "description": "Which problem: where the docs page explains it."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong this time."},
+        "instance": {"type": "string", "description": "The request's id, as our log has it."},
+        "errors": {
+            "type": "array",
+            "description": "Of a malformed request: each field that is wrong, and why.",
+            "items": {
+                "type": "object",
+                "required": ["field", "why"],
+                "properties": {"field": {"type": "string"}, "why": {"type": "string"}},
+            },
+        },
+    },
+}
+PUBLISHED_TAGS = {"sales_statistics": "insight", "credit_payments": "tenders"}
+"""Tags that differ from the name of their module. A generated client may be named for a tag, so tags stay."""
+UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
+"""Schemas that the router adds to the document. They are removed, because this API never returns them."""
+
+
+@cache
+def document_json(app: ApiResolver) -> str:
+    """Return the OpenAPI document as JSON. The first call builds it, later calls use the cache."""
+    return json.dumps(document(app), separators=(",", ":"))
+
+
+def document(app: ApiResolver) -> dict[str, Any]:
+    """Build the OpenAPI document (3.1)."""
+    found: dict[str, Any] = json.loads(
+        app.get_openapi_json_schema(title=TITLE, version=VERSION, description=DESCRIPTION)
+    )
+    schemas = found["components"]["schemas"]
+    found["components"] = {
+        "schemas": {name: schema for name, schema in schemas.items() if name not in UNUSED_SCHEMAS}
+        | {"Problem": PROBLEM_SCHEMA},
+        "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+    }
+    found["security"] = [{"token": []}]
+    found["tags"] = []
+    for route in app.known_routes:
+        if operation := found["paths"].get(route.path, {}).get(route.method.lower()):
+            found["paths"][route.path][route.method.lower()] = _describe_operation(operation, route)
+            module = inspect.getmodule(route.handler)
+            tag = {"name": _tag(route), "description": (module.__doc__ or "") if module else ""}
+            if tag not in found["tags"]:
+                found["tags"].append(tag)
+    return found
+
+
+def _tag(route: Route) -> str:
+    """Return the tag of a route: the name of its module, or the tag that clients have known it by."""
+    module = route.handler.__module__.rpartition(".")[2]
+    return PUBLISHED_TAGS.get(module, module)
+
+
+def _describe_operation(operation: dict[str, Any], route: Route) -> dict[str, Any]:
+    summary, _, more = (inspect.getdoc(route.handler) or "").partition("\n\n")
+    described = {
+        **operation,
+        "operationId": route.handler.__name__,
+        "tags": [_tag(route)],
+        "summary": " ".join(summary.split()),
+    }
+    if more:
+        described["description"] = more
+    if route.key in PUBLIC_ROUTES:
+        described["security"] = []
+    if body := described.pop("x-body", None):
+        described["requestBody"] = body
+    described["responses"] = _describe_responses(described, route)
+    described.pop("x-problems", None)
+    return described
+
+
+def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, Any]:
+    """Return the responses of an operation: the successful responses, then one response for each problem status."""
+    answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
+    if _takes_idempotency_key(operation) and "201" in answers:
+        replayed = {"description": "Done before, with the same Idempotency-Key (`Idempotent-Replayed: true`)"}
+        answers["200"] = {**answers["201"], **replayed}
+    for answer in answers.values():
+        answer["description"] = answer["description"].replace("Successful Response", "Done")
+    kinds = list(_possible_problems(operation, route))
+    for status in sorted({kind.status for kind in kinds}):
+        titles = list(dict.fromkeys(f"`{kind.slug}`: {kind.title}" for kind in kinds if kind.status == status))
+        schema = {"$ref": "#/components/schemas/Problem"}
+        answers[str(status)] = {"description": "; ".join(titles), "content": {CONTENT_TYPE: {"schema": schema}}}
+    return answers
+
+
+def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
+    """Yield the problem types that a route may return.
+
+    These are the problems that follow from its method, path and parameters, and the problems that the route declares.
+    """
+    shape = {
+        "malformed": True,  # for example for an unknown query parameter or body field
+        "unauthenticated": route.key not in PUBLIC_ROUTES,
+        "not-found": "{" in route.path,
+        "too-large": route.method in METHODS_WITH_BODY,
+        "wrong-media-type": route.method in METHODS_WITH_BODY,
+        "key-reused": _takes_idempotency_key(operation),
+        "busy": True,
+        "fault": True,
+    }
+    slugs = {slug for slug, may in shape.items() if may} | set(operation.get("x-problems", ()))
+    return (kind for kind in PROBLEM_TYPES.values() if kind.slug in slugs)
+
+
+def _takes_idempotency_key(operation: dict[str, Any]) -> bool:
+    return any(parameter["name"].lower() == "idempotency-key" for parameter in operation.get("parameters", ()))

@@ -1,0 +1,112 @@
+"""The parameters of all list routes: page size, cursor and time range."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, TypeVar
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from functions.api.http.context import shop
+from functions.api.http.fields import Listed
+from functions.dynamodb import cursors
+from functions.dynamodb.keys import to_instant
+from functions.dynamodb.patterns import Query as Question
+from functions.dynamodb.table import QueryPage
+from functions.model.errors import InvalidInput
+from functions.shop.shop import Caller
+
+T = TypeVar("T")
+A = TypeVar("A")
+DAY_PATTERN = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[+-]\d\d:\d\d))?", re.ASCII)
+
+
+def _parse_timestamp(text: str) -> str:
+    """Return a day or an RFC 3339 timestamp in the table's format. A day means its first moment (UTC)."""
+    try:
+        moment = datetime.fromisoformat(text if TIMESTAMP_PATTERN.fullmatch(text) else "")
+        return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise ValueError("is neither a day (2026-11-21) nor a moment (2026-11-21T09:30:00Z)") from None
+
+
+def _check_whole_number(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch("-?[1-9][0-9]{0,17}|0", value):
+        raise ValueError("is no whole number, such as 20")
+    return value
+
+
+def _check_day(text: str) -> str:
+    """Return the text if it is a valid day, such as 2026-11-21. Otherwise raise ValueError.
+
+    The text is not converted, because all timestamps of the day start with it.
+    """
+    try:
+        date.fromisoformat(text if DAY_PATTERN.fullmatch(text) else "")
+    except ValueError:
+        raise ValueError("is no day (2026-11-21)") from None
+    return text
+
+
+Day = Annotated[str, AfterValidator(_check_day), Query(description="Which day (UTC), such as 2026-11-21.")]
+Timestamp = Annotated[str, AfterValidator(_parse_timestamp)]
+WholeNumber = BeforeValidator(_check_whole_number)
+"""A validator for whole numbers in a query. It rejects other formats that pydantic would accept, such as 1.0 or +1."""
+Limit = Annotated[int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most.")]
+Cursor = Annotated[
+    Annotated[str, StringConstraints(max_length=1500)] | None,
+    Query(description="The cursor of the page before, for the same question."),
+]
+Since = Annotated[Timestamp | None, Query(alias="from", description="From this day or moment on (UTC).")]
+Until = Annotated[Timestamp | None, Query(alias="to", description="Up to, not including, this day or moment (UTC).")]
+
+
+def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
+    """Return the time range, with "" for an open end. Raises InvalidInput if `since` is after `until`."""
+    if since and until and since > until:
+        raise InvalidInput("from", "is after to")
+    return since or "", until or ""
+
+
+@dataclass(frozen=True)
+class ListRequest:
+    """A request for a page of a list.
+
+    `arguments`: the values that identify the list. A cursor is valid only for the same caller, query and arguments.
+    """
+
+    caller: Caller
+    query: Question[Any]
+    arguments: tuple[str, ...]
+    cursor: str | None = None
+
+    @property
+    def after(self) -> str | None:
+        """Return the position in the list after which the page starts. None for the first page.
+
+        Raises InvalidCursor if the cursor belongs to another caller or list.
+        """
+        return None if self.cursor is None else cursors.decode_cursor(_cursor_key(), self.cursor, *self._cursor_binding)
+
+    def seal_cursor(self, after: str | None) -> str | None:
+        """Return the cursor of the page that starts after this position. None if there is no such page."""
+        return None if after is None else cursors.encode_cursor(_cursor_key(), after, *self._cursor_binding)
+
+    @property
+    def _cursor_binding(self) -> tuple[str, ...]:
+        return (self.caller.id, self.query.id, *self.arguments)
+
+
+def paginate(
+    request: ListRequest, fetch: Callable[[str | None], QueryPage[T]], to_answer: Callable[[T], A]
+) -> Listed[A]:
+    """Return a page of a list: fetch the items, convert them to answers, and add the cursor of the next page."""
+    found = fetch(request.after)
+    return Listed(items=[to_answer(item) for item in found.items], cursor=request.seal_cursor(found.after))
+
+
+def _cursor_key() -> bytes:
+    return shop().digest("cursors")

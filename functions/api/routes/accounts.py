@@ -1,0 +1,217 @@
+"""Credit accounts: gift cards and store credit, their balances and entries.
+
+Anyone who knows the code of a gift card can use the card.
+"""
+
+from typing import Annotated, Any, Self
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
+
+from functions.api.http.context import SignedIn, resolve_customer_id, shop
+from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
+from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.model.errors import AlreadyExists, InsufficientFunds, NotAllowed, NotFound, SelfTransfer, WrongCurrency
+from functions.model.money import MAX_MINOR_UNITS, Currency
+from functions.model.patterns import ACCOUNTS_OF_CUSTOMER, ENTRIES_OF_ACCOUNT
+from functions.shop import accounts
+
+router = Router()
+
+Amount = Annotated[int, Field(ge=1, le=MAX_MINOR_UNITS, description="In minor units (cents).")]
+CardCode = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9A-Za-z -]{20,40}$"),
+    Field(description="As it is on the card; capitals and hyphens do not matter."),
+]
+GIFT_CARD_EXAMPLE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}
+
+
+class NewCredit(RequestModel):
+    """The amount and currency of the credit to issue."""
+
+    amount: Amount
+    currency: Currency
+    model_config = ConfigDict(json_schema_extra={"examples": [{"amount": 5000, "currency": "EUR"}]})
+
+
+class GiftCardCode(RequestModel):
+    """The code of a gift card. It is sent in the body, because URLs end up in logs."""
+
+    code: CardCode
+    model_config = ConfigDict(json_schema_extra={"examples": [GIFT_CARD_EXAMPLE]})
+
+
+class PaymentSourceBody(RequestModel):
+    """The source of a payment: either `account_id`, an account of the payer, or `gift_card`, a gift card's code."""
+
+    account_id: Id | None = None
+    gift_card: CardCode | None = None
+
+    @model_validator(mode="after")
+    def _check_exactly_one_source(self) -> Self:
+        if (self.account_id is None) == (self.gift_card is None):
+            raise ValueError("give account_id or gift_card, one of them")
+        return self
+
+    @property
+    def source(self) -> accounts.CreditSource:
+        """Return the source as the CreditSource that the shop functions take."""
+        if self.gift_card is not None:
+            return accounts.gift_card_source(shop(), self.gift_card)
+        return accounts.CreditSource(self.account_id or "")
+
+
+class NewTransfer(PaymentSourceBody):
+    """The source, destination and amount of a transfer."""
+
+    to: Id
+    amount: Amount
+    currency: Currency
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "gift_card": GIFT_CARD_EXAMPLE["code"],
+                    "to": "c5mmwjzqz3vq3h7kx2rjv6h3ya",
+                    "amount": 2000,
+                    "currency": "EUR",
+                }
+            ]
+        }
+    )
+
+
+class GiftCardIssued(ResponseModel):
+    """A new gift card. Only this answer has the `code` of the card.
+
+    If the issuer sends the request again with the same Idempotency-Key, the answer has the code again.
+    """
+
+    account_id: str
+    code: str
+    balance: int
+    currency: str
+
+
+class CreditIssued(ResponseModel):
+    """The credit that was issued to a customer, and the account that got the credit."""
+
+    account_id: str
+    customer_id: str
+    amount: int
+    currency: str
+
+
+class Transferred(ResponseModel):
+    """A transfer of credit. `balance`: the balance of the source account after the transfer."""
+
+    account_id: str
+    to: str
+    amount: int
+    currency: str
+    balance: int
+
+
+class AccountAnswer(ResponseModel):
+    """An account and its balance in minor units. A gift card has no owner."""
+
+    account_id: str
+    kind: str
+    currency: str
+    balance: int
+    customer_id: str | None
+    created_at: str
+    updated_at: str
+    version: int
+
+
+class EntryAnswer(ResponseModel):
+    """A movement on an account. `amount`: negative if the credit left the account.
+
+    `balance`: the balance after the movement. `other`: the account that the credit came from or went to. `order_id`:
+    the order that was paid with the credit or refunded.
+    """
+
+    version: int
+    at: str
+    reason: str
+    amount: int
+    balance: int
+    other: str | None
+    order_id: str | None
+
+
+@router.post("/gift-cards", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
+def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Response[GiftCardIssued]:
+    """Issue a gift card, once for each Idempotency-Key. For staff.
+
+    The answer has the code of the card. The shop does not store the code, so pass it on at once.
+    """
+    return command_response(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
+
+
+@router.post("/gift-cards/balance", openapi_extensions=problem_responses(NotFound))
+def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  any caller
+    """Show a gift card and its balance, by its code."""
+    return AccountAnswer.of(accounts.get_gift_card(shop(), card.code))
+
+
+@router.post("/customers/<customer_id>/credit", status_code=201, openapi_extensions=problem_responses(NotAllowed))
+def issue_store_credit(
+    caller: SignedIn, customer_id: Id, key: IdempotencyKey, new: NewCredit
+) -> Response[CreditIssued]:
+    """Issue store credit to a customer, once for each Idempotency-Key. For staff.
+
+    The credit goes to the customer's account in this currency. The first credit creates the account.
+    """
+    customer_id = resolve_customer_id(caller, customer_id)
+    done = accounts.issue_store_credit(shop(), caller, key, customer_id, new.amount, new.currency)
+    return command_response(done, CreditIssued)
+
+
+@router.get("/customers/<customer_id>/accounts")
+def accounts_of_customer(
+    caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[AccountAnswer]:
+    """List a customer's accounts with store credit, one for each currency. A new account is listed a moment later."""
+    customer_id = resolve_customer_id(caller, customer_id)
+    return paginate(
+        ListRequest(caller, ACCOUNTS_OF_CUSTOMER, (customer_id,), cursor),
+        lambda after: accounts.list_accounts_of_customer(shop(), caller, customer_id, limit, after),
+        AccountAnswer.of,
+    )
+
+
+@router.get("/accounts/<account_id>")
+def account(caller: SignedIn, account_id: Id) -> AccountAnswer:
+    """Show one of your own accounts. Staff can see any account."""
+    return AccountAnswer.of(accounts.get_account(shop(), caller, account_id))
+
+
+@router.get("/accounts/<account_id>/entries")
+def entries_of_account(
+    caller: SignedIn, account_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[EntryAnswer]:
+    """List the movements on an account, newest first."""
+    return paginate(
+        ListRequest(caller, ENTRIES_OF_ACCOUNT, (account_id,), cursor),
+        lambda after: accounts.list_entries_of_account(shop(), caller, account_id, limit, after),
+        EntryAnswer.of,
+    )
+
+
+@router.post(
+    "/transfers",
+    status_code=201,
+    openapi_extensions=problem_responses(NotFound, SelfTransfer, WrongCurrency, InsufficientFunds),
+)
+def transfer(caller: SignedIn, key: IdempotencyKey, new: NewTransfer) -> Response[Transferred]:
+    """Transfer credit to any account, once for each Idempotency-Key.
+
+    The source is one of your own accounts, given by its id, or a gift card, given by its code.
+    """
+    done = accounts.transfer_credit(shop(), caller, key, new.source, new.to, new.amount, new.currency)
+    return command_response(done, Transferred)

@@ -1,0 +1,118 @@
+"""Companies, and the customers who buy for them."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import ConfigDict, Field
+
+from functions.api.http.context import SignedIn, resolve_customer_id, shop
+from functions.api.http.fields import Id, Name, RequestModel, ResponseModel
+from functions.api.http.paging import Cursor, ListRequest, WholeNumber
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed
+from functions.model.patterns import COMPANY_WITH_MEMBERS
+from functions.shop import companies
+
+router = Router()
+PageLimit = Annotated[
+    int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most, the company itself included.")
+]
+
+
+class CompanyName(RequestModel):
+    """The name of a company."""
+
+    name: Name
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Acme & Daughters"}]})
+
+
+class NewCompany(RequestModel):
+    """A new company. Staff chooses the `company_id`."""
+
+    company_id: Id
+    name: Name
+    model_config = ConfigDict(json_schema_extra={"examples": [{"company_id": "acme", "name": "Acme & Daughters"}]})
+
+
+class CompanyAnswer(ResponseModel):
+    """A company."""
+
+    company_id: str
+    name: str
+    created_at: str
+    updated_at: str
+
+
+class Member(ResponseModel):
+    """A customer who buys for a company. `email`: shown to staff only."""
+
+    customer_id: str
+    name: str
+    email: str | None
+
+
+class Membership(ResponseModel):
+    """The company of a customer. `company_id`: null if the customer is in no company."""
+
+    customer_id: str
+    company_id: str | None
+
+
+class CompanyPage(ResponseModel):
+    """A company with its members, sorted by id. If there are several pages, only the first page has the company."""
+
+    company: CompanyAnswer | None
+    members: Sequence[Member]
+    cursor: str | None
+
+
+@router.post("/companies", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
+def create_company(caller: SignedIn, new: NewCompany) -> Response[CompanyAnswer]:
+    """Create a company without members. For staff."""
+    company = companies.create_company(shop(), caller, new.company_id, new.name)
+    where = {"Location": f"/companies/{company.company_id}"}
+    return Response(201, "application/json", CompanyAnswer.of(company), headers=where)
+
+
+@router.patch("/companies/<company_id>", openapi_extensions=problem_responses(NotAllowed))
+def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> CompanyAnswer:
+    """Change a company's name. For staff."""
+    return CompanyAnswer.of(companies.rename_company(shop(), caller, company_id, change.name))
+
+
+@router.get("/companies/<company_id>")
+def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cursor = None) -> CompanyPage:
+    """Show a company with its members, sorted by id. For members of the company and staff.
+
+    If a member joins or leaves, the list changes a moment later.
+    """
+    asked = ListRequest(caller, COMPANY_WITH_MEMBERS, (company_id,), cursor)
+    found = companies.get_company_with_members(shop(), caller, company_id, limit, asked.after)
+    return CompanyPage(
+        company=None if found.company is None else CompanyAnswer.of(found.company),
+        members=[
+            Member(customer_id=one.customer_id, name=one.name, email=one.email if caller.is_staff else None)
+            for one in found.members
+        ],
+        cursor=asked.seal_cursor(found.after),
+    )
+
+
+@router.put(
+    "/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed, InAnotherCompany)
+)
+def join(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
+    """Add a customer to a company. A customer can be in one company at most. Safe to repeat. For staff."""
+    return Membership.of(companies.add_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))
+
+
+@router.delete("/companies/<company_id>/members/<customer_id>", openapi_extensions=problem_responses(NotAllowed))
+def leave(caller: SignedIn, company_id: Id, customer_id: Id) -> Membership:
+    """Remove a customer from a company. For staff. Safe to repeat.
+
+    If the customer is not in this company, nothing changes.
+    """
+    return Membership.of(companies.remove_member(shop(), caller, company_id, resolve_customer_id(caller, customer_id)))

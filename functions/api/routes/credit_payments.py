@@ -1,0 +1,72 @@
+"""Pay an order with credit, and list the payments of an order. Card payments go through the payment provider."""
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import ConfigDict
+
+from functions.api.http.context import SignedIn, shop
+from functions.api.http.fields import Id, IdempotencyKey, Listed, ResponseModel, command_response
+from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.api.routes.accounts import GIFT_CARD_EXAMPLE, Amount, PaymentSourceBody
+from functions.api.routes.order_responses import PaymentAnswer
+from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency, WrongState
+from functions.model.patterns import PAYMENTS_OF_ORDER
+from functions.shop import credit_payments
+
+router = Router()
+
+
+class CreditPayment(PaymentSourceBody):
+    """A payment with credit. `amount`: the amount to pay, in the order's currency.
+
+    If omitted, it is the amount that is due, or the balance of the account if the balance is less.
+    """
+
+    amount: Amount | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"gift_card": GIFT_CARD_EXAMPLE["code"], "amount": 1000}]}
+    )
+
+
+class PaidWithCredit(ResponseModel):
+    """A payment with credit. `due`: the amount that is still to be paid after this payment. 0 if the order is paid."""
+
+    order_id: str
+    payment_id: str
+    account_id: str
+    amount: int
+    currency: str
+    due: int
+
+
+@router.post(
+    "/orders/<order_id>/payments",
+    status_code=201,
+    openapi_extensions=problem_responses(WrongState, WrongCurrency, TooMuch, InsufficientFunds, TooManyPayments),
+)
+def pay_with_credit(
+    caller: SignedIn, order_id: Id, key: IdempotencyKey, payment: CreditPayment
+) -> Response[PaidWithCredit]:
+    """Pay an order fully or partly, with the customer's store credit or with a gift card.
+
+    The payment happens once for each Idempotency-Key. The rest can be paid by card or with other credit.
+    """
+    done = credit_payments.pay_with_credit(shop(), caller, key, order_id, payment.source, payment.amount)
+    return command_response(done, PaidWithCredit)
+
+
+@router.get("/orders/<order_id>/payments", openapi_extensions=problem_responses(WrongState))
+def payments_of_order(
+    caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[PaymentAnswer]:
+    """List the payments of an order by card and with credit, and how much of each payment was refunded.
+
+    Failed payments are included. If the order does not exist or is archived, staff can list payments with this order id
+    that matched no order.
+    """
+    return paginate(
+        ListRequest(caller, PAYMENTS_OF_ORDER, (order_id,), cursor),
+        lambda after: credit_payments.list_payments_of_order(shop(), caller, order_id, limit, after),
+        PaymentAnswer.of,
+    )

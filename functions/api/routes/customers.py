@@ -1,0 +1,225 @@
+"""Customers: profiles, settings, erasure, and an overview with the newest orders."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from botocore.exceptions import ClientError
+from pydantic import ConfigDict, Field, model_validator
+
+from functions.api.http.context import SignedIn, resolve_customer_id, shop
+from functions.api.http.fields import Email, Id, Name, RequestModel, ResponseModel
+from functions.api.http.paging import ListRequest, WholeNumber
+from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
+from functions.api.http.router import Router
+from functions.api.routes.order_responses import OrderInList
+from functions.dynamodb.retry import TableBusy
+from functions.model.entities import Settings
+from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
+from functions.model.patterns import ORDERS_OF_CUSTOMER
+from functions.runtime import clients
+from functions.shop import customers, erasure
+from functions.shop.shop import Caller
+
+router = Router()
+PageLimit = Annotated[
+    int,
+    Field(ge=10, le=100),
+    WholeNumber,
+    Query(description="How many items at most, the profile and settings included."),
+]
+
+
+class Profile(RequestModel):
+    """The profile that a customer enters. The e-mail address comes from the identity provider."""
+
+    name: Name
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ann Ash"}]})
+
+
+class Choices(RequestModel):
+    """The channels for notifications. An omitted channel does not change."""
+
+    email: bool | None = None
+    sms: bool | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"email": False}]})
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if self.email is None and self.sms is None:
+            raise ValueError("chooses nothing: give email, sms or both")
+        return self
+
+
+class CustomerAnswer(ResponseModel):
+    """A customer. `company_id`: the company that the customer buys for, or null."""
+
+    customer_id: str
+    name: str
+    email: str
+    company_id: str | None
+    created_at: str
+    updated_at: str
+
+
+class ErasureAnswer(ResponseModel):
+    """The erasure of a customer. `status`: ERASING until all personal data is removed, then ERASED."""
+
+    customer_id: str
+    status: str
+    erased_at: str
+
+
+class NotificationSettings(ResponseModel):
+    """The channels through which a customer gets notifications about orders."""
+
+    email: bool
+    sms: bool
+
+
+class SettingsAnswer(ResponseModel):
+    """All settings of a customer. A setting that the customer did not choose has its default value."""
+
+    notifications: NotificationSettings
+
+    @classmethod
+    def of(cls, item: Sequence[Settings]) -> Self:
+        """Return the answer for a customer's stored settings, completed with the defaults."""
+        wanted = {
+            channel: customers.wants_notifications(tuple(item), channel)
+            for channel in customers.DEFAULT_NOTIFICATION_CHOICES
+        }
+        return cls(notifications=NotificationSettings(**wanted))
+
+
+class CustomerPage(ResponseModel):
+    """A customer with settings and newest orders.
+
+    `cursor`: use it with the list of the customer's orders to get the next orders.
+    """
+
+    customer: CustomerAnswer
+    settings: SettingsAnswer
+    orders: Sequence[OrderInList]
+    cursor: str | None
+
+
+@router.post(
+    "/customers",
+    status_code=201,
+    openapi_extensions=problem_responses(AlreadyExists, EmailTaken, EmailNotVerified, WrongState),
+)
+def register(caller: SignedIn, request: Request, profile: Profile) -> Response[CustomerAnswer]:
+    """Register as a customer.
+
+    The customer gets the e-mail address that the identity provider has verified for the owner of the token.
+    """
+    email = _fetch_verified_email(caller, request.headers.get("authorization") or "")
+    customer = customers.register_customer(shop(), caller, email, profile.name)
+    where = {"Location": f"/customers/{customer.customer_id}"}
+    return Response(201, "application/json", CustomerAnswer.of(customer), headers=where)
+
+
+def _fetch_verified_email(caller: Caller, authorization: str) -> str:
+    """Return the verified e-mail address of the token's owner, read from Cognito. An access token does not contain it.
+
+    Raises EmailNotVerified if Cognito has no verified address. Raises Unauthenticated if the user has signed out or was
+    deleted. Raises TableBusy if Cognito throttles the call. The token needs the scope aws.cognito.signin.user.admin:
+    https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_GetUser.html
+    """
+    scheme, _, token = authorization.partition(" ")
+    try:
+        user: dict[str, Any] = clients.client("cognito-idp").get_user(AccessToken=token.strip() or scheme)
+    except ClientError as error:
+        match error.response["Error"]["Code"]:
+            case "NotAuthorizedException" | "UserNotFoundException":
+                raise Unauthenticated("the token is not valid any more") from None
+            case "TooManyRequestsException":
+                raise TableBusy from None
+        raise
+    known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
+    if known.get("sub") != caller.id:
+        raise Unauthenticated("the token is another's")
+    if known.get("email_verified") != "true" or not known.get("email"):
+        raise EmailNotVerified
+    return str(known["email"])
+
+
+@router.get("/customers", openapi_extensions=problem_responses(NotAllowed, NotFound))
+def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
+    """Find a customer by e-mail address. Upper and lower case do not matter. For staff."""
+    return CustomerAnswer.of(customers.get_customer_by_email(shop(), caller, email))
+
+
+@router.get("/customers/<customer_id>")
+def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
+    """Show a customer. In this path and all paths below, `me` means the caller."""
+    return CustomerAnswer.of(customers.get_customer(shop(), caller, resolve_customer_id(caller, customer_id)))
+
+
+@router.patch("/customers/<customer_id>")
+def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswer:
+    """Change a customer's name."""
+    return CustomerAnswer.of(
+        customers.rename_customer(shop(), caller, resolve_customer_id(caller, customer_id), profile.name)
+    )
+
+
+@router.put(
+    "/customers/<customer_id>/email", openapi_extensions=problem_responses(NotAllowed, EmailTaken, EmailNotVerified)
+)
+def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
+    """Change a customer's e-mail address to the one that the identity provider has now verified.
+
+    Only the customer can do this, because only the customer's own token proves the address. Another customer can use
+    the old address at once. Safe to repeat.
+    """
+    authorization = request.headers.get("authorization") or ""
+    changed = customers.change_email(
+        shop(), caller, resolve_customer_id(caller, customer_id), lambda: _fetch_verified_email(caller, authorization)
+    )
+    return CustomerAnswer.of(changed)
+
+
+@router.delete("/customers/<customer_id>", status_code=202)
+def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
+    """Erase a customer's personal data.
+
+    The profile is deleted at once. The customer's address is removed from their orders as soon as the orders are
+    closed, and from the archive. Invoices stay, as the law requires. Safe to repeat. `status` says whether the erasure
+    is complete.
+    """
+    erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
+    return Response(202, "application/json", ErasureAnswer.of(erased))
+
+
+@router.get("/customers/<customer_id>/page")
+def page_of_customer(caller: SignedIn, customer_id: Id, limit: PageLimit = 20) -> CustomerPage:
+    """Show a customer with the customer's settings and newest orders, in one request."""
+    customer_id = resolve_customer_id(caller, customer_id)
+    page = customers.get_customer_overview(shop(), caller, customer_id, limit)
+    return CustomerPage(
+        customer=CustomerAnswer.of(page.customer),
+        settings=SettingsAnswer.of(page.settings),
+        orders=[OrderInList.of(order) for order in page.orders],
+        cursor=ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,)).seal_cursor(page.after),
+    )
+
+
+@router.get("/customers/<customer_id>/settings")
+def settings_of_customer(caller: SignedIn, customer_id: Id) -> SettingsAnswer:
+    """Show a customer's settings. A setting that the customer did not choose has its default value."""
+    return SettingsAnswer.of(
+        customers.list_settings_of_customer(shop(), caller, resolve_customer_id(caller, customer_id))
+    )
+
+
+@router.put("/customers/<customer_id>/settings/notifications", openapi_extensions=problem_responses(NotRegistered))
+def choose_notifications(caller: SignedIn, customer_id: Id, choices: Choices) -> NotificationSettings:
+    """Choose the channels for notifications about orders. The profile of the customer does not change."""
+    chosen = choices.model_dump(exclude_none=True)
+    settings = customers.update_settings(
+        shop(), caller, resolve_customer_id(caller, customer_id), "notifications", chosen
+    )
+    return NotificationSettings.model_validate(settings.choices)

@@ -1,0 +1,108 @@
+"""Discount codes. Staff creates, shows and ends codes. Customers send a code with an order."""
+
+from typing import Annotated, Self, cast
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import ConfigDict, Field
+
+from functions.api.http.context import SignedIn, shop
+from functions.api.http.fields import DiscountCode, Price, RequestModel, ResponseModel
+from functions.api.http.paging import Timestamp
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.dynamodb.keys import Instant
+from functions.model.errors import AlreadyExists, NotAllowed
+from functions.model.money import Currency
+from functions.shop import discounts
+from functions.shop.discounts import MAX_PARTS, DiscountUsage
+
+router = Router()
+
+
+class NewDiscount(RequestModel):
+    """A new discount code. The code takes `percent` percent off the price of an order's goods.
+
+    The code is valid from `valid_from` (now if omitted) until just before `valid_until` (no end if omitted).
+    `minimum`: the minimum value of the goods in `currency`. If it is set, orders in other currencies cannot use the
+    code.
+    `limit`: how often the code can be redeemed. `parts`: the number of table items that share the limit. Use more than
+    one part if very many customers will redeem the code at the same time.
+    """
+
+    code: DiscountCode
+    percent: Annotated[int, Field(ge=1, le=100)]
+    valid_from: Timestamp | None = None
+    valid_until: Timestamp | None = None
+    minimum: Price | None = None
+    currency: Currency | None = None
+    limit: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    parts: Annotated[int, Field(ge=1, le=MAX_PARTS)] = 1
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"code": "SPRING", "percent": 10},
+                {
+                    "code": "FIRST50",
+                    "percent": 20,
+                    "valid_from": "2026-11-21",
+                    "valid_until": "2026-12-01",
+                    "minimum": 5000,
+                    "currency": "EUR",
+                    "limit": 50,
+                },
+            ]
+        }
+    )
+
+
+class DiscountAnswer(ResponseModel):
+    """A discount code. `left`: how often the code can still be redeemed, or null if there is no limit."""
+
+    code: str
+    percent: int
+    valid_from: str
+    valid_until: str | None
+    minimum: int
+    currency: str | None
+    limit: int | None
+    left: int | None
+    created_at: str
+    updated_at: str
+    version: int
+
+    @classmethod
+    def of(cls, standing: DiscountUsage) -> Self:
+        """Return the answer for a discount code and how often it was redeemed."""
+        shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
+        return cls(**shown, left=standing.left)
+
+
+@router.post("/discounts", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
+def create_discount(caller: SignedIn, new: NewDiscount) -> Response[DiscountAnswer]:
+    """Create a discount code. For staff."""
+    made = discounts.create_discount(
+        shop(),
+        caller,
+        new.code,
+        new.percent,
+        valid_from=cast(Instant | None, new.valid_from),
+        valid_until=cast(Instant | None, new.valid_until),
+        minimum=new.minimum or 0,
+        currency=new.currency,
+        limit=new.limit,
+        parts=new.parts,
+    )
+    where = {"Location": f"/discounts/{made.discount.code}"}
+    return Response(201, "application/json", DiscountAnswer.of(made), headers=where)
+
+
+@router.get("/discounts/<code>", openapi_extensions=problem_responses(NotAllowed))
+def discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
+    """Show a discount code and how often the code can still be redeemed. For staff."""
+    return DiscountAnswer.of(discounts.get_discount_usage(shop(), caller, code))
+
+
+@router.post("/discounts/<code>/end", openapi_extensions=problem_responses(NotAllowed))
+def end_discount(caller: SignedIn, code: DiscountCode) -> DiscountAnswer:
+    """End a discount code. Orders that already use the code keep their discount. Safe to repeat. For staff."""
+    return DiscountAnswer.of(discounts.end_discount(shop(), caller, code))

@@ -1,0 +1,68 @@
+"""Render an invoice as a printable HTML page. The page has no scripts and no external resources.
+
+All values from the invoice are escaped.
+"""
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from functions.model.entities import Invoice
+from functions.model.money import format_amount
+from functions.model.pricing import format_percent
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+METHOD_LABELS = {"CARD": "Card", "CREDIT": "Credit"}
+
+
+def render_page(invoice: Invoice, shop_name: str) -> str:
+    """Return the HTML page of an invoice."""
+    return (
+        _load_templates()
+        .get_template("invoice.html")
+        .render(
+            invoice=invoice,
+            shop_name=shop_name,
+            address=_address_lines(invoice),
+            lines=[line for _, line in sorted(invoice.lines.items())],
+            methods=METHOD_LABELS,
+            money=lambda amount: format_amount(amount, invoice.currency),
+            percent=format_percent,
+        )
+    )
+
+
+def response_headers() -> dict[str, str]:
+    """Return the security headers of an invoice page.
+
+    The Content-Security-Policy allows only the style in the page itself. The browser sends no referrer, because the URL
+    of the page gives access to the invoice.
+    """
+    style = _load_templates().get_template("invoice.css").render()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'", "Referrer-Policy": "no-referrer"}
+
+
+def _address_lines(invoice: Invoice) -> list[str]:
+    """Return the lines of the invoice's address that are not empty. [] if the address was erased."""
+    to = invoice.address
+    return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
+
+
+@cache
+def _load_templates() -> "Environment":
+    # Import Jinja here and not at the top: otherwise the import would slow down the cold start of all other requests.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
+
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

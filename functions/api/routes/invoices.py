@@ -1,0 +1,87 @@
+"""Invoices: show and list invoices as data, and show an invoice as a printable page."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import StringConstraints
+
+from functions.api.http.context import SignedIn, resolve_customer_id, shop
+from functions.api.http.fields import Id, Listed, ResponseModel
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.api.routes import invoice_page
+from functions.api.routes.order_responses import InvoiceAnswer
+from functions.model.errors import NotAllowed
+from functions.model.patterns import INVOICES_OF_CUSTOMER
+from functions.runtime import environment
+from functions.shop import invoices
+
+router = Router()
+
+Epoch = Annotated[
+    Annotated[str, StringConstraints(pattern="^[0-9]{1,12}$")], Query(description="When the link ends (epoch seconds).")
+]
+Signature = Annotated[Annotated[str, StringConstraints(max_length=100)], Query(description="As the link has it.")]
+
+
+class PrintLink(ResponseModel):
+    """A link that opens the invoice in a browser without a token, for ten minutes."""
+
+    url: str
+
+
+@router.get("/invoices/<invoice_id>")
+def invoice(caller: SignedIn, invoice_id: Id) -> InvoiceAnswer:
+    """Show an invoice by its number."""
+    return InvoiceAnswer.of(invoices.get_invoice(shop(), caller, invoice_id))
+
+
+@router.get("/orders/<order_id>/invoice")
+def invoice_of_order(caller: SignedIn, order_id: Id) -> InvoiceAnswer:
+    """Show the invoice of an order. The invoice is issued a moment after the order is paid."""
+    return InvoiceAnswer.of(invoices.get_invoice_of_order(shop(), caller, order_id))
+
+
+@router.get("/customers/<customer_id>/invoices")
+def invoices_of_customer(
+    caller: SignedIn,
+    customer_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[InvoiceAnswer]:
+    """List a customer's invoices by date of issue, newest first."""
+    customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, INVOICES_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: invoices.list_invoices_of_customer(shop(), caller, customer_id, low, high, limit, after),
+        InvoiceAnswer.of,
+    )
+
+
+@router.get("/invoices/<invoice_id>/print-link")
+def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
+    """Create a link to the printable page of an invoice. The link expires after ten minutes.
+
+    A browser can open the link without a token.
+    """
+    link = invoices.create_print_link(shop(), caller, invoice_id)
+    query = urlencode({"until": link.until, "signature": link.signature})
+    return PrintLink(url=f"/invoices/{invoice_id}/print?{query}")
+
+
+@router.get(
+    "/invoices/<invoice_id>/print",
+    responses={200: {"description": "The page", "content": {"text/html": {"schema": {"type": "string"}}}}},
+    openapi_extensions=problem_responses(NotAllowed),
+)
+def print_invoice(invoice_id: Id, until: Epoch, signature: Signature) -> Response[str]:
+    """Show an invoice as a printable page. The URL must be a print link that has not expired."""
+    invoice = invoices.get_invoice_by_link(shop(), invoice_id, invoices.SignedLink(until, signature))
+    text = invoice_page.render_page(invoice, environment.load_environment(environment.ApiEnvironment).shop_name)
+    return Response(200, "text/html; charset=utf-8", text, headers=invoice_page.response_headers())

@@ -1,0 +1,350 @@
+"""The answer models for an order and its lines, payments, shipments, returns, refunds and invoice."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from functions.api.http.fields import ResponseModel
+from functions.dynamodb.keys import instant_from_epoch
+from functions.model import entities as e
+from functions.model import pricing
+
+
+class AddressAnswer(ResponseModel):
+    """The delivery address."""
+
+    name: str
+    street: str
+    postcode: str
+    city: str
+    country: str
+
+
+class LineAnswer(ResponseModel):
+    """A product of an order. `price`: the price of one piece when it was ordered, in minor units."""
+
+    product_id: str
+    name: str
+    price: int
+    quantity: int
+
+
+class OrderLineAnswer(LineAnswer):
+    """A product of an order and how many pieces were shipped, delivered, returned or dropped.
+
+    `backordered`: how many pieces were not in stock when they were ordered. `dropped`: how many pieces will not be
+    sent, because the rest of the order was cancelled.
+    """
+
+    backordered: int
+    shipped: int
+    delivered: int
+    returned: int
+    dropped: int
+
+
+class DiscountedAnswer(ResponseModel):
+    """The discount on an order's goods."""
+
+    code: str
+    percent: int
+    amount: int
+
+
+class TaxAnswer(ResponseModel):
+    """The tax that a total includes. `rate`: the tax rate in hundredths of a percent."""
+
+    rate: int
+    net: int
+    tax: int
+
+
+def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
+    """Return the answers for the lines of an order, sorted by product id, with shipped and returned quantities."""
+    return [
+        OrderLineAnswer(
+            product_id=id,
+            name=line.name,
+            price=line.price,
+            quantity=line.quantity,
+            backordered=line.backordered,
+            shipped=line.shipped,
+            delivered=line.delivered,
+            returned=line.returned,
+            dropped=line.dropped,
+        )
+        for id, line in sorted(lines.items())
+    ]
+
+
+def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
+    """Return the answers for lines with product, price and quantity only, sorted by product id."""
+    return [
+        LineAnswer(product_id=id, name=line.name, price=line.price, quantity=line.quantity)
+        for id, line in sorted(lines.items())
+    ]
+
+
+class OrderAnswer(ResponseModel):
+    """An order. All amounts are in minor units (cents).
+
+    `archived`: the order is in the archive. Then the optional fields are not shown. `total`: the price of the goods
+    minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
+    `refunded`: the part of `paid` that is refunded or being refunded. `owed`: a further refund that waits for the end
+    of a dispute.
+    `customer_name`: the current name while the order is open. A closed order keeps the last name. The name is null
+    after an erasure.
+    """
+
+    order_id: str
+    customer_id: str
+    status: str
+    placed_at: str
+    updated_at: str
+    currency: str
+    total: int
+    version: int
+    archived: bool = False
+    customer_name: str | None = None
+    lines: Sequence[OrderLineAnswer] | None = None
+    address: AddressAnswer | None = None
+    discount: DiscountedAnswer | None = None
+    shipping: int | None = None
+    tax: TaxAnswer | None = None
+    paid: int | None = None
+    refunded: int | None = None
+    owed: int | None = None
+    due: int | None = None
+    delivered_at: str | None = None
+
+    @classmethod
+    def of(cls, item: e.Order | e.ArchivedOrder) -> Self:
+        """Return the answer for an order. An archived order has only a stub, so its answer has no optional fields."""
+        stays = cls(
+            order_id=item.order_id,
+            customer_id=item.customer_id,
+            status=item.status,
+            placed_at=item.placed_at,
+            updated_at=item.updated_at,
+            currency=item.currency,
+            total=item.total,
+            version=item.version,
+            archived=isinstance(item, e.ArchivedOrder),
+        )
+        if isinstance(item, e.ArchivedOrder):
+            return stays
+        whole: dict[str, Any] = {
+            "customer_name": item.customer_name,
+            "lines": order_line_answers(item.lines),
+            "address": item.address and AddressAnswer.of(item.address),
+            "discount": item.discount and DiscountedAnswer.of(item.discount),
+            "shipping": item.shipping,
+            "tax": TaxAnswer.of(pricing.included_tax(item.total, item.tax_rate)),
+            "paid": item.paid,
+            "refunded": item.refunded,
+            "owed": item.owed,
+            "due": item.total - item.paid if item.status == "PENDING" else 0,
+            "delivered_at": item.delivered_at,
+        }
+        return stays.model_copy(update=whole)
+
+
+class OrderInList(ResponseModel):
+    """An order in a list.
+
+    `items`: the number of pieces, shown only in the list of a customer. `customer_name`: shown only in the list of a
+    status.
+    """
+
+    order_id: str
+    customer_id: str
+    status: str
+    placed_at: str
+    currency: str
+    total: int
+    version: int
+    items: int | None = None
+    customer_name: str | None = None
+    archived: bool = False
+
+
+class ShipmentAnswer(ResponseModel):
+    """A parcel. `quantities`: how many pieces of each product the parcel has.
+
+    The carrier and the tracking number are null until the parcel is sent. `backordered`: how many pieces of each
+    product were not in stock when they were ordered; null if there are none or the parcel is sent.
+    """
+
+    shipment_id: str
+    order_id: str
+    status: str
+    quantities: Mapping[str, int]
+    backordered: Mapping[str, int] | None
+    carrier: str | None
+    tracking_number: str | None
+    created_at: str
+    updated_at: str
+
+
+class ReturnAnswer(ResponseModel):
+    """Returned goods. `quantities`: how many pieces of each product came back. `restocked`: how many can be sold again.
+
+    `amount`: the amount that is refunded for the goods. `owed`: the amount that is refunded later, when the customer's
+    bank no longer disputes it. `shipping`: the part of `amount` and `owed` that is for shipping.
+    """
+
+    return_id: str
+    order_id: str
+    quantities: Mapping[str, int]
+    restocked: Mapping[str, int]
+    amount: int
+    owed: int = 0
+    shipping: int
+    currency: str
+    created_at: str
+
+
+class RefundAnswer(ResponseModel):
+    """A refund of a payment. `why`: the cause of the refund. `reason`: why a failed refund failed.
+
+    `account_id`: the credit account that gets the money; null if it goes to a card.
+    """
+
+    refund_id: str
+    order_id: str
+    payment_id: str
+    status: str
+    amount: int
+    currency: str
+    why: str
+    account_id: str | None
+    attempt: int
+    reason: str | None
+    created_at: str
+    updated_at: str
+
+
+class PaymentAnswer(ResponseModel):
+    """A payment by card, as the payment provider reported it, or a payment with credit.
+
+    `refunded`: how much of the payment was refunded. `account_id`: the account that the credit came from. `disputes`:
+    the state of each dispute by the customer's bank: OPEN, WON or LOST. If a dispute is lost, the shop loses the
+    payment.
+    `reason`: why the payment does not count for the order.
+    """
+
+    payment_id: str
+    method: str
+    status: str
+    amount: int
+    refunded: int
+    currency: str
+    account_id: str | None
+    disputes: Mapping[str, str] | None
+    reason: str | None
+    updated_at: str
+
+
+class PaidAnswer(ResponseModel):
+    """A payment on an invoice. `amount`: the part of the payment that counted for the order."""
+
+    payment_id: str
+    method: str
+    amount: int
+
+
+class InvoiceAnswer(ResponseModel):
+    """An invoice as it was issued.
+
+    `invoice_id`: the number of the invoice. `taxes`: the taxes that `total` includes.
+    """
+
+    invoice_id: str
+    order_id: str
+    customer_id: str
+    name: str
+    address: AddressAnswer | None
+    issued_at: str
+    currency: str
+    total: int
+    lines: Sequence[LineAnswer]
+    discount: DiscountedAnswer | None
+    shipping: int
+    taxes: Sequence[TaxAnswer]
+    payments: Sequence[PaidAnswer]
+
+    @classmethod
+    def of(cls, item: e.Invoice) -> Self:
+        """Return the answer for an invoice."""
+        return cls(
+            invoice_id=item.invoice_id,
+            order_id=item.order_id,
+            customer_id=item.customer_id,
+            name=item.name,
+            address=AddressAnswer.of(item.address) if item.address else None,
+            issued_at=item.issued_at,
+            currency=item.currency,
+            total=item.total,
+            lines=line_answers(item.lines),
+            discount=DiscountedAnswer.of(item.discount) if item.discount else None,
+            shipping=item.shipping,
+            taxes=[TaxAnswer.of(tax) for tax in item.taxes],
+            payments=[PaidAnswer.of(paid) for paid in item.payments],
+        )
+
+
+class SaleLine(ResponseModel):
+    """A product of a paid order."""
+
+    product_id: str
+    name: str
+    quantity: int
+    price: int
+
+
+class Happened(ResponseModel):
+    """An event of the order."""
+
+    at: str
+    event: str
+    status: str
+    version: int
+
+
+class WholeOrder(ResponseModel):
+    """An order with all items that belong to it, grouped by kind.
+
+    If there are several pages, each page has a part of the items, and every kind can continue on the next page.
+    `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
+    """
+
+    order: OrderAnswer | None
+    sales: Sequence[SaleLine]
+    payments: Sequence[PaymentAnswer]
+    invoices: Sequence[InvoiceAnswer]
+    shipments: Sequence[ShipmentAnswer]
+    returns: Sequence[ReturnAnswer]
+    refunds: Sequence[RefundAnswer]
+    timeline: Sequence[Happened]
+    ends_at: str | None
+    cursor: str | None
+
+    @classmethod
+    def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
+        """Return the answer for the items of one page, grouped by kind."""
+
+        def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
+            return [answer.of(item) for item in items if isinstance(item, kind)]
+
+        ends = [instant_from_epoch(item.ttl) for item in items if isinstance(item, e.Expiry)]
+        return cls(
+            order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
+            sales=shown(e.OrderLine, SaleLine),
+            payments=shown(e.Payment, PaymentAnswer),
+            invoices=shown(e.Invoice, InvoiceAnswer),
+            shipments=shown(e.Shipment, ShipmentAnswer),
+            returns=shown(e.Return, ReturnAnswer),
+            refunds=shown(e.Refund, RefundAnswer),
+            timeline=shown(e.TimelineEvent, Happened),
+            ends_at=next(iter(ends), None),
+            cursor=cursor,
+        )

@@ -1,0 +1,268 @@
+"""Orders: place an order, show and list orders, change the delivery address, and cancel."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from aws_lambda_powertools.event_handler import Request, Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator, ConfigDict, Field
+
+from functions.api.http.context import SignedIn, log_order_id, resolve_customer_id, shop
+from functions.api.http.fields import (
+    Country,
+    DiscountCode,
+    Id,
+    IdempotencyKey,
+    Listed,
+    Name,
+    Price,
+    Quantity,
+    RequestModel,
+    ResponseModel,
+    one_line_text,
+)
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.api.routes.order_responses import (
+    OrderAnswer,
+    OrderInList,
+    OrderLineAnswer,
+    WholeOrder,
+    order_line_answers,
+)
+from functions.model import entities as e
+from functions.model import metrics
+from functions.model.errors import (
+    DiscountNotValid,
+    InvalidInput,
+    MixedCurrencies,
+    NotAllowed,
+    NotRegistered,
+    OutOfStock,
+    PriceChanged,
+    UnknownProducts,
+    WrongState,
+)
+from functions.model.patterns import (
+    ORDER_ITEM_COLLECTION,
+    ORDERS_BY_STATUS_NEWEST_FIRST,
+    ORDERS_BY_STATUS_OLDEST_FIRST,
+    ORDERS_OF_CUSTOMER,
+)
+from functions.runtime import observability
+from functions.shop import cancellation, orders, placing
+
+router = Router()
+P = TypeVar("P", bound="ProductQuantity")
+EXAMPLE_ADDRESS: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
+
+
+class ProductQuantity(RequestModel):
+    """A product and its quantity."""
+
+    product_id: Id
+    quantity: Quantity
+
+
+class WantedLine(ProductQuantity):
+    """A product and its quantity.
+
+    `price`: the price that the client showed to the customer. If the price has changed, the order is rejected.
+    """
+
+    price: Price | None = None
+
+
+def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
+    """Return the lines if each product appears once. Raises ValueError if a product appears twice."""
+    counted = Counter(line.product_id for line in lines)
+    if twice := sorted(id for id, count in counted.items() if count > 1):
+        raise ValueError(f"one line for each product: {', '.join(twice[:5])} stands in several")
+    return lines
+
+
+class Destination(RequestModel):
+    """The delivery address. `country`: ISO 3166-1 alpha-2. `postcode`: empty if the country has none."""
+
+    name: Name
+    street: Annotated[str, one_line_text(200)]
+    postcode: Annotated[str, one_line_text(20, min_length=0)]
+    city: Annotated[str, one_line_text(100)]
+    country: Country
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_ADDRESS]})
+
+
+class NewOrder(RequestModel):
+    """The products to order and the delivery address. If `discount_code` cannot be applied, the order is rejected."""
+
+    lines: Annotated[
+        list[WantedLine], Field(min_length=1, max_length=placing.MAX_PRODUCTS), AfterValidator(check_unique_products)
+    ]
+    address: Destination
+    discount_code: DiscountCode | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "lines": [{"product_id": "mug", "quantity": 2, "price": 1250}],
+                    "address": EXAMPLE_ADDRESS,
+                }
+            ]
+        }
+    )
+
+
+class PlacerAnswer(ResponseModel):
+    """The customer who placed an order."""
+
+    order_id: str
+    customer_id: str
+
+
+@router.post(
+    "/orders",
+    status_code=201,
+    openapi_extensions=problem_responses(
+        NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock
+    ),
+)
+def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: NewOrder) -> Response[OrderAnswer]:
+    """Place an order, once for each Idempotency-Key.
+
+    Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
+    show as backordered. If you send the same key and body again, no second order is placed. Then the answer is 200 with
+    the order in its current state and the header `Idempotent-Replayed: true`.
+    """
+    lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
+    address = e.Address(**new.address.model_dump())
+    placed = placing.place_order(shop(), caller, key, lines, address, request.json_body, new.discount_code)
+    log_order_id(request, placed.order.order_id)
+    observability.add_metric(metrics.ORDERS_PLACED, not placed.replayed)
+    headers = {"Location": f"/orders/{placed.order.order_id}"}
+    if placed.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return Response(200 if placed.replayed else 201, "application/json", OrderAnswer.of(placed.order), headers=headers)
+
+
+@router.get("/orders", openapi_extensions=problem_responses(NotAllowed))
+def list_orders(
+    caller: SignedIn,
+    status: e.OpenStatus | None = None,
+    since: Since = None,
+    until: Until = None,
+    order: Annotated[
+        Literal["oldest", "newest"] | None, Query(description="Which first; the newest if not said.")
+    ] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[OrderInList]:
+    """List your own orders, newest first. With `status`, list the orders of all customers in that state (for staff).
+
+    The orders in a state are sorted by the time when they were placed. A new order is in the list of its state at once,
+    and in the list of its customer a moment later.
+    """
+    if status is None:
+        if since or until or order:
+            raise InvalidInput("status", "is needed with from, to and order")
+        return page_of_orders(caller, caller.id, limit, cursor)
+    low, high = check_time_range(since, until)
+    oldest_first = order == "oldest"
+    return paginate(
+        ListRequest(
+            caller,
+            ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST,
+            (status, low, high),
+            cursor,
+        ),
+        lambda after: orders.list_orders_by_status(
+            shop(), caller, status, oldest_first=oldest_first, since=low, until=high, limit=limit, after=after
+        ),
+        OrderInList.of,
+    )
+
+
+@router.get("/customers/<customer_id>/orders")
+def orders_of_customer(
+    caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Listed[OrderInList]:
+    """List a customer's orders, newest first. A new order is listed a moment later."""
+    return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
+
+
+def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> Listed[OrderInList]:
+    """Return a page of a customer's orders."""
+    return paginate(
+        ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,), cursor),
+        lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after),
+        OrderInList.of,
+    )
+
+
+@router.get("/orders/<order_id>")
+def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
+    """Show an order with its lines."""
+    return OrderAnswer.of(orders.get_order(shop(), caller, order_id))
+
+
+@router.get("/orders/<order_id>/whole")
+def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
+    """Show an order with all items that belong to it, in one request."""
+    asked = ListRequest(caller, ORDER_ITEM_COLLECTION, (order_id,), cursor)
+    found = orders.get_order_item_collection(shop(), caller, order_id, limit, asked.after)
+    return WholeOrder.of_items(found.items, asked.seal_cursor(found.after))
+
+
+@router.get("/orders/<order_id>/lines", openapi_extensions=problem_responses(WrongState))
+def lines_of_order(caller: SignedIn, order_id: Id) -> Listed[OrderLineAnswer]:
+    """List the lines of an order with their shipped, delivered, returned and dropped quantities."""
+    return Listed(items=order_line_answers(orders.get_lines_of_order(shop(), caller, order_id)))
+
+
+@router.get("/orders/<order_id>/customer", openapi_extensions=problem_responses(NotAllowed))
+def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
+    """Show who placed an order. For staff."""
+    caller.require_group("staff")
+    return PlacerAnswer.of(orders.get_order_owner(shop(), caller, order_id))
+
+
+@router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
+def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
+    """Change the delivery address of an order. Possible until the warehouse has the order. Safe to repeat."""
+    return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
+
+
+# cancelling -----------------------------------------------------------------------------------------------------------
+class CancelAnswer(ResponseModel):
+    """The state of an order after a cancellation."""
+
+    order_id: str
+    status: str
+
+
+@router.post("/orders/<order_id>/cancel", openapi_extensions=problem_responses(WrongState))
+def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
+    """Cancel an order, or the unsent rest of it. The goods are released, and payments for them are refunded.
+
+    If the warehouse does not have the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
+    stop the order. Then the state is `CANCEL_REQUESTED`, or `CUT_REQUESTED` if a part was sent and only the unsent rest
+    can be cancelled. The warehouse then agrees, refuses, or has already sent the goods. Safe to repeat.
+    """
+    return OrderAnswer.of(cancellation.cancel_order(shop(), caller, order_id))
+
+
+@router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=problem_responses(NotAllowed, WrongState))
+def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
+    """Confirm that the warehouse stopped an order, or the unsent rest of it. For the warehouse and staff.
+
+    The new `status` is `CANCELLED`. If a part was sent before, only the rest is cancelled, and the new status is the
+    state of the sent part: `SHIPPED` or `DELIVERED`. Safe to repeat.
+    """
+    return CancelAnswer.of(cancellation.agree_cancel(shop(), caller, order_id))
+
+
+@router.post("/orders/<order_id>/cancel/refused", openapi_extensions=problem_responses(NotAllowed, WrongState))
+def cancel_refused(caller: SignedIn, order_id: Id) -> CancelAnswer:
+    """Report that the warehouse can no longer stop an order. For the warehouse and staff. Safe to repeat."""
+    return CancelAnswer.of(cancellation.refuse_cancel(shop(), caller, order_id))

@@ -1,0 +1,201 @@
+"""Products and their stock: create, change, list and show products, and add received goods to stock."""
+
+from typing import Annotated, Self
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import ConfigDict, Field, model_validator
+
+from functions.api.http.context import ANONYMOUS, SignedIn, shop
+from functions.api.http.fields import (
+    CatalogId,
+    CategoryPath,
+    Id,
+    IdempotencyKey,
+    Listed,
+    Name,
+    Price,
+    RequestModel,
+    ResponseModel,
+)
+from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
+from functions.model.errors import AlreadyExists, NotAllowed
+from functions.model.money import Currency
+from functions.model.patterns import PRODUCTS_OF_CATEGORY
+from functions.shop import products
+
+router = Router()
+MAX_STOCK_PARTS = 20
+
+
+class NewProduct(RequestModel):
+    """A new product.
+
+    `parts`: the number of table items that share the stock of the product. Use more than one stock part if the product
+    will sell very fast. `backorder`: whether the product can be ordered when it is out of stock. If so, the stock has
+    only one part. `category`: the path in the `catalog` under which the product is listed. A path starts and ends with
+    a slash. If omitted, it is the root. The category does not have to exist.
+    """
+
+    product_id: Id
+    name: Name
+    price: Price
+    currency: Currency
+    parts: Annotated[int, Field(ge=1, le=MAX_STOCK_PARTS)] = 1
+    backorder: bool = False
+    category: CategoryPath = ROOT_CATEGORY
+    catalog: CatalogId = DEFAULT_CATALOG
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "product_id": "mug",
+                    "name": "Blue mug",
+                    "price": 1250,
+                    "currency": "EUR",
+                    "category": "/kitchen/mugs/",
+                }
+            ]
+        }
+    )
+
+
+class ProductChange(RequestModel):
+    """The fields of a product to change. Omitted fields do not change. Existing orders keep their prices."""
+
+    name: Name | None = None
+    price: Price | None = None
+    backorder: bool | None = None
+    category: CategoryPath | None = None
+    catalog: CatalogId | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"price": 1390}]})
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if all(value is None for _, value in self):
+            raise ValueError("changes nothing: give name, price, backorder, category or catalog")
+        return self
+
+
+class Receipt(RequestModel):
+    """The quantity of received goods."""
+
+    quantity: Annotated[int, Field(ge=1, le=1_000_000)]
+    model_config = ConfigDict(json_schema_extra={"examples": [{"quantity": 100}]})
+
+
+class ProductAnswer(ResponseModel):
+    """A product. `price`: in minor units (cents)."""
+
+    product_id: str
+    name: str
+    price: int
+    currency: str
+    backorder: bool
+    category: str
+    catalog: str
+    created_at: str
+    updated_at: str
+    version: int
+
+
+class ProductInList(ProductAnswer):
+    """A product in a list. `available`: how many pieces can be ordered now."""
+
+    available: int
+
+    @classmethod
+    def from_offered(cls, offered: products.ProductWithStock) -> Self:
+        return cls(**ProductAnswer.of(offered.product).model_dump(), available=offered.available)
+
+
+class StockAnswer(ResponseModel):
+    """The stock of a product. `available`: how many pieces are in stock and can be ordered now.
+
+    `backorder`: whether customers can order more pieces than are in stock.
+    """
+
+    product_id: str
+    available: int
+    backorder: bool
+
+
+class ReceiptAnswer(ResponseModel):
+    """The quantity that was added to stock."""
+
+    product_id: str
+    quantity: int
+
+
+@router.post("/products", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
+def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
+    """Create a product. It has no stock yet. For staff."""
+    product = products.create_product(
+        shop(),
+        caller,
+        new.product_id,
+        new.name,
+        new.price,
+        new.currency,
+        new.parts,
+        backorder=new.backorder,
+        category=new.category,
+        catalog=new.catalog,
+    )
+    where = {"Location": f"/products/{product.product_id}"}
+    return Response(201, "application/json", ProductAnswer.of(product), headers=where)
+
+
+@router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
+def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
+    """Change a product's name, price, category, catalogue or backorder setting.
+
+    For staff.
+    """
+    changed = products.update_product(
+        shop(), caller, product_id, change.name, change.price, change.backorder, change.category, change.catalog
+    )
+    return ProductAnswer.of(changed)
+
+
+@router.get("/products")
+def products_in_category(
+    category: Annotated[CategoryPath, Query(description="Which; the root if not said.")] = ROOT_CATEGORY,
+    catalog: Annotated[CatalogId, Query(description="Of which catalogue.")] = DEFAULT_CATALOG,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[ProductInList]:
+    """List the products of a category with their available stock, sorted by product id.
+
+    Products of subcategories are not included. A change or a sale is visible a moment later.
+    """
+    return paginate(
+        ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),
+        lambda after: products.list_products_in_category(shop(), category, limit, after, catalog),
+        ProductInList.from_offered,
+    )
+
+
+@router.get("/products/<product_id>")
+def product(product_id: Id) -> ProductAnswer:
+    """Show a product."""
+    return ProductAnswer.of(products.get_product(shop(), product_id))
+
+
+@router.get("/products/<product_id>/stock")
+def stock_of_product(product_id: Id) -> StockAnswer:
+    """Show how many pieces of a product can be ordered now."""
+    product = products.get_product(shop(), product_id)
+    available = sum(part.available for part in products.get_stock_of_product(shop(), product_id))
+    return StockAnswer(product_id=product_id, available=max(0, available), backorder=product.backorder)
+
+
+@router.post("/products/<product_id>/receipts", status_code=201, openapi_extensions=problem_responses(NotAllowed))
+def receive_stock(caller: SignedIn, product_id: Id, key: IdempotencyKey, receipt: Receipt) -> Response[ReceiptAnswer]:
+    """Add received goods to stock, once for each Idempotency-Key. For staff."""
+    done = products.receive_stock(shop(), caller, key, product_id, receipt.quantity)
+    status, headers = (200, {"Idempotent-Replayed": "true"}) if done.replayed else (201, {})
+    return Response(status, "application/json", ReceiptAnswer.model_validate(done.result), headers=headers)

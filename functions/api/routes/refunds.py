@@ -1,0 +1,91 @@
+"""Refunds: staff can refund an order or a payment and retry a failed refund. The refunds of an order can be listed."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler import Response
+from pydantic import ConfigDict, Field, StringConstraints
+
+from functions.api.http.context import SignedIn, shop
+from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
+from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.api.routes.accounts import Amount
+from functions.api.routes.order_responses import RefundAnswer
+from functions.api.routes.payments import REFUND_ID, ProviderId
+from functions.model.errors import NotAllowed, TooMuch, WrongState
+from functions.model.patterns import REFUNDS_OF_ORDER
+from functions.shop import refunds
+
+router = Router()
+
+RefundId = Annotated[str, StringConstraints(pattern=REFUND_ID)]
+RefundDestination = Annotated[
+    refunds.RefundDestination, Field(description="Back to where it came from, or onto the customer's store credit.")
+]
+
+
+class Goodwill(RequestModel):
+    """The amount to refund in the order's currency, and its destination."""
+
+    amount: Amount
+    to: RefundDestination = "original"
+    model_config = ConfigDict(json_schema_extra={"examples": [{"amount": 500, "to": "original"}]})
+
+
+class Retry(RequestModel):
+    """The destination of the money when a failed refund is retried."""
+
+    to: RefundDestination = "original"
+    model_config = ConfigDict(json_schema_extra={"examples": [{"to": "credit"}]})
+
+
+class GivenBack(ResponseModel):
+    """The amount to refund. `refund_ids`: one refund for each payment that the money comes from."""
+
+    order_id: str
+    amount: int
+    currency: str
+    refund_ids: Sequence[str]
+
+
+@router.post(
+    "/orders/<order_id>/refunds", status_code=201, openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch)
+)
+def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[GivenBack]:
+    """Refund a part of what was paid for an order, without a return. For staff. Once for each Idempotency-Key."""
+    done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to)
+    return command_response(done, GivenBack)
+
+
+@router.post(
+    "/orders/<order_id>/payments/<payment_id>/refund",
+    status_code=201,
+    openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
+)
+def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
+    """Refund the part that is not refunded yet of a payment that matched no order. For staff.
+
+    The refund happens once for each Idempotency-Key. `order_id` is the order id in the payment, even if no such order
+    exists.
+    """
+    return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
+
+
+@router.post(
+    "/orders/<order_id>/refunds/<refund_id>/retry", openapi_extensions=problem_responses(NotAllowed, WrongState)
+)
+def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry) -> RefundAnswer:
+    """Retry a failed refund. For staff. Safe to repeat while the new attempt is in progress."""
+    return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
+
+
+@router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))
+def refunds_of_order(caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Listed[RefundAnswer]:
+    """List the refunds of an order with their states."""
+    return paginate(
+        ListRequest(caller, REFUNDS_OF_ORDER, (order_id,), cursor),
+        lambda after: refunds.list_refunds_of_order(shop(), caller, order_id, limit, after),
+        RefundAnswer.of,
+    )

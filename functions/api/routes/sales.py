@@ -1,0 +1,67 @@
+"""Sales: list the products in paid orders, for one product or for one customer."""
+
+from functions.api.http.context import SignedIn, resolve_customer_id, shop
+from functions.api.http.fields import Id, Listed, ResponseModel
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.model.errors import NotAllowed
+from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
+from functions.shop import sales
+
+router = Router()
+
+
+class Sale(ResponseModel):
+    """A product in a paid order. `price`: the price of one piece in the order, in minor units (cents).
+
+    `quantity`: the number of pieces, without pieces that were cancelled and never sent. `returned`: how many pieces
+    came back.
+    """
+
+    product_id: str
+    order_id: str
+    customer_id: str
+    placed_at: str
+    name: str
+    quantity: int
+    returned: int
+    price: int
+    currency: str
+
+
+@router.get("/products/<product_id>/sales", openapi_extensions=problem_responses(NotAllowed))
+def sales_of_product(
+    caller: SignedIn,
+    product_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[Sale]:
+    """List the sales of a product, sorted by the time when the orders were placed, newest first. For staff."""
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, SALES_OF_PRODUCT, (product_id, low, high), cursor),
+        lambda after: sales.list_sales_of_product(shop(), caller, product_id, low, high, limit, after),
+        Sale.of,
+    )
+
+
+@router.get("/customers/<customer_id>/bought")
+def bought_by_customer(
+    caller: SignedIn,
+    customer_id: Id,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> Listed[Sale]:
+    """List the products that a customer bought, sorted by the time when the orders were placed, newest first."""
+    customer_id = resolve_customer_id(caller, customer_id)
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, PURCHASES_OF_CUSTOMER, (customer_id, low, high), cursor),
+        lambda after: sales.list_purchases_of_customer(shop(), caller, customer_id, low, high, limit, after),
+        Sale.of,
+    )

@@ -1,0 +1,99 @@
+"""Sales statistics: the best-selling products of each month, and the sales of each minute."""
+
+from typing import Annotated
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import StringConstraints
+
+from functions.api.http.context import ANONYMOUS, SignedIn, shop
+from functions.api.http.fields import Id, Listed, ResponseModel
+from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.model.errors import NotAllowed
+from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
+from functions.model.totals import season_of
+from functions.shop import sales_statistics
+
+router = Router()
+Season = Annotated[
+    Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None,
+    Query(description="A month (UTC), as 2026-11; this one if not said."),
+]
+
+
+class BestSellerAnswer(ResponseModel):
+    """A best-selling product."""
+
+    product_id: str
+
+
+class UnitsAnswer(ResponseModel):
+    """How many pieces of a product were sold in a month, minus the pieces returned in that month.
+
+    An order counts in the month in which it is paid. `season`: the month, such as 2026-11.
+    """
+
+    product_id: str
+    season: str
+    units: int
+
+
+class PointAnswer(ResponseModel):
+    """The sales of one minute in one currency, minus the returns in that minute. `revenue`: in minor units (cents)."""
+
+    minute: str
+    currency: str
+    orders: int
+    units: int
+    revenue: int
+
+
+@router.get("/best-sellers")
+def best_sellers(season: Season = None, limit: Limit = 10, cursor: Cursor = None) -> Listed[BestSellerAnswer]:
+    """List the best sellers of a month, best first."""
+    month = season or season_of(shop().now_instant())
+    return paginate(
+        ListRequest(ANONYMOUS, BEST_SELLERS_BY_SEASON, (month,), cursor),
+        lambda after: sales_statistics.list_best_sellers(shop(), month, limit, after),
+        BestSellerAnswer.of,
+    )
+
+
+@router.get("/insight/best-sellers", openapi_extensions=problem_responses(NotAllowed))
+def best_sellers_with_units(
+    caller: SignedIn, season: Season = None, limit: Limit = 10, cursor: Cursor = None
+) -> Listed[UnitsAnswer]:
+    """List the best sellers of a month with the number of pieces sold, best first. For staff."""
+    month = season or season_of(shop().now_instant())
+    return paginate(
+        ListRequest(caller, BEST_SELLERS_BY_SEASON, (month,), cursor),
+        lambda after: sales_statistics.list_best_sellers_with_units(shop(), caller, month, limit, after),
+        UnitsAnswer.of,
+    )
+
+
+@router.get("/insight/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
+def units_of_product(caller: SignedIn, product_id: Id, limit: Limit = 12, cursor: Cursor = None) -> Listed[UnitsAnswer]:
+    """List how many pieces of a product were sold in each month, newest first. For staff."""
+    return paginate(
+        ListRequest(caller, UNITS_OF_PRODUCT_AND_SEASON, (product_id,), cursor),
+        lambda after: sales_statistics.list_units_of_product(shop(), caller, product_id, limit, after),
+        UnitsAnswer.of,
+    )
+
+
+@router.get("/insight/metrics", openapi_extensions=problem_responses(NotAllowed))
+def metrics(
+    caller: SignedIn, since: Since = None, until: Until = None, limit: Limit = 60, cursor: Cursor = None
+) -> Listed[PointAnswer]:
+    """List the number of orders, sold pieces and revenue of each minute, oldest first. For staff.
+
+    The values are kept for 30 days. A minute without sales is not in the list.
+    """
+    low, high = check_time_range(since, until)
+    return paginate(
+        ListRequest(caller, SALES_BY_MINUTE, (low, high), cursor),
+        lambda after: sales_statistics.list_metric_points(shop(), caller, low, high, limit, after),
+        PointAnswer.of,
+    )

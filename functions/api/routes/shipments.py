@@ -1,0 +1,104 @@
+"""Shipments: packing lists for the warehouse, reports from the warehouse, and parcel tracking."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from functions.api.http.context import SignedIn, shop
+from functions.api.http.fields import Id, KeySafeText, Listed, Quantity, RequestModel, ResponseModel
+from functions.api.http.problems import problem_responses
+from functions.api.http.router import Router
+from functions.api.routes.order_responses import AddressAnswer, OrderLineAnswer, ShipmentAnswer, order_line_answers
+from functions.model.errors import NotAllowed, NotFound, TooMuch, WrongState
+from functions.shop import shipments
+from functions.shop.placing import MAX_PRODUCTS
+
+router = Router()
+
+
+class Dispatched(RequestModel):
+    """The carrier and tracking number of a sent parcel.
+
+    `quantities`: how many pieces of each product are in the parcel. If omitted, the parcel has the whole shipment.
+    """
+
+    carrier: KeySafeText
+    tracking_number: KeySafeText
+    quantities: Annotated[dict[Id, Quantity], Field(min_length=1, max_length=MAX_PRODUCTS)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"carrier": "DHL", "tracking_number": "JD0146000034", "quantities": {"mug": 1}}]
+        }
+    )
+
+
+class Parcel(ResponseModel):
+    """The lines of an order and the delivery address, for packing.
+
+    The shipments of the order say which pieces go into which parcel. The number of pieces of a line that are still to
+    be sent is `quantity - shipped - dropped`. `backordered`: how many pieces were not in stock when they were ordered.
+    """
+
+    order_id: str
+    status: str
+    lines: Sequence[OrderLineAnswer]
+    address: AddressAnswer | None
+
+
+@router.get("/orders/<order_id>/shipments")
+def shipments_of_order(caller: SignedIn, order_id: Id) -> Listed[ShipmentAnswer]:
+    """List the shipments of an order. For the customer of the order, the warehouse and staff."""
+    return Listed(items=[ShipmentAnswer.of(one) for one in shipments.list_shipments_of_order(shop(), caller, order_id)])
+
+
+@router.get("/shipments", openapi_extensions=problem_responses(NotFound))
+def shipments_by_tracking(
+    caller: SignedIn, carrier: KeySafeText, tracking_number: KeySafeText
+) -> Listed[ShipmentAnswer]:
+    """Find shipments by carrier and tracking number. Upper and lower case of the carrier do not matter.
+
+    The list has several shipments if a carrier used a tracking number twice. For the customers of the shipments, the
+    warehouse and staff.
+    """
+    found = shipments.list_shipments_by_tracking(shop(), caller, carrier, tracking_number)
+    return Listed(items=[ShipmentAnswer.of(one) for one in found])
+
+
+@router.get("/orders/<order_id>/parcel", openapi_extensions=problem_responses(NotAllowed))
+def parcel(caller: SignedIn, order_id: Id) -> Parcel:
+    """Show which goods of an order to pack, which are already sent, and the address. For the warehouse and staff."""
+    order = shipments.get_order_for_packing(shop(), caller, order_id)
+    return Parcel(
+        order_id=order.order_id,
+        status=order.status,
+        lines=order_line_answers(order.lines),
+        address=AddressAnswer.of(order.address) if order.address else None,
+    )
+
+
+@router.post(
+    "/orders/<order_id>/shipments/<shipment_id>/dispatched",
+    openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
+)
+def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, dispatched: Dispatched) -> ShipmentAnswer:
+    """Report that the carrier has a shipment or a part of it. For the warehouse and staff.
+
+    If `quantities` is only a part of the shipment, the rest becomes the next shipment of the order. Safe to repeat with
+    the same carrier, tracking number and quantities.
+    """
+    shipment = shipments.dispatch_shipment(
+        shop(), caller, order_id, shipment_id, dispatched.carrier, dispatched.tracking_number, dispatched.quantities
+    )
+    return ShipmentAnswer.of(shipment)
+
+
+@router.post(
+    "/orders/<order_id>/shipments/<shipment_id>/delivered", openapi_extensions=problem_responses(NotAllowed, WrongState)
+)
+def shipment_delivered(caller: SignedIn, order_id: Id, shipment_id: Id) -> ShipmentAnswer:
+    """Report that a shipment was delivered. When all shipments of an order are delivered, the order is delivered.
+
+    For the warehouse and staff. Safe to repeat.
+    """
+    return ShipmentAnswer.of(shipments.deliver_shipment(shop(), caller, order_id, shipment_id))

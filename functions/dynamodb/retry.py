@@ -1,0 +1,76 @@
+"""Retry DynamoDB requests: the temporary and the permanent error codes, and the wait between attempts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.stream_batch import Permanent
+
+R = TypeVar("R")
+
+RETRYABLE_ERROR_CODES = {  # error and cancellation codes; the same request may succeed later
+    "TransactionConflict",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+    "ThrottlingError",
+    "ThrottlingException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+}
+PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
+"""Error codes of requests that never succeed. Codes in neither set, such as AccessDenied, may need an operator to fix
+the cause."""
+
+
+class Impossible(Permanent):
+    """DynamoDB will never accept this write: the item is too large, or a key is malformed."""
+
+
+class TableBusy(Exception):
+    """Other transactions locked the items, or DynamoDB throttled the requests, until the retries were used up.
+
+    The operation is safe to retry later.
+    """
+
+    def __init__(self, retry_after_seconds: int = 1) -> None:
+        super().__init__("too many requests for the same items at once")
+        self.retry_after_seconds = retry_after_seconds
+
+
+@dataclass
+class Backoff:
+    """Waits between the attempts of one operation until `deadline` (epoch seconds).
+
+    The wait is random (full jitter). Its maximum starts at 10 ms and doubles with each attempt, up to 640 ms.
+    """
+
+    clock: Callable[[], datetime]
+    sleep: Callable[[float], None]
+    random: Callable[[], float]
+    deadline: float
+    attempt: int = 0
+
+    def wait(self) -> None:
+        """Sleep before the next attempt. Raises TableBusy if the sleep would end after the deadline."""
+        pause_seconds = self.random() * 0.01 * 2 ** min(self.attempt, 6)
+        if self.clock().timestamp() + pause_seconds > self.deadline:
+            raise TableBusy
+        self.attempt += 1
+        self.sleep(pause_seconds)
+
+
+def call_dynamodb(operation: Callable[..., R], **request: Any) -> R:
+    """Send a request that is safe to repeat, and return the response.
+
+    Raises TableBusy if the request still fails with a temporary error after the client's own retries.
+    """
+    try:
+        return operation(**request)
+    except ClientError as error:
+        if error.response["Error"]["Code"] in RETRYABLE_ERROR_CODES:
+            raise TableBusy from error
+        raise

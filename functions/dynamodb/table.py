@@ -1,0 +1,409 @@
+"""Read and write the DynamoDB table. The Lambda functions use the table only through this module.
+
+Reads use declared access patterns and return typed items. Reads never return expired items, although DynamoDB may
+delete an expired item hours later.
+
+`Table.write` sends one conditional write, or one transaction if there are several writes. If a condition fails, it
+raises the error that the failed write declares. If other transactions conflict, it retries with jitter until the time
+budget is spent. Then it raises TableBusy.
+"""
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.codec import Image, Unreadable, compile_decoder
+from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, Impossible, call_dynamodb
+from functions.dynamodb.writes import Write
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+BATCH_GET_LIMIT = 100
+BATCH_WRITE_LIMIT = 25
+
+
+@dataclass(frozen=True)
+class QueryPage(Generic[T]):
+    """One page of a query's items, in the order of the access pattern.
+
+    `after`: the position where the next page starts; None if this is the last page.
+    """
+
+    items: tuple[T, ...]
+    after: str | None = None
+
+
+def run_parallel(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Run independent calls in threads and return their results in the order of the calls."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [answer.result() for answer in [threads.submit(ask) for ask in calls]]
+
+
+def _raise_error(_: Image, error: Unreadable) -> None:
+    raise error
+
+
+@dataclass
+class Table:
+    """A DynamoDB table: reads items by access pattern, and writes them with conditions.
+
+    `rows`: every row of the key table, by item type. `clock`, `sleep` and `random` are arguments so that a simulation
+    can replace them. So is `run_concurrently`, which runs the queries of all shards of an access pattern.
+
+    `on_decode_error`: called for each item that a query with a `view` (a work queue) cannot decode. If this function
+    returns, the query skips the item, so one undecodable item does not block the queue.
+    """
+
+    client: "DynamoDBClient"
+    name: str
+    rows: Mapping[str, Row[Any]]
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = (
+        random.SystemRandom().random
+    )  # not a seeded generator: all Lambdas restored from one snapshot would draw the same numbers
+    new_request_token: Callable[[], str] = lambda: str(uuid.uuid4())
+    retry_budget_seconds: float = 2.5
+    on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
+    run_concurrently: Callable[[Sequence[Callable[[], Any]]], list[Any]] = run_parallel
+
+    # reading ----------------------------------------------------------------------------------------------------------
+    def get(self, pattern: Get[T], **known: Any) -> T | None:
+        """Read one item with one strongly consistent GetItem. Returns None if the item does not exist or has expired.
+
+        Raises InvalidKeyValue and TableBusy.
+        """
+        request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
+        if pattern.view:
+            names = sorted({*pattern.view_attributes, "type", "ttl"})
+            request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
+            request["ProjectionExpression"] = ", ".join(request["ExpressionAttributeNames"])
+        image = call_dynamodb(self.client.get_item, TableName=self.name, **request).get("Item")
+        return self._decode_for_pattern(pattern, image) if image else None
+
+    def query(
+        self,
+        pattern: Query[T],
+        *,
+        limit: int = 50,
+        after: str | None = None,
+        since: str = "",
+        until: str = "",
+        **known: str,
+    ) -> QueryPage[T]:
+        """Return one page of an access pattern's items, from `since` (inclusive) to `until` (exclusive).
+
+        A page can be shorter than `limit` although more items follow, because expired items are skipped and DynamoDB
+        returns at most 1 MB. Query again with `after` until the page's `after` is None. Raises InvalidKeyValue and
+        TableBusy.
+        """
+        low, high = pattern.sort_key_range(known, since, until)
+        shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
+        pages = self.run_concurrently(
+            [partial(self._query_shard, pattern, {**known, **shard}, low, high, limit, after) for shard in shards]
+        )
+        found = [entry for entries, _ in pages for entry in entries]
+        found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
+        # If a shard's query stopped early, its next items may sort before items that other shards returned.
+        # So the page ends at the earliest key at which a query stopped.
+        ends = [stop for _, stop in pages if stop is not None]
+        end = (max if pattern.newest_first else min)(ends) if ends else None
+        if end is not None:
+            found = [e for e in found if (e[0] >= end if pattern.newest_first else e[0] <= end)]
+        if len(found) > limit:
+            found = found[:limit]
+            end = found[-1][0]
+        items = [self._decode_or_skip(pattern, image) for _, image in found]
+        return QueryPage(tuple(item for item in items if item is not None), end)
+
+    def _query_shard(
+        self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
+    ) -> tuple[list[tuple[str, Image]], str | None]:
+        """Query one partition of an access pattern (one shard).
+
+        Returns the (sort key, image) pairs in order. The second value is the last key read if more items may follow,
+        else None.
+        """
+        partition_name, sort_name = pattern.key_attributes
+        partition = pattern.rows[0].templates(pattern.index)[0].render(known)
+        names = {"#pk": partition_name}
+        values: dict[str, Any] = {":pk": {"S": partition}}
+        if after is not None:
+            low, high = (low, highest_key_before(after)) if pattern.newest_first else (after + "\0", high)
+        request: dict[str, Any] = {"KeyConditionExpression": "#pk = :pk"}
+        if after is not None and pattern.whole_partition:
+            request["KeyConditionExpression"] += " AND #sk < :after" if pattern.newest_first else " AND #sk > :after"
+            values[":after"] = {"S": after}
+        elif not pattern.whole_partition:
+            if low > high:
+                return [], None
+            request["KeyConditionExpression"] += " AND #sk BETWEEN :low AND :high"
+            values |= {":low": {"S": low}, ":high": {"S": high}}
+        if "#sk" in request["KeyConditionExpression"]:
+            names["#sk"] = sort_name
+        if any(row.has_ttl for row in pattern.rows):
+            request["FilterExpression"] = "attribute_not_exists(#ttl) OR #ttl > :now"
+            names["#ttl"] = "ttl"
+            values[":now"] = {"N": str(int(self.clock().timestamp()))}
+        if pattern.index != "main":
+            request["IndexName"] = pattern.index.upper()
+        answer = call_dynamodb(
+            self.client.query,
+            TableName=self.name,
+            ScanIndexForward=not pattern.newest_first,
+            ConsistentRead=pattern.consistent,
+            Limit=limit,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+            **request,
+        )
+        last = cast(Image | None, answer.get("LastEvaluatedKey"))
+        return [(image[sort_name]["S"], image) for image in answer["Items"]], last[sort_name]["S"] if last else None
+
+    def query_all(self, pattern: Query[T], *, since: str = "", until: str = "", **known: str) -> Iterator[T]:
+        """Yield all items of an access pattern. Sends one Query per page."""
+        after: str | None = None
+        while True:
+            page = self.query(pattern, limit=1000, after=after, since=since, until=until, **known)
+            yield from page.items
+            if page.after is None:
+                return
+            after = page.after
+
+    def batch_get(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Any]:
+        """Return the items that exist under these keys, in any order. Expired items are left out.
+
+        Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
+        unprocessed.
+        """
+        return [item for item in map(self.decode, self.batch_get_raw(keys, consistent=consistent)) if item is not None]
+
+    def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
+        """Return the images stored under these keys, in any order, including expired and undecodable items.
+
+        Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
+        unprocessed.
+        """
+        found: list[Image] = []
+        backoff = self.new_backoff()
+        for start in range(0, len(keys), BATCH_GET_LIMIT):
+            chunk = list(keys[start : start + BATCH_GET_LIMIT])
+            unprocessed: Any = {self.name: {"Keys": chunk, "ConsistentRead": consistent}}
+            while unprocessed:
+                answer = call_dynamodb(self.client.batch_get_item, RequestItems=unprocessed)
+                found += answer["Responses"].get(self.name, [])
+                if unprocessed := answer.get("UnprocessedKeys") or {}:
+                    backoff.wait()
+        return found
+
+    def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
+        """Return every image of one partition, including expired items. The archive Lambda uses this because it must
+        not lose any item."""
+        return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
+
+    def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
+        """Return every image in the access pattern's key range, including expired and undecodable items. The read is
+        strongly consistent."""
+        low, high = pattern.sort_key_range(known, since, "")
+        between = {":low": {"S": low}, ":high": {"S": high}}
+        condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
+        return self._query_raw_pages(pattern, known, condition, {"#sk": pattern.key_attributes[1]}, between)
+
+    def _query_raw_pages(
+        self, pattern: Query[Any], known: Mapping[str, str], condition: str, names: Any, values: Any
+    ) -> list[Image]:
+        partition = pattern.rows[0].templates(pattern.index)[0].render(known)
+        images: list[Image] = []
+        start: dict[str, Any] = {}
+        while True:
+            answer = call_dynamodb(
+                self.client.query,
+                TableName=self.name,
+                KeyConditionExpression=condition,
+                ExpressionAttributeNames={"#pk": pattern.key_attributes[0], **names},
+                ExpressionAttributeValues={":pk": {"S": partition}, **values},
+                ConsistentRead=True,
+                **cast(Any, start),
+            )
+            images += answer["Items"]
+            if not (last := answer.get("LastEvaluatedKey")):
+                return images
+            start = {"ExclusiveStartKey": last}
+
+    def decode(self, image: Image) -> Any:
+        """Decode an image into an item of the type that it names. Returns None if the item has expired. Raises
+        Unreadable."""
+        return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
+
+    def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
+        """Decode an item that a query returned. Returns None if the query skips the item.
+
+        Raises Unreadable if the item cannot be decoded and the access pattern has no `view`.
+        """
+        try:
+            return self._decode_for_pattern(pattern, image)
+        except Unreadable as error:
+            if not pattern.view:
+                raise
+            self.on_decode_error(image, error)
+            return None
+
+    def _decode_for_pattern(self, pattern: Get[T] | Query[T], image: Image) -> T | None:
+        """Decode an image into the access pattern's `view`, or into the whole item if there is no view.
+
+        Returns None if the item has expired, or if the access pattern does not read items of this type.
+        """
+        row = self._row_of(image)
+        if row not in pattern.rows or self._is_expired(image):
+            return None
+        return cast(T, compile_decoder(pattern.view)(image) if pattern.view else _decode_item(row, image))
+
+    def _is_expired(self, image: Image) -> bool:
+        ttl = image.get("ttl")
+        return ttl is not None and int(ttl["N"]) <= self.clock().timestamp()
+
+    def _row_of(self, image: Image) -> Row[Any]:
+        try:
+            return self.rows[image["type"]["S"]]
+        except LookupError:
+            raise Unreadable(f"an item of no known type: {image.get('type')}") from None
+
+    # writing ----------------------------------------------------------------------------------------------------------
+    def write(self, *writes: Write[Any]) -> None:
+        """Apply all writes or none: one conditional write, or one TransactWriteItems of up to 100 writes.
+
+        If conditions fail, this raises the error of the first write, in the order given, whose condition failed. Raises
+        TableBusy if conflicts or throttling last longer than the time budget. Raises Impossible if DynamoDB will never
+        accept a write.
+
+        Retries by the client are safe. A transaction carries a ClientRequestToken. If the condition of a single put or
+        update fails, and the stored item already has the written attributes, the write counts as applied.
+        """
+        backoff = self.new_backoff()
+        # The stored item does not show whether an addition or a check was applied before. So both are always sent as a
+        # transaction, whose request token makes a retry safe.
+        is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
+        send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
+        while not send():
+            backoff.wait()
+
+    def _prepare_single_write(self, write: Write[Any]) -> Callable[[], bool]:
+        call = {"Put": self.client.put_item, "Update": self.client.update_item, "Delete": self.client.delete_item}
+        request = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **write.request}
+
+        def send() -> bool:
+            try:
+                cast(Any, call[write.kind])(**request)
+            except ClientError as error:
+                code = error.response["Error"]["Code"]
+                if code in RETRYABLE_ERROR_CODES:
+                    return False
+                if code in PERMANENT_ERROR_CODES:
+                    raise Impossible(error.response["Error"]["Message"]) from error
+                if code != "ConditionalCheckFailedException":
+                    raise
+                found = cast(Image | None, error.response.get("Item"))
+                if not _is_already_applied(write, found):
+                    raise self._condition_error(write, found) from None
+            return True
+
+        return send
+
+    def _prepare_transaction(self, writes: Sequence[Write[Any]]) -> Callable[[], bool]:
+        common = {"TableName": self.name, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        items: list[Any] = [{write.kind: {**common, **write.request}} for write in writes]
+        token = self.new_request_token()
+
+        def send() -> bool:
+            try:
+                self.client.transact_write_items(TransactItems=items, ClientRequestToken=token)
+            except ClientError as error:
+                code = error.response["Error"]["Code"]
+                if code in RETRYABLE_ERROR_CODES:
+                    return False
+                if code in PERMANENT_ERROR_CODES:
+                    raise Impossible(error.response["Error"]["Message"]) from error
+                if code != "TransactionCanceledException":
+                    raise
+                reasons = cast(Any, error.response)["CancellationReasons"]
+                for write, reason in zip(writes, reasons, strict=True):
+                    if reason["Code"] == "ConditionalCheckFailed":
+                        raise self._condition_error(write, reason.get("Item")) from None
+                if any(reason["Code"] in PERMANENT_ERROR_CODES for reason in reasons):
+                    raise Impossible(error.response["Error"]["Message"]) from error
+                if not any(reason["Code"] in RETRYABLE_ERROR_CODES for reason in reasons):
+                    raise
+                return False
+            return True
+
+        return send
+
+    def _condition_error(self, write: Write[Any], found: Image | None) -> Exception:
+        # The stored item may be of another type than the write expects, because an ArchivedOrder replaces the Order
+        # under the same key. So the item is decoded by the type stored in it.
+        return write.condition_error(self._row_of(found).decode(found) if found else None)
+
+    def batch_delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
+        """Delete the items under these keys unconditionally, with one BatchWriteItem per 25 keys.
+
+        Unprocessed keys are sent again. Raises TableBusy if keys stay unprocessed.
+        """
+        backoff = self.new_backoff()
+        for start in range(0, len(keys), BATCH_WRITE_LIMIT):
+            chunk = keys[start : start + BATCH_WRITE_LIMIT]
+            unprocessed: Any = {self.name: [{"DeleteRequest": {"Key": dict(key)}} for key in chunk]}
+            while unprocessed:
+                answer = call_dynamodb(self.client.batch_write_item, RequestItems=unprocessed)
+                if unprocessed := answer.get("UnprocessedItems") or {}:
+                    backoff.wait()
+
+    def new_backoff(self) -> Backoff:
+        """Return a Backoff with a new retry time budget, for one operation."""
+        return Backoff(self.clock, self.sleep, self.random, self.clock().timestamp() + self.retry_budget_seconds)
+
+
+def _decode_item(row: Row[Any], image: Image) -> Any:
+    """Decode an image. Raises Unreadable if a newer version of the code wrote the item.
+
+    The newer code may use the same attribute names with another meaning. Also, writing the item back would lose its new
+    attributes.
+    """
+    schema = int(image.get("schema", {"N": "1"})["N"])
+    if schema > row.schema:
+        raise Unreadable(f"{row.type} of schema {schema}; this code knows {row.schema}")
+    return row.decode(image)
+
+
+def highest_key_before(excluded: str) -> str:
+    """Return the highest text that sorts before the key `excluded`, as the upper bound of a BETWEEN condition.
+
+    BETWEEN includes its bounds. Keys contain only printable characters. So the bound is `excluded` with its last
+    character's code lowered by one, followed by the highest character; no key is skipped.
+    """
+    return excluded[:-1] + chr(ord(excluded[-1]) - 1) + "\U0010ffff"
+
+
+def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
+    """Return whether a single write whose condition failed was applied by an earlier attempt.
+
+    It was applied if the stored item has the written attributes. Then only the response of the earlier attempt was
+    lost.
+    """
+    if found is None or write.resulting_attributes is None:
+        return False
+    return all(found.get(name) == value for name, value in write.resulting_attributes.items())

@@ -1,0 +1,63 @@
+"""The Lambda behind the HTTP API.
+
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+
+The handler checks the event, finds the route, authenticates the caller and checks the body. Then the router validates
+the input and calls the route function. If any step raises an error, the module `problems` converts the error to an
+answer. Each request writes one log line.
+"""
+
+import time
+from typing import Any
+
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+
+from functions.api.app import app
+from functions.api.http import guard, problems
+from functions.api.http.context import PUBLIC_ROUTES, authenticate_caller, check_origin_secret, order_id_field
+from functions.api.routes import imports
+from functions.runtime import clients, observability
+from functions.runtime.log import log
+
+DEFAULT_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+@observability.instrument_handler("api")
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Lambda entry point: answer one request of an HTTP API (payload format 2.0)."""
+    started = time.perf_counter()
+    clients.capacity_units.consumed_since_last_call()  # discard the units of an earlier request that timed out
+    line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
+    try:
+        response = _handle_request(event, context, line)
+    except Exception as error:  # noqa: BLE001  the one place that turns every error into an answer
+        problem_type, response = problems.to_problem_response(error, line["request_id"])
+        line["problem"] = problem_type.slug
+        if problem_type.status == 500:
+            line["fault"] = problems.describe_fault(error)
+    response["headers"] = {**DEFAULT_HEADERS, **response["headers"]}
+    line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
+    line["units"] = clients.capacity_units.consumed_since_last_call()
+    (log.error if "fault" in line else log.info)("request", extra=line)
+    return response
+
+
+def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -> dict[str, Any]:
+    request = APIGatewayProxyEventV2(dict(guard.check_event(event)))
+    check_origin_secret(event)
+    route = app.find_route(request.http_method, request.path)
+    line["route"] = route.key
+    caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
+    if caller and caller.groups:  # log the id of staff, but never the id of a customer
+        line["staff_id"] = caller.id
+    line |= order_id_field(route.path_parameters(request.path).get("order_id"))
+    app.context |= {"caller": caller, "line": line}
+    if route.key == imports.IMPORT_ROUTE:
+        app.context["file"], event = guard.extract_file(event, imports.MEDIA_TYPES, imports.MAX_FILE_BYTES)
+    return app.resolve(guard.sanitize_body(event), context)
+
+
+def _request_id(event: dict[str, Any], context: Any) -> str:
+    """Return the request id that API Gateway's access log has too, or Lambda's request id if the event has none."""
+    of = event.get("requestContext")
+    return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)

@@ -1,0 +1,165 @@
+"""Archive Lambda: store expired orders and activity entries as objects in S3.
+
+An order becomes one object with all its items, `orders/{order_id}/{version}.json`. The Lambda deletes the items from
+the table only after S3 has the object. Activity entries become gzipped NDJSON under one prefix for each day. The name
+of such an object is the hash of its content.
+
+Both kinds of object hold typed DynamoDB JSON with binary values as base64. So a restore can rebuild all ten attribute
+types exactly.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functions.adapters import object_store
+from functions.dynamodb.codec import Image
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.writes import WriteConflict
+from functions.model import metrics
+from functions.model.entities import Order
+from functions.model.events import ReceivedEvent
+from functions.runtime import clients, dead_letters, observability
+from functions.runtime.environment import ArchiveEnvironment, load_environment
+from functions.runtime.log import log
+from functions.runtime.queue_batch import Message, MessageBatch, parse_event
+from functions.shop.archive import replace_order_with_stub, start_archiving
+from functions.shop.shop import Shop
+
+ARCHIVE_FORMAT_VERSION = 1
+
+
+class Mismatch(Permanent):
+    """The archive object of an order lacks items that the table has now.
+
+    The Lambda then deletes nothing from the table.
+    """
+
+
+@observability.instrument_handler("archive")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
+    environment = load_environment(ArchiveEnvironment)
+    shop = clients.create_shop(environment.table_name)
+    batch = MessageBatch(
+        event, _archive_dead_letter_writer(environment.failures_bucket), observability.failure_logger("archive")
+    )
+    for group in _group_by_day(batch.messages).values():
+        batch.apply(group, lambda events: archive_events(shop, environment.archive_bucket, events))
+    return batch.response()
+
+
+def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
+    """Return a function that parks a message, which means it stores the message in the failure store.
+
+    Messages that failed with Mismatch go to their own prefix, because a person must resolve them.
+    """
+    unreadable, mismatched = (dead_letters.dead_letter_writer(bucket, reader) for reader in ("archive", "mismatch"))
+
+    def park(message: Message, reason: str) -> None:
+        (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
+
+    return park
+
+
+def _group_by_day(messages: Sequence[Message]) -> dict[str, list[Message]]:
+    """Group the messages of a batch: expired activity by its day, every other message in a group of its own."""
+    groups: dict[str, list[Message]] = defaultdict(list)
+    for message in messages:
+        try:
+            event = parse_event(message)
+        except Permanent:
+            groups[message["messageId"]].append(message)  # `MessageBatch.apply` parks the unreadable message later
+            continue
+        groups[event.data.at[:10] if event.name == "ActivityExpired" else message["messageId"]].append(message)
+    return groups
+
+
+def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> None:
+    """Archive the data of one group of events: one expired order, or several activity entries of one day."""
+    if events[0].name == "OrderExpired":
+        expired = events[0]
+        key = archive_order(shop, bucket, expired.data.order_id)
+        observability.log_effect("archived", shop, expired, effect=key)
+    else:
+        archive_activity(bucket, events)
+        observability.add_metric(metrics.EFFECTS_ACCEPTED, len(events))
+
+
+def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
+    """Archive an order and return the key of its object. Safe to repeat.
+
+    Sets the order's state to ARCHIVING, writes the object to S3, and replaces the order's items by a stub. Returns None
+    if the order needs no archiving, or if another delivery of the same event archived it. Raises Mismatch and deletes
+    nothing if an existing object lacks items that the table has.
+    """
+    order_snapshot = start_archiving(shop, order_id)
+    if order_snapshot is None:
+        return None
+    key = f"orders/{order_id}/{order_snapshot.order.version}.json"
+    if order_snapshot.images is None:
+        body = object_store.get(bucket, key)
+    else:
+        body = object_store.put_if_absent(
+            bucket, key, serialize_archive(order_snapshot.order, order_snapshot.images), "application/json"
+        )
+        if lacking := _count_missing_images(body, order_snapshot.images):
+            raise Mismatch(f"{key} lacks {lacking} items as they are in the table")
+    try:
+        replace_order_with_stub(shop, order_snapshot.order, parse_archive(body), key, hashlib.sha256(body).hexdigest())
+    except WriteConflict:  # another delivery of the same event archived the order first
+        return None
+    return key
+
+
+def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
+    """Serialize an order as {"format", "order_id", "version", "items": [typed DynamoDB JSON, ...]} with sorted keys."""
+    return object_store.to_canonical_json(
+        {"format": ARCHIVE_FORMAT_VERSION, "order_id": order.order_id, "version": order.version, "items": list(images)}
+    )
+
+
+def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
+    """Return how many of these item images are missing in an archive object.
+
+    Additional images in the object are fine: their items may have been deleted after the object was written.
+    """
+    held = {object_store.to_canonical_json(image) for image in json.loads(body)["items"]}
+    return sum(object_store.to_canonical_json(image) not in held for image in images)
+
+
+def parse_archive(body: bytes) -> list[Image]:
+    """Return the item images in an order's archive object, in the form that they had in the table."""
+    return [
+        {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
+    ]
+
+
+def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
+    """Write expired activity entries of one day to one S3 object: one JSON line for each entry, sorted by id."""
+    images = {event.id: event.image for event in events}
+    lines = b"".join(object_store.to_canonical_json(images[id]) + b"\n" for id in sorted(images))
+    digest = hashlib.sha256(lines).hexdigest()
+    day = events[0].data.at[:10]
+    object_store.put_if_absent(
+        bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip"
+    )
+    log.info("archived", extra={"activity": len(images), "day": day})
+
+
+def _decode_binary_values(value: Any) -> Any:
+    ((tag, content),) = value.items()
+    match tag:
+        case "B":
+            return {tag: base64.b64decode(content)}
+        case "BS":
+            return {tag: [base64.b64decode(one) for one in content]}
+        case "L":
+            return {tag: [_decode_binary_values(one) for one in content]}
+        case "M":
+            return {tag: {name: _decode_binary_values(one) for name, one in content.items()}}
+    return value

@@ -1,0 +1,74 @@
+"""Job that runs every five minutes: measure the backlogs that need a person, and write them as metrics for alarms.
+
+The job counts parked records and failed stream batches that are not redriven yet. It counts payments that match no
+order and are not refunded yet. It counts paid orders without a shipment request, and orders that should have expired.
+
+It reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports an
+error, for example if events do not arrive.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from functions.adapters import object_store
+from functions.model import metrics
+from functions.runtime import clients, observability
+from functions.runtime.environment import BacklogMetricsEnvironment, load_environment
+from functions.runtime.log import log
+from functions.shop.cancellation import list_unpaid_orders
+from functions.shop.payments import list_unmatched_payments
+from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
+
+STALLED_AFTER = timedelta(minutes=10)
+"""After this time a paid order without a shipment request counts as stalled. Normally the request takes seconds."""
+
+OVERDUE_AFTER = timedelta(minutes=5)
+"""After this extra time an order that should have expired counts as overdue.
+
+Normally an order expires within a minute after its time limit. EventBridge drops a scheduled run that is five minutes
+late.
+"""
+
+METRICS_BY_PREFIX = {
+    "parked/mismatch/": metrics.ARCHIVE_MISMATCHES,
+    "parked/": metrics.PARKED_WAITING,
+    "aws/lambda/": metrics.GIVEN_UP_WAITING,
+}
+"""For each prefix of the failure store: the metric that counts its objects. The first prefix that matches is used."""
+
+
+@observability.instrument_handler("watch")
+def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
+    """Lambda entry point for a scheduled event. Returns the size of each backlog by metric name."""
+    environment = load_environment(BacklogMetricsEnvironment)
+    found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
+    for key in list_waiting_keys(environment.failures_bucket):
+        metric = next(
+            (metric for place, metric in METRICS_BY_PREFIX.items() if key.startswith(place)), metrics.PARKED_WAITING
+        )
+        found[metric] += 1
+    shop = clients.create_shop(environment.table_name)
+    found[metrics.UNMATCHED_PAYMENTS] = sum(1 for _ in list_unmatched_payments(shop))
+    found[metrics.ORDERS_STALLED] = sum(1 for _ in list_unrequested_orders(shop, shop.now() - STALLED_AFTER))
+    due = shop.now() - OVERDUE_AFTER
+    not_paid = list_unpaid_orders(shop, due - timedelta(minutes=environment.payment_window_minutes))
+    not_confirmed = list_unconfirmed_orders(shop, due - timedelta(days=environment.assumed_delivered_days))
+    found[metrics.LAPSE_BACKLOG] = sum(1 for orders in (not_paid, not_confirmed) for _ in orders)
+    for metric, number in found.items():
+        observability.add_metric(metric, number)
+    summary = {metric.name: number for metric, number in found.items()}
+    log.info("watched", extra=summary)
+    return summary
+
+
+def list_waiting_keys(bucket: str) -> list[str]:
+    """Return the keys of all objects in the failure store that were not redriven yet."""
+    redriven = {
+        key.removeprefix(object_store.REDRIVEN_PREFIX)
+        for key in object_store.list_keys(bucket, object_store.REDRIVEN_PREFIX)
+    }
+    return [
+        key
+        for key in object_store.list_keys(bucket)
+        if not key.startswith(object_store.REDRIVEN_PREFIX) and key not in redriven
+    ]

@@ -1,0 +1,133 @@
+"""Copies Lambda: a stream reader that updates all copies and totals of an item when the item changes.
+
+It is safe to apply a record again. A snapshot copy is written only if the source item has a newer version. A log entry
+is written only if no entry with the id of the change exists. A total changes only by the difference to the stored
+contribution of the item.
+"""
+
+from typing import Any
+
+from functions.dynamodb.stream_batch import Record, StreamBatch
+from functions.dynamodb.table import Table
+from functions.dynamodb.writes import (
+    Write,
+    WriteConflict,
+    delete_if_older,
+    delete_if_older_without,
+    put_if_absent,
+    put_if_newer,
+    update,
+)
+from functions.model import changes, copies, totals
+from functions.model.changes import Change
+from functions.model.copies import CopyChanges
+from functions.model.entities import ArchivedOrder, Counted
+from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.table import ARCHIVED_ORDER, COUNTED, ORDER, ROWS_BY_TYPE
+from functions.runtime import clients, dead_letters, observability
+from functions.runtime.environment import CopiesEnvironment, load_environment
+from functions.runtime.log import log
+from functions.shop import customer_names
+from functions.shop.shop import Shop, retry_on_conflict
+
+
+@observability.instrument_handler("copies")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
+    environment = load_environment(CopiesEnvironment)
+    shop = clients.create_shop(environment.table_name)
+    batch = StreamBatch(
+        event["Records"],
+        dead_letters.dead_letter_writer(environment.failures_bucket, "copies"),
+        observability.failure_logger("copies"),
+    )
+    followed: list[dict[str, Any]] = []
+    for record in batch.ready_records():
+        batch.apply(record, lambda record: followed.extend(apply_record(shop, record)))
+    summary = {
+        "records": len(event["Records"]),
+        "changes": followed,
+        "units": clients.capacity_units.consumed_since_last_call(),
+    }
+    log.info("copied", extra=summary)
+    return batch.response()
+
+
+def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
+    """Update the copies and totals of the item that a stream record describes.
+
+    Returns a list with the applied change for the log, or [] if the record is no change of interest.
+    """
+    changed = changes.parse_change(record)
+    if changed is None:
+        return []
+    # Compute both plans before the first write. An unreadable record then fails before anything is written.
+    copies_todo, totals_todo = copies.plan_copy_changes(changed), totals.contribution_change_of(changed)
+    write_copies(shop.table, changed, copies_todo)
+    if totals_todo:
+        retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
+    if (
+        changed.row is ORDER and changed.event_name == "INSERT"
+    ):  # a rename finds orders by their summaries, so it misses a new order without a summary
+        customer_names.refresh_name(shop, changed.item)
+    return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
+
+
+def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
+    """Write the planned changes to the copies of a changed item: put snapshots, append log entries, delete copies."""
+    for row, item in todo.put:
+        write_unless_newer(table, put_if_newer(row, item))
+    for row, item in todo.delete:
+        write_unless_newer(table, delete_if_older(row, item))
+    for row, entry in todo.append:
+        write_unless_newer(table, put_if_absent(row, entry))
+    if copies.copies_removed_by(changed):
+        for write in copy_deletions(table, changed.after):
+            write_unless_newer(table, write)
+
+
+def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
+    """Return the writes that delete the copies of an archived order that must not stay in the table.
+
+    The writes keep copies of a later version of the order, and copies that a restore has marked.
+    """
+    types = {row.type: row for row in copies.COPIES_REMOVED_BY[ARCHIVED_ORDER]}
+    return [
+        delete_if_older_without(row, {"PK": image["PK"], "SK": image["SK"]}, stub.version, changes.RESTORED_ATTRIBUTE)
+        for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=stub.order_id)
+        if (row := types.get(image["type"]["S"])) and changes.RESTORED_ATTRIBUTE not in image
+    ]
+
+
+def write_unless_newer(table: Table, write: Write[Any]) -> None:
+    """Execute a conditional write of a copy. Does nothing if the condition fails: the table is up to date then."""
+    try:
+        table.write(write)
+    except WriteConflict:
+        return
+
+
+def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
+    """Update the totals that an item contributes to, and store the item's new contribution, in one transaction.
+
+    Raises WriteConflict if another writer changed the same totals since they were read.
+    """
+    if writes := total_writes(shop, todo):
+        shop.table.write(*writes)
+
+
+def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
+    """Read the totals that an item contributes to, and return the writes that update them.
+
+    [] if they are up to date.
+    """
+    keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
+    found = shop.table.batch_get(keys, consistent=True)
+    mark = next((item for item in found if isinstance(item, Counted)), None)
+    if elsewhere := totals.obsolete_total_keys(todo, mark):
+        found += shop.table.batch_get(elsewhere, consistent=True)
+    stored = {totals.total_key(ROWS_BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
+    return [
+        put_if_absent(row, after) if before is None else update(row, before, after)
+        for row, before, after in totals.plan_total_writes(todo, mark, stored, shop.now())
+    ]

@@ -1,0 +1,201 @@
+"""Hourly job that erases the personal data of customers who asked for erasure.
+
+The job deletes the customer's reviews and follows. It removes the address and the name from the customer's closed
+orders, in the table and in the archive. It removes name, e-mail, address and text from the customer's records in the
+failure store. An open order keeps its address until it is closed.
+
+Each step is safe to repeat. Each run repeats all steps until no personal data is left and no late copy can arrive. No
+erasure finishes while the failure store holds an unreadable document: the document may belong to any customer.
+"""
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Any, Literal
+
+from functions.adapters import object_store
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.model.events import PERSONAL_FIELDS
+from functions.runtime import clients, observability
+from functions.runtime.environment import ErasureEnvironment, load_environment
+from functions.runtime.log import log
+from functions.runtime.scheduled_jobs import ScheduledRun
+from functions.shop.erasure import (
+    delete_reviews_and_follows,
+    finish_erasure,
+    list_order_ids_of_customer,
+    list_unfinished_erasures,
+    point_stub_to_object,
+    remove_address_from_order,
+    restart_settle_period,
+)
+from functions.shop.shop import Shop
+
+CHANGED_TEXT = "-"
+"""Replaces a personal text in the new image of a redacted stream record if the text differed from the old image.
+
+    The old text becomes "". So the two images still differ.
+    """
+
+
+@observability.instrument_handler("erasure")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
+
+    Runs all unfinished erasures. Returns how many erasures were unfinished and how many are finished now. Raises
+    RunIncomplete at the end if a step failed, so that the invocation counts as failed.
+    """
+    environment = load_environment(ErasureEnvironment)
+    shop = clients.create_shop(environment.table_name)
+    now = datetime.fromisoformat(event["time"])
+    run = ScheduledRun("erasure")
+    waiting = list(list_unfinished_erasures(shop))
+    if waiting:
+        redact_failure_store(run, environment.failures_bucket, {one.customer_id for one in waiting})
+    failure_store_redacted = not run.failed_count
+
+    def erase_and_finish(customer: ErasedCustomer) -> bool:
+        found = erase_customer_data(shop, environment.archive_bucket, customer)
+        if "taken" in found:
+            restart_settle_period(shop, customer, now)
+            return False
+        return "kept" not in found and failure_store_redacted and finish_erasure(shop, customer, now)
+
+    finished = run.apply_each(waiting, erase_and_finish, lambda customer: customer.customer_id)
+    log.info("erased", extra={"waiting": len(waiting), "finished": finished})
+    run.raise_if_failed()
+    return {"waiting": len(waiting), "finished": finished}
+
+
+ErasureOutcome = Literal["none", "taken", "kept"]
+"""The outcome of an attempt to remove a customer's data from one place.
+
+`none`: the place held no personal data. `taken`: the data was removed. `kept`: the data stays for now, because an open
+order needs it or the order is being archived.
+"""
+
+
+def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
+    """Delete a customer's reviews and follows, and remove the address from each of their orders.
+
+    Returns the set of all outcomes.
+    """
+    traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
+    return {
+        traces,
+        *(
+            remove_address(shop, archive_bucket, order_id)
+            for order_id in list_order_ids_of_customer(shop, customer.customer_id)
+        ),
+    }
+
+
+def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
+    """Remove the address and name from one order, in the table or in the archive. Returns the outcome."""
+    order, taken = remove_address_from_order(shop, order_id)
+    if isinstance(order, ArchivedOrder):
+        taken = _rewrite_archive_without_address(shop, bucket, order)
+    elif order and (order.address or order.status == "ARCHIVING"):
+        return "kept"
+    elif order and order.restored_at:
+        taken |= _delete_earlier_archives(bucket, order)
+    return "taken" if taken else "none"
+
+
+def _delete_earlier_archives(bucket: str, order: Order) -> bool:
+    """Delete the archive objects of a restored order, whose items are all in the table again.
+
+    Returns whether an object was deleted. Objects of a later version than the order stay: another run may have archived
+    the order again after it was read here.
+    """
+
+    def is_newer(key: str) -> bool:
+        return int(key.rpartition("/")[2].removesuffix(".json")) > order.version
+
+    return object_store.delete_all_versions(bucket, f"orders/{order.order_id}/", is_newer)
+
+
+def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
+    """Write a new archive object without address and name, point the order's stub to it, and delete all other objects.
+
+    Writes no new object if the current one holds no address or name. Returns whether it held one.
+    """
+    key = stub.object_key
+    whole = json.loads(object_store.get(bucket, key))
+    orders = [image for image in whole["items"] if image["type"]["S"] == "Order"]
+    taken = [order.pop(name, None) for order in orders for name in ("address", "customer_name")]
+    if any(taken):
+        key = f"orders/{stub.order_id}/{stub.version + 1}.json"
+        body = object_store.put_if_absent(bucket, key, object_store.to_canonical_json(whole), "application/json")
+        point_stub_to_object(shop, stub, key, hashlib.sha256(body).hexdigest())
+    object_store.delete_all_versions(bucket, f"orders/{stub.order_id}/", lambda other: other == key)
+    return any(taken)
+
+
+# the failure store ----------------------------------------------------------------------------------------------------
+def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
+    """Remove the personal data of these customers from all documents of the failure store.
+
+    The documents are parked records and failed stream batches. They stay usable: a redrive reads the current item from
+    the table.
+    """
+    documents = (key for key in object_store.list_keys(bucket) if not key.startswith(object_store.REDRIVEN_PREFIX))
+    run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
+
+
+def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
+    """Remove the customers' personal data from one document of the failure store. Returns whether it held any."""
+    document = json.loads(object_store.get(bucket, key))
+    given_up = json.loads(document["payload"]) if "payload" in document else None
+    records = given_up["Records"] if given_up else [document["record"]]
+    if not sum(_redact_record(record, customer_ids) for record in records):
+        return False
+    if given_up:
+        document["payload"] = json.dumps(given_up)
+    object_store.put(bucket, key, json.dumps(document).encode(), "application/json")
+    return True
+
+
+def _redact_record(record: Any, customer_ids: set[str]) -> int:
+    """Remove personal data from a stream record if it belongs to one of these customers.
+
+    If an attribute differed between the old and the new image, it still differs after the redaction. So the record
+    still describes the same change. Returns how many values were redacted.
+    """
+    old, new = _image(record, "OldImage"), _image(record, "NewImage")
+    changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}
+    found = 0
+    for image, word in ((old, ""), (new, CHANGED_TEXT)):
+        for name in PERSONAL_FIELDS & image.keys() if _customer_id_of(image) in customer_ids else ():
+            emptied = _redact_value(image[name], word if name in changed else "")
+            found += emptied != image[name]
+            image[name] = emptied
+    return found
+
+
+def _image(record: Any, name: str) -> dict[str, Any]:
+    images = record.get("dynamodb") if isinstance(record, dict) else None
+    image = images.get(name) if isinstance(images, dict) else None
+    return image if isinstance(image, dict) else {}
+
+
+def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
+    """Return an attribute value with every text replaced. The shape stays, so that the record can still be redriven."""
+    match value:
+        case {"S": _}:
+            return {"S": replacement}
+        case {"M": dict(inner)}:
+            return {"M": {name: _redact_value(one, replacement) for name, one in inner.items()}}
+    return {"NULL": True}
+
+
+def _customer_id_of(image: dict[str, Any]) -> str | None:
+    """Return the id of the customer to whom an item image belongs. None if the image has no readable customer id.
+
+    An image in the failure store may be malformed.
+    """
+    for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
+        text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None
+        if isinstance(text, str) and text.startswith(prefix):
+            return text.removeprefix(prefix)
+    return None

@@ -1,0 +1,92 @@
+"""Event publisher Lambda: read the stream, turn each record into a typed change, and publish it as an event on the bus.
+
+The events of one item are published in order. A PutEvents call never contains two records of one item. If the bus
+rejects an event, the later records of the same item wait. The publisher checks the result of each entry, because
+PutEvents returns 200 even if it rejected some entries.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from functions.dynamodb.stream_batch import Permanent, Record, StreamBatch, item_key_of
+from functions.model import changes, events, metrics
+from functions.runtime import clients, dead_letters, observability
+from functions.runtime.environment import EventPublisherEnvironment, load_environment
+from functions.runtime.log import log
+
+MAX_ENTRIES_PER_CALL = 10
+PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
+"""Error codes of a PutEvents entry for which a retry would fail again (EventBridge API, PutEventsResultEntry)."""
+
+
+class EntryFailed(Exception):
+    """The event bus rejected an entry of a PutEvents call. A retry may succeed."""
+
+
+@observability.instrument_handler("relay")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
+    environment = load_environment(EventPublisherEnvironment)
+    batch = StreamBatch(
+        event["Records"],
+        dead_letters.dead_letter_writer(environment.failures_bucket, "relay"),
+        observability.failure_logger("relay"),
+    )
+    published: list[dict[str, Any]] = []
+    pending: dict[tuple[str, ...], tuple[Record, dict[str, Any]]] = {}
+
+    def flush() -> None:
+        published.extend(_publish_entries(batch, list(pending.values())))
+        pending.clear()
+
+    def prepare(record: Record) -> None:
+        change = changes.parse_change(record)
+        detail = events.build_event_detail(change) if change else None
+        if detail:
+            pending[item_key_of(record)] = (record, to_put_events_entry(environment.bus_name, detail))
+
+    for record in batch.ready_records():
+        if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
+            flush()
+        if not batch.retry_if_blocked(record):  # the flush may have failed for an earlier record of this item
+            batch.apply(record, prepare)
+    flush()
+    log.info("published", extra={"records": len(event["Records"]), "events": published})
+    return batch.response()
+
+
+def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the PutEvents entry of an event."""
+    text = json.dumps(detail, separators=(",", ":"))
+    return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
+
+
+def _publish_entries(batch: StreamBatch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Publish entries with one PutEvents call. Returns a summary of each published event for the log.
+
+    If the bus rejects an entry, its record is parked (permanent error) or retried (other errors).
+    """
+    if not entries:
+        return []
+    try:
+        results = clients.client("events").put_events(Entries=[entry for _, entry in entries])["Entries"]
+    except Exception as error:  # noqa: BLE001  after any error the records must be retried, not lost
+        for record, _ in entries:
+            batch.retry_record(record, error)
+        return []
+    taken = []
+    for (record, entry), result in zip(entries, results, strict=True):
+        code = result.get("ErrorCode")
+        if code in PERMANENT_ERROR_CODES:
+            batch.park_record(record, Permanent(code))
+        elif code:
+            batch.retry_record(record, EntryFailed(code))
+        else:
+            detail = json.loads(entry["Detail"])
+            about = {"event": detail["type"], "event_id": detail["id"], "order_id": detail["data"].get("order_id")}
+            taken.append(about)
+            if detail["type"] == "OrderPaid":
+                observability.add_metric(metrics.ORDERS_PAID)
+                observability.add_metric(metrics.REVENUE, detail["data"]["total"], currency=detail["data"]["currency"])
+    return taken

@@ -1,0 +1,42 @@
+"""Job that runs every minute: expire unpaid orders, and mark shipped orders as delivered after a time limit.
+
+The job measures the time limits from the scheduled time in EventBridge's event, not from the system clock. So a late
+run has the same result as a run in time.
+"""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from functions.runtime import clients, observability
+from functions.runtime.environment import OrderDeadlinesEnvironment, load_environment
+from functions.runtime.log import log
+from functions.runtime.scheduled_jobs import ScheduledRun
+from functions.shop.cancellation import lapse_order, list_unpaid_orders
+from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
+
+
+@observability.instrument_handler("lapse")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
+    """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
+
+    Expires unpaid orders and marks overdue shipped orders as delivered. Returns the count of each. Raises RunIncomplete
+    at the end if an order failed, so that the invocation counts as failed.
+    """
+    environment = load_environment(OrderDeadlinesEnvironment)
+    shop = clients.create_shop(
+        environment.table_name,
+        retention_days=environment.retention_days,
+        return_window_days=environment.return_window_days,
+    )
+    now = datetime.fromisoformat(event["time"])
+    not_paid = list_unpaid_orders(shop, now - timedelta(minutes=environment.payment_window_minutes))
+    not_confirmed = list_unconfirmed_orders(shop, now - timedelta(days=environment.assumed_delivered_days))
+    run = ScheduledRun("lapse")
+    done = {
+        "lapsed": run.apply_each(not_paid, partial(lapse_order, shop)),
+        "assumed_delivered": run.apply_each(not_confirmed, partial(assume_delivered, shop)),
+    }
+    log.info("looked", extra=done)
+    run.raise_if_failed()
+    return done

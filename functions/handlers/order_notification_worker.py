@@ -1,0 +1,51 @@
+"""Order notifications: claim the mail with a conditional write, send it, then mark it as sent.
+
+A mail is sent once, except after a crash between the acceptance by SES and the mark. Then it may be sent twice.
+"""
+
+from typing import Any
+
+from functions.adapters.mailer import send_mail
+from functions.mails.order_notifications import render_notification
+from functions.model.events import ReceivedEvent
+from functions.runtime import clients, dead_letters, observability
+from functions.runtime.environment import OrderNotificationsEnvironment, load_environment
+from functions.runtime.queue_batch import MessageBatch
+from functions.shop.order_notifications import claim_order_notification, get_mail_context, mark_sent
+from functions.shop.shop import Shop
+
+
+@observability.instrument_handler("notifications")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
+    environment = load_environment(OrderNotificationsEnvironment)
+    shop = clients.create_shop(environment.table_name)
+    batch = MessageBatch(
+        event,
+        dead_letters.dead_letter_writer(environment.failures_bucket, "notifications"),
+        observability.failure_logger("notifications"),
+    )
+    return batch.apply_each(lambda told: send_notification(shop, environment, told)).response()
+
+
+def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
+    """Send the mail about an event. Does nothing if it was sent before or the customer does not want it.
+
+    If an error is raised, the queue retries the event.
+    """
+    customer_id = event.data.customer_id  # None if a payment matches no order: a person handles it
+    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
+    if not recipient:
+        observability.log_effect("not wanted", shop, event, effect=None)
+        return
+    notification = claim_order_notification(shop, event.name, event.id, event.at, recipient.order)
+    if notification is None:
+        observability.log_effect("mailed", shop, event, effect=None)
+        return
+    amount = getattr(event.data, "amount", None)
+    mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, amount)
+    message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
+    mark_sent(shop, notification, message_id)
+    observability.log_effect(
+        "mailed", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
+    )

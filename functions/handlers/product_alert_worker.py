@@ -1,0 +1,137 @@
+"""Product alerts: send a mail to each follower of a product when it is back in stock or costs less.
+
+One SQS message covers one page of followers. When all mails of the page are sent, the Lambda sends a message for the
+next page to the same queue. Then it stores the progress in the table.
+
+After a crash, at most one page is repeated. Followers who got the mail already are skipped. If a mail fails, the other
+followers of the page still get their mails. The next page starts only after a retry of this page succeeds.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from functions.adapters.mailer import send_mail
+from functions.dynamodb.stream_batch import Permanent
+from functions.mails.product_alerts import render_alert
+from functions.model.entities import Customer, Product
+from functions.model.events import ReceivedEvent
+from functions.runtime import clients, dead_letters, observability
+from functions.runtime.environment import ProductAlertsEnvironment, load_environment
+from functions.runtime.log import log
+from functions.runtime.queue_batch import MessageBatch
+from functions.shop.order_notifications import mark_sent
+from functions.shop.product_alerts import (
+    RECIPIENTS_PER_BATCH,
+    claim_alert,
+    get_follower_page,
+    mark_page_notified,
+    select_recipients,
+)
+from functions.shop.shop import Shop
+
+MAX_FAILURES_PER_PAGE = 5
+"""After this number of failed mails, the Lambda stops sending. The retry sends the rest of the page."""
+
+
+class PageIncomplete(Exception):
+    """Some mails of a page of followers failed. The queue retries the page."""
+
+
+@observability.instrument_handler("notices")
+def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
+    environment = load_environment(ProductAlertsEnvironment)
+    shop = clients.create_shop(environment.table_name)
+    batch = MessageBatch(
+        event,
+        dead_letters.dead_letter_writer(environment.failures_bucket, "notices"),
+        observability.failure_logger("notices"),
+    )
+    for message in batch.messages:
+        batch.apply([message], partial(alert_followers, shop, environment, message))
+    return batch.response()
+
+
+def alert_followers(
+    shop: Shop, environment: ProductAlertsEnvironment, message: Mapping[str, Any], events: list[ReceivedEvent]
+) -> None:
+    """Send the alert of an event to one page of followers, then queue the next page.
+
+    Raises Permanent if the message has a malformed page position. Raises PageIncomplete or another error if the message
+    must be retried.
+    """
+    (event,) = events
+    body = json.loads(message["body"])
+    after = body.get("after")
+    if after is not None and not isinstance(after, str):
+        raise Permanent("a page that begins nowhere")
+    page = get_follower_page(shop, event, after, environment.page_size)
+    mails = 0
+    if page is not None:
+        mails = _send_alerts(shop, environment, event, page.product, page.followers)
+        if page.after is not None:
+            following = json.dumps({"detail": body["detail"], "after": page.after})
+            clients.client("sqs").send_message(QueueUrl=environment.queue_url, MessageBody=following)
+        mark_page_notified(shop, page)
+    said = {"news": event.name, "product_id": event.data.product_id, "mails": mails}
+    more = page is not None and page.after is not None
+    observability.log_effect("noticed", shop, event, effect=event.id if mails else None, more=more, **said)
+
+
+def _send_alerts(
+    shop: Shop,
+    environment: ProductAlertsEnvironment,
+    event: ReceivedEvent,
+    product: Product,
+    followers: tuple[str, ...],
+) -> int:
+    """Send the alert to these followers within the mail rate limit. Returns how many mails were sent.
+
+    Raises PageIncomplete if a mail failed.
+    """
+    mails = failures = 0
+    rate_limiter = MailRateLimiter(shop, environment.mails_per_second)
+    for start in range(0, len(followers), RECIPIENTS_PER_BATCH):
+        for customer in select_recipients(shop, event, followers[start : start + RECIPIENTS_PER_BATCH]):
+            rate_limiter.wait()
+            try:
+                mails += _send_alert(shop, environment, event, product, customer)
+            except Permanent as error:  # the mail provider will never accept this address
+                log.warning("refused", extra={"event_id": event.id, "error": type(error).__name__})
+            except Exception as error:
+                log.warning("not told", extra={"event_id": event.id, "error": type(error).__name__})
+                failures += 1
+                if failures == MAX_FAILURES_PER_PAGE:
+                    raise PageIncomplete from error
+    if failures:
+        raise PageIncomplete
+    return mails
+
+
+def _send_alert(
+    shop: Shop, environment: ProductAlertsEnvironment, event: ReceivedEvent, product: Product, customer: Customer
+) -> bool:
+    """Send the alert to one follower. Returns False and sends nothing if the follower already got this alert."""
+    notification = claim_alert(shop, event, customer.customer_id)
+    if notification is None:
+        return False
+    mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
+    mark_sent(shop, notification, send_mail(environment.sender, customer.email, mail, notification.effect_id))
+    return True
+
+
+class MailRateLimiter:
+    """Rate limiter for mails. `per_second`: the maximum number of mails per second."""
+
+    def __init__(self, shop: Shop, per_second: int) -> None:
+        self._shop, self._interval_seconds = shop, 1 / per_second
+        self._next_at = 0.0
+
+    def wait(self) -> None:
+        """Wait until the next mail is allowed."""
+        now = self._shop.now().timestamp()
+        if now < self._next_at:
+            self._shop.table.sleep(self._next_at - now)
+        self._next_at = max(self._next_at, now) + self._interval_seconds

@@ -1,0 +1,121 @@
+"""Render order notifications as text and HTML.
+
+Each event has its own subject and opening sentence. All events use the same template.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from functions.adapters.mailer import Mail, load_templates
+from functions.model.entities import Customer, Order
+from functions.model.money import format_amount
+from functions.model.pricing import discounted_value, format_percent, included_tax
+
+
+@dataclass(frozen=True)
+class NotificationText:
+    """The texts of the mail about one event.
+
+    `{number}` is replaced by the order's short number, and `{amount}` by the event's amount of money.
+    `shows_address`: whether the mail shows the delivery address. It does if goods are or will be on their way.
+    `refund_text`: the text after the list of cancelled goods, if some of these goods were paid for. In this text,
+    `{amount}` is the amount paid for the cancelled goods.
+    """
+
+    subject: str
+    opening: str
+    shows_address: bool = False
+    refund_text: str = ""
+
+
+OWED_TEXT = (
+    "{owed} must wait: your bank asks for it itself. It comes from your bank or, if that decides otherwise, from us."
+)
+"""The text after the opening sentence if a refund to the customer must wait for the end of a dispute."""
+NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
+    "OrderPlaced": NotificationText(
+        "We have your order {number}", "Thank you. Your goods are reserved until you have paid.", shows_address=True
+    ),
+    "OrderPaid": NotificationText(
+        "Your order {number} is paid", "Thank you. Your payment has arrived; we are packing.", shows_address=True
+    ),
+    "OrderCancelled": NotificationText(
+        "Your order {number} is cancelled",
+        "Your order is cancelled. You owe us nothing; what you have paid goes back to you.",
+    ),
+    "OrderLapsed": NotificationText(
+        "Your order {number} has lapsed",
+        "We had no full payment in time and have let your goods go. What you have paid goes back to you.",
+    ),
+    "OrderCancelRequested": NotificationText(
+        "You want to cancel your order {number}",
+        "We have asked our warehouse to stop what has not left yet, and tell you as soon as we know.",
+    ),
+    "OrderCancelRefused": NotificationText(
+        "Your order {number} could not be stopped",
+        "It was too late to stop it. You can send it back once you have it.",
+        shows_address=True,
+    ),
+    "OrderPartlyShipped": NotificationText(
+        "A part of your order {number} is on its way",
+        "A parcel has left our warehouse; the rest follows.",
+        shows_address=True,
+    ),
+    "OrderShipped": NotificationText(
+        "Your order {number} is on its way", "All your goods have left our warehouse.", shows_address=True
+    ),
+    "OrderCutShort": NotificationText(
+        "The rest of your order {number} is cancelled",
+        "What had not left our warehouse yet is cancelled.",
+        refund_text="You have paid {amount} for it. That goes back to you, as far as you have not had it back already.",
+    ),
+    "OrderDelivered": NotificationText(
+        "Your order {number} has arrived", "Your goods have been delivered. Enjoy.", shows_address=True
+    ),
+    "OrderPartlyReturned": NotificationText(
+        "A part of your order {number} is back", "We have the goods that you sent back."
+    ),
+    "OrderReturned": NotificationText("Your order {number} is back", "We have all your goods back."),
+    "RefundSucceeded": NotificationText("Money back for your order {number}", "We have given you {amount} back."),
+}
+
+
+def render_notification(
+    event: str, customer: Customer, order: Order, shop_name: str, amount: int | None = None
+) -> Mail:
+    """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
+
+    `amount`: the amount of money in the event in minor units, if the event has one.
+    """
+    words = NOTIFICATION_TEXTS[event]
+    number = order.order_id[:8].upper()
+    dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
+    for_dropped = discounted_value(order, dropped)
+    money = partial(format_amount, currency=order.currency)
+    opening = words.opening.format(amount="" if amount is None else money(amount))
+    tax = included_tax(order.total, order.tax_rate)
+    context = {
+        "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}" if order.owed else opening,
+        "name": customer.name,
+        "number": number,
+        "shop_name": shop_name,
+        "address": order.address if words.shows_address else None,
+        "lines": [
+            {"name": line.name, "quantity": line.quantity, "price": money(line.price * line.quantity)}
+            for line in order.lines.values()
+        ],
+        "not_coming": [{"name": order.lines[id].name, "quantity": quantity} for id, quantity in dropped.items()],
+        "back": words.refund_text.format(amount=money(for_dropped)) if for_dropped else "",
+        "discount": {"code": order.discount.code, "amount": money(-order.discount.amount)} if order.discount else None,
+        "shipping": money(order.shipping) if order.shipping else None,
+        "total": money(order.total),
+        "tax": {"percent": format_percent(tax.rate), "amount": money(tax.tax)} if tax.rate else None,
+    }
+    found = load_templates(Path(__file__).parent / "templates")
+    return Mail(
+        subject=words.subject.format(number=number),
+        text=found.get_template("order_notification.txt").render(context),
+        html=found.get_template("order_notification.html").render(context),
+    )

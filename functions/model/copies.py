@@ -1,0 +1,244 @@
+"""Copies: which item types are derived from which primary items, and the functions that derive them.
+
+There are three kinds. A snapshot is a copy of one primary item under another key; its writes are conditional on the
+primary's version. A log has one entry per change, which is put only if no entry with the change's id exists. Copied
+attributes are fields of one primary item that are stored in another; their writes are conditional on the first item's
+version.
+
+Redrive and repair read the primary item again; they never derive copies from an old stream image. Totals are in
+counters.py.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from functions.dynamodb.keys import Row
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.changes import Change
+from functions.model.retention import ACTIVITY_DAYS
+from functions.model.totals import COUNTERS
+
+S = TypeVar("S")
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Snapshot(Generic[S, C]):
+    """Declares copies of primary items under other keys. `derive` returns the copies of one primary item."""
+
+    source_row: Row[S]
+    target_row: Row[C]
+    derive: Callable[[S], Iterable[C]]
+
+
+@dataclass(frozen=True)
+class Log(Generic[S, C]):
+    """Declares log entries for the changes of primary items. `derive` returns the entries for one change.
+
+    `is_gapless`: every version of the item has an entry.
+    """
+
+    source_row: Row[S]
+    target_row: Row[C]
+    derive: Callable[[Change], Iterable[C]]
+    is_gapless: bool = False
+
+
+@dataclass(frozen=True)
+class CopiedAttributes(Generic[S, C]):
+    """Declares attributes that are copied from one primary item (the source) into another (the target).
+
+    `version_field`: the target's field that stores the source's version. `only_where`: a field of the target, and the
+    values with which the target is updated. Copying does not raise the target's version, so `changes` ignores these
+    writes.
+    """
+
+    source_rows: tuple[Row[S], ...]
+    target_row: Row[C]
+    version_field: str
+    derive: Callable[[S], Mapping[str, str | None]]
+    only_where: tuple[str, tuple[str, ...]]
+
+
+def order_summary(order: e.Order) -> Iterator[e.OrderSummary]:
+    yield e.OrderSummary(
+        customer_id=order.customer_id,
+        order_id=order.order_id,
+        placed_at=order.placed_at,
+        status=order.status,
+        currency=order.currency,
+        total=order.total,
+        items=sum(line.quantity for line in order.lines.values()),
+        version=order.version,
+    )
+
+
+def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
+    yield e.OrderSummary(
+        customer_id=order.customer_id,
+        order_id=order.order_id,
+        placed_at=order.placed_at,
+        status=order.status,
+        currency=order.currency,
+        total=order.total,
+        archived=True,
+        version=order.version,
+    )
+
+
+def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
+    """Yield one OrderLine per product of an order, once the order was paid. Dropped pieces (cancelled before shipping)
+    do not count.
+
+    If the order is cancelled or unpaid later, the copies stay with quantity 0. If they were deleted, a late stream
+    record could restore them.
+    """
+    if order.paid_at is None or order.status == "ARCHIVING":
+        return
+    for product_id, line in order.lines.items():
+        yield e.OrderLine(
+            order_id=order.order_id,
+            product_id=product_id,
+            customer_id=order.customer_id,
+            placed_at=order.placed_at,
+            name=line.name,
+            quantity=line.quantity_to_ship if order.status in e.SOLD_STATUSES else 0,
+            price=line.price,
+            currency=order.currency,
+            version=order.version,
+            returned=line.returned,
+        )
+
+
+def timeline_events(change: Change) -> Iterator[e.TimelineEvent]:
+    yield e.TimelineEvent(
+        order_id=change.item.order_id,
+        at=change.at,
+        change_id=change.id,
+        event=change.name,
+        status=change.item.status,
+        version=change.version,
+    )
+
+
+def activity_entries(change: Change) -> Iterator[e.Activity]:
+    ends = datetime.fromisoformat(change.at) + timedelta(days=ACTIVITY_DAYS)
+    yield e.Activity(
+        customer_id=change.item.customer_id,
+        at=change.at,
+        change_id=change.id,
+        event=change.name,
+        order_id=change.item.order_id,
+        ttl=int(ends.timestamp()),
+        version=change.version,
+    )
+
+
+def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
+    """Return the customer name to copy into orders; None for an erased customer."""
+    return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
+
+
+SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
+    Snapshot(t.ORDER, t.ORDER_SUMMARY, order_summary),
+    Snapshot(t.ORDER, t.ORDER_LINE, order_line_copies),
+    Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_order_summary),
+)
+LOGS: tuple[Log[Any, Any], ...] = (
+    Log(t.ORDER, t.ACTIVITY, activity_entries),
+    # The archive Lambda waits only for the timeline. So the timeline entry is written after all other copies.
+    Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
+)
+CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
+    (t.CUSTOMER, t.ERASED_CUSTOMER),
+    t.ORDER,
+    "customer_version",
+    customer_name_attribute,
+    only_where=("status", e.OPEN_STATUSES),
+)
+COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
+    # A redelivered record of an order may restore a copy that the archive Lambda deleted, because Lambda retries from
+    # the lowest failed record. The stream record of the ArchivedOrder follows the records of its order, so the copies
+    # are deleted again when the ArchivedOrder's record is processed.
+    t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
+}
+SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
+    dict.fromkeys(
+        [
+            *(s.source_row for s in SNAPSHOTS),
+            *(log.source_row for log in LOGS),
+            *(counter.source_row for counter in COUNTERS),
+        ]
+    )
+)
+"""The item types (rows of the key table) that snapshots, logs and totals are derived from."""
+
+
+def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
+    """Return the snapshots that are derived from a primary item, by key. Each value is the copy's row of the key table,
+    and the copy.
+
+    While an order has the status ARCHIVING, the table still has the copies from before that status.
+    """
+    copies = (
+        (snapshot.target_row, copy)
+        for snapshot in SNAPSHOTS
+        if snapshot.source_row is row
+        for copy in snapshot.derive(item)
+    )
+    return {key_pair(into, copy): (into, copy) for into, copy in copies}
+
+
+def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
+    """Return an item's partition key and sort key."""
+    key = row.key_of(item)
+    return key["PK"]["S"], key["SK"]["S"]
+
+
+@dataclass(frozen=True)
+class CopyChanges:
+    """The copies to put, the copies to delete, and the log entries to append after a change."""
+
+    put: tuple[tuple[Row[Any], Any], ...]
+    delete: tuple[tuple[Row[Any], Any], ...]
+    append: tuple[tuple[Row[Any], Any], ...]
+
+
+def plan_copy_changes(change: Change) -> CopyChanges:
+    """Return the copies to put and delete, and the log entries to append, after a change. Copies that stay equal are
+    not written."""
+    if change.name == "OrderArchiving":
+        # The archive Lambda stores the order as it was before this change, so copies must not show the change.
+        return CopyChanges((), (), ())
+    before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
+    after = {} if change.after is None else copies_of(change.row, change.after)
+    put = tuple(
+        pair for place, pair in after.items() if place not in before or copies_differ(before[place][1], pair[1])
+    )
+    later = (
+        change.version if change.after is not None else change.version + 1
+    )  # if the item was deleted, this version is newer than each of its copies
+    delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
+    entries = tuple(
+        (log.target_row, entry)
+        for log in LOGS
+        if log.source_row is change.row and change.after is not None
+        for entry in log.derive(change)
+    )
+    return CopyChanges(put, delete, entries)
+
+
+def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
+    """Return the item types of copies that must be deleted after this change, in the partition of the changed item."""
+    return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
+
+
+def copies_differ(one: Any, two: Any) -> bool:
+    """Return whether two copies differ in more than their version.
+
+    A copy with the same content is not rewritten, so it keeps its older version.
+    """
+    return bool(replace(one, version=two.version) != two)

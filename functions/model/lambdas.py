@@ -1,0 +1,25 @@
+"""The names of the Lambdas in what is stored or sent: logs, metrics, alarms and keys in the failure store."""
+
+STORED_NAMES = {
+    "archive_worker": "archive",
+    "backlog_metrics": "watch",
+    "copies_reader": "copies",
+    "customer_erasure": "erasure",
+    "customer_name_worker": "names",
+    "event_publisher": "relay",
+    "fulfilment_worker": "fulfilment",
+    "import_worker": "bulk",
+    "order_deadlines": "lapse",
+    "order_notification_worker": "notifications",
+    "product_alert_worker": "notices",
+    "refund_worker": "refunds",
+}
+"""The stored names that differ from the module in functions/handlers.
+
+A stored name must not change: parked records, alarms and dashboards of earlier versions have it.
+"""
+
+
+def stored_name(module: str) -> str:
+    """Return the stored name of the Lambda with this module in functions/handlers."""
+    return STORED_NAMES.get(module, module)

@@ -1,0 +1,336 @@
+"""Totals (ratings, best sellers, sales per minute): which totals each order, return and review contributes to, and how
+much.
+
+A total is the sum of the contributions of all its source items, so it can be recomputed from these items alone. The
+contribution of each source item is stored in a `Counted` item, in the same transaction as the totals. So a redelivered
+or late change is recognised as already counted. If a contribution no longer applies, exactly the stored amounts are
+subtracted.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from functions.dynamodb.keys import Instant, Row, to_instant
+from functions.model import entities as e
+from functions.model import pricing
+from functions.model import table as t
+from functions.model.changes import Change
+from functions.model.retention import EFFECT_DAYS, METRIC_DAYS, SEASON_OPEN_DAYS
+
+S = TypeVar("S")
+Contributions = Mapping[str, tuple[Row[Any], Any]]
+"""The contributions of one item, by the key of the total. Each value is the total's row of the key table, and a total
+item that contains only this contribution."""
+PlannedWrite = tuple[Row[Any], Any, Any]
+"""An item to write: its row of the key table, the stored item (None if there is none), and the new item."""
+
+TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
+    t.RATING: ("reviews", "stars"),
+    t.BEST_SELLER: ("units",),
+    t.METRIC: ("orders", "units", "revenue"),
+}
+"""The names of the summed fields, for each type of total."""
+
+
+@dataclass(frozen=True)
+class Counter(Generic[S]):
+    """Defines how the items of one source type (order, return or review) contribute to totals.
+
+    `source_id`: returns the item's id. `contributions`: yields a total item for each total that the source item
+    contributes to, with only this contribution. An item always contributes to the same totals; if the item no longer
+    counts, its contribution is 0. `final_at`: returns when the item's totals become final; None if they never do.
+
+    `deleted_item`: set if items of this type can be deleted; a deleted item contributes 0. The function creates a
+    placeholder item from an id. Only the placeholder's key and its set of totals are correct.
+    """
+
+    source_row: Row[S]
+    source_id: Callable[[S], str]
+    contributions: Callable[[S], Iterator[Any]]
+    final_at: Callable[[S], datetime] | None = None
+    deleted_item: Callable[[str], S] | None = None
+
+
+def season_of(at: Instant) -> str:
+    """Return the season of a time, which is its month, for example 2026-11."""
+    return at[:7]
+
+
+def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
+    """Yield an order's contributions to best sellers and sales, dated at the time of payment. Yields none for an unpaid
+    order.
+
+    Pieces that were dropped (cancelled before shipping) do not count. After a cancellation, all contributions are 0.
+    """
+    if order.paid_at is None:
+        return
+    sells = order.status in e.SOLD_STATUSES
+    pieces = {id: line.quantity_to_ship if sells else 0 for id, line in order.lines.items()}
+    dropped = {id: line.dropped for id, line in order.lines.items()}
+    revenue = order.total - pricing.discounted_value(order, dropped) if sells else 0
+    yield from _sales_contributions(order.paid_at, order.order_id, order.currency, int(sells), pieces, revenue)
+
+
+def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
+    """Yield the contributions of returned goods to best sellers and sales, dated at the time of the return. They are
+    negative."""
+    pieces = {id: -quantity for id, quantity in returned.quantities.items()}
+    yield from _sales_contributions(
+        returned.created_at, returned.order_id, returned.currency, 0, pieces, -returned.amount - returned.owed
+    )
+
+
+def _sales_contributions(
+    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
+) -> Iterator[e.BestSeller | e.Metric]:
+    minute = to_instant(datetime.fromisoformat(at).replace(second=0, microsecond=0))
+    yield e.Metric(
+        shard=e.shard_of(id),
+        minute=minute,
+        currency=currency,
+        orders=orders,
+        units=sum(pieces.values()),
+        revenue=revenue,
+        ttl=minute_ttl(minute),
+    )
+    for product_id, units in pieces.items():
+        yield e.BestSeller(product_id=product_id, season=season_of(at), units=units)
+
+
+def minute_ttl(minute: Instant) -> int:
+    """Return the ttl (epoch seconds) of the sales totals of a minute."""
+    return int((datetime.fromisoformat(minute) + timedelta(days=METRIC_DAYS)).timestamp())
+
+
+def season_final_at(at: Instant) -> datetime:
+    """Return the time from which the totals of the month that contains `at` no longer change."""
+    start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
+
+
+def review_contributions(review: e.Review) -> Iterator[e.Rating]:
+    yield e.Rating(product_id=review.product_id, reviews=1, stars=review.stars)
+
+
+def placeholder_review(source: str) -> e.Review:
+    """Return a review with this id ("product:customer") and no content, in place of a deleted review."""
+    product_id, customer_id = source.split(":")
+    never = to_instant(datetime.fromtimestamp(0, UTC))
+    return e.Review(
+        product_id=product_id,
+        customer_id=customer_id,
+        order_id="",
+        stars=0,
+        text="",
+        written_at=never,
+        created_at=never,
+        updated_at=never,
+    )
+
+
+COUNTERS: tuple[Counter[Any], ...] = (
+    Counter(t.ORDER, lambda order: order.order_id, order_contributions, lambda order: season_final_at(order.paid_at)),
+    Counter(
+        t.RETURN, lambda goods: goods.return_id, return_contributions, lambda goods: season_final_at(goods.created_at)
+    ),
+    Counter(
+        t.REVIEW,
+        lambda review: f"{review.product_id}:{review.customer_id}",
+        review_contributions,
+        deleted_item=placeholder_review,
+    ),
+)
+_COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter for counter in COUNTERS}
+
+
+@dataclass(frozen=True)
+class ContributionChange:
+    """The contributions of a source item, valid from one version of the item on.
+
+    `life_and_version`: the item's creation time and version. `ttl`: how long the `Counted` item with these
+    contributions is kept (epoch seconds). `is_deleted`: the source item was deleted.
+    """
+
+    source_id: str
+    source_type: str
+    life_and_version: str
+    at: Instant
+    contributions: Contributions
+    is_deleted: bool = False
+    ttl: int | None = None
+
+
+def contribution_change_of(change: Change) -> ContributionChange | None:
+    """Return the contributions of an item after a change. Returns None if the change alters no contribution, or if the
+    totals are final."""
+    if change.row not in _COUNTERS_BY_ROW:
+        return None
+    if change.after is None:
+        item, counter = change.before, _COUNTERS_BY_ROW[change.row]
+        # The deletion counts as one version later than the deleted item's last version.
+        as_of = _life_and_version(change.row, item, item.version + 1)
+        return (
+            deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
+        )
+    if isinstance(change.before, e.ArchivedOrder):
+        return None  # archiving did not remove the contribution, so restoring adds none
+    if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
+        change.row, change.after
+    ):
+        return None
+    return current_contribution(change.row, change.after, change.at)
+
+
+def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionChange | None:
+    """Return an item's current contributions. Returns None if the item has no contributions, if its totals are final at
+    the time `at`, or if it is an order that is being archived."""
+    parts = {} if row not in _COUNTERS_BY_ROW or _is_archiving(item) else contributions_of(row, item)
+    if not parts:
+        return None
+    counter, ttl = _COUNTERS_BY_ROW[row], None
+    if counter.final_at is not None:
+        until = counter.final_at(item)
+        if datetime.fromisoformat(at) >= until:
+            return None
+        ttl = int((until + timedelta(days=EFFECT_DAYS)).timestamp())
+    return ContributionChange(
+        counter.source_id(item), row.type, _life_and_version(row, item, item.version), at, parts, ttl=ttl
+    )
+
+
+def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
+    """Return the contributions of a deleted item: 0 in each total that the item contributed to."""
+    assert counter.deleted_item is not None, "its items stay"
+    parts = {
+        where: (into, replace(part, **dict.fromkeys(TOTAL_FIELDS[into], 0)))
+        for where, (into, part) in contributions_of(counter.source_row, counter.deleted_item(source)).items()
+    }
+    return ContributionChange(source, counter.source_row.type, as_of, at, parts, is_deleted=True)
+
+
+def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
+    """Return how to check whether a counted item was deleted without the totals being updated.
+
+    `mark`: the `Counted` item. Returns the key of the source item, and the change to apply if no item exists under that
+    key. Returns None if items of the source type are never deleted, or if the deletion is already counted.
+    """
+    counter = _COUNTERS_BY_ROW[t.ROWS_BY_TYPE[mark.of]]
+    if mark.gone or counter.deleted_item is None:
+        return None
+    later = f"{mark.as_of}+"  # sorts after the counted version and before the next version
+    return counter.source_row.key_of(counter.deleted_item(mark.source)), deleted_contribution(
+        counter, mark.source, later, at
+    )
+
+
+def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
+    """Return text that sorts by the item's creation time, then by its version.
+
+    The creation time is needed because an item that is deleted and created again restarts at version 1.
+    """
+    return f"{getattr(item, row.created_field)}#{version:010}"
+
+
+def _is_archiving(item: Any) -> bool:
+    """Return whether the item is an order that is being archived.
+
+    The status before archiving is unknown then, so the order's stored contributions are kept unchanged.
+    """
+    return isinstance(item, e.Order) and item.status == "ARCHIVING"
+
+
+def source_id_of(row: Row[Any], item: Any) -> str | None:
+    """Return the id under which an item is counted. Returns None if items of this type contribute to no total."""
+    return _COUNTERS_BY_ROW[row].source_id(item) if row in _COUNTERS_BY_ROW else None
+
+
+def contributions_of(row: Row[Any], item: Any) -> Contributions:
+    """Return the contributions of a source item, by the key of the total that each contributes to."""
+    parts = ((t.ROWS_BY_TYPE[type(part).__name__], part) for part in _COUNTERS_BY_ROW[row].contributions(item))
+    return {total_key(into, part): (into, part) for into, part in parts}
+
+
+def total_key(row: Row[Any], item: Any) -> str:
+    """Return the key of a total item as one text: "partition key / sort key"."""
+    key = row.key_of(item)
+    return f"{key['PK']['S']} / {key['SK']['S']}"
+
+
+def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
+    """Return the keys of totals that include an earlier contribution of an item, but to which the item no longer
+    contributes.
+
+    This happens after the shard count is raised: the item then contributes to a total in another shard.
+    """
+    places = [
+        where.partition(" / ")
+        for where in (previous.amounts if previous else {})
+        if where not in contribution.contributions
+    ]
+    return [{"PK": {"S": partition}, "SK": {"S": sort}} for partition, _, sort in places]
+
+
+def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
+    """Return the summed fields of a total item by name."""
+    return {name: getattr(total, name) for name in TOTAL_FIELDS[row]}
+
+
+def plan_total_writes(
+    contribution: ContributionChange, previous: e.Counted | None, totals: Mapping[str, Any], now: datetime
+) -> Iterator[PlannedWrite]:
+    """Yield the writes that count a contribution exactly once. The caller must send them in one transaction.
+
+    Yields no writes if the contribution is already counted. `previous`: the stored `Counted` item of the source item.
+    `totals`: the stored totals by key. If a total does not exist and its ttl has passed, it is not created.
+    """
+    if previous is not None and previous.as_of >= contribution.life_and_version:
+        return
+    before = previous.amounts if previous else {}
+    after = {where: amounts_of(row, part) for where, (row, part) in contribution.contributions.items()}
+    for where in dict.fromkeys([*after, *before]):
+        added = _difference(before.get(where, {}), after.get(where, {}))
+        total = totals.get(where)
+        if total is not None and any(added.values()):
+            yield t.ROWS_BY_TYPE[type(total).__name__], total, _add_amounts(total, added)
+        elif where in after and any(added.values()):
+            row, part = contribution.contributions[where]
+            if not (row.has_ttl and part.ttl <= now.timestamp()):
+                yield row, None, replace(part, **added)
+    yield (
+        t.COUNTED,
+        previous,
+        e.Counted(
+            source=contribution.source_id,
+            of=contribution.source_type,
+            as_of=contribution.life_and_version,
+            amounts=after,
+            created_at=previous.created_at if previous else contribution.at,
+            gone=contribution.is_deleted,
+            ttl=contribution.ttl,
+            version=previous.version + 1 if previous else 1,
+        ),
+    )
+
+
+def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    return {name: after.get(name, 0) - before.get(name, 0) for name in {**before, **after}}
+
+
+def _add_amounts(total: Any, added: Mapping[str, int]) -> Any:
+    sums = {name: getattr(total, name) + amount for name, amount in added.items()}
+    return replace(total, **sums, version=total.version + 1)
+
+
+def recompute_totals(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
+    """Recompute all totals from all source items. `items`: the source items by type. Returns the summed fields by the
+    key of the total."""
+    sums: dict[str, dict[str, int]] = {}
+    for row, primaries in items.items():
+        for item in primaries:
+            for where, (into, part) in contributions_of(row, item).items():
+                total = sums.setdefault(where, dict.fromkeys(TOTAL_FIELDS[into], 0))
+                for name, amount in amounts_of(into, part).items():
+                    total[name] += amount
+    return sums

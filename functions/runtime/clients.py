@@ -1,0 +1,49 @@
+"""The AWS clients and the Shop object of a Lambda.
+
+Clients are created at first use and cached while the Lambda is warm. Tests and the simulation replace these functions.
+"""
+
+import uuid
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from functions.dynamodb.capacity import ConsumedCapacityCounter
+from functions.dynamodb.table import Table
+from functions.model.table import ROWS_BY_TYPE
+from functions.runtime.log import log_unreadable
+from functions.shop.shop import Shop
+
+capacity_units = ConsumedCapacityCounter()
+
+CLIENT_CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=3,
+    retries={"mode": "standard", "max_attempts": 3},
+    user_agent="orderstream",  # otherwise botocore builds this header for each call, which takes a fifth of its time
+)
+
+
+@cache
+def client(service: str) -> Any:
+    """Return the boto3 client of an AWS service. The first call creates the client, later calls use the cache."""
+    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # no literal here
+    if service == "dynamodb":
+        capacity_units.instrument(made)
+    return made
+
+
+def client_config(service: str) -> Config:
+    """Return the configuration for the client of an AWS service: timeouts and retries."""
+    # The SES client must not retry: if SES sent the mail but its answer was lost, the customer would get the mail
+    # twice.
+    # The SQS queue retries later, when this attempt's claim on the mail has expired.
+    return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
+
+
+def create_shop(table_name: str, **settings: Any) -> Shop:
+    """Return a Shop object for the table, with the system clock and random ids."""
+    table = Table(client("dynamodb"), table_name, ROWS_BY_TYPE, on_decode_error=log_unreadable)
+    return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)

@@ -1,0 +1,39 @@
+"""Park records that can never be processed: store them with the reason in the failure store."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from functions.model import metrics
+from functions.runtime import clients
+from functions.runtime.log import log
+from functions.runtime.observability import add_metric, record_identifiers
+
+
+def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
+    """Return a function that parks a record: it stores the record and the reason in the failure store.
+
+    The object's key is `parked/{reader}/{hash of the record}.json`, so a redelivered record is stored once. An existing
+    object is never replaced, because an erasure may have removed personal data from it.
+    """
+
+    def park(record: Mapping[str, Any], reason: str) -> None:
+        text = json.dumps(record, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        body = json.dumps({"reader": reader, "reason": reason, "record": record}).encode()
+        key = f"parked/{reader}/{digest}.json"
+        try:
+            clients.client("s3").put_object(
+                Bucket=bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*"
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "PreconditionFailed":
+                raise
+        summary = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
+        log.error("parked", extra=summary | record_identifiers(record))
+        add_metric(metrics.PARKED)
+
+    return park

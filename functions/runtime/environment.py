@@ -1,0 +1,207 @@
+"""The environment variables of each Lambda, as typed classes. The stack sets the variables; a Lambda reads them once.
+
+Each class is the environment of one Lambda. Each field is a variable with the same name in capitals. If a Lambda needs
+a secret, the variable holds the name of the secret, never its value.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from functions.dynamodb.codec import entity
+
+E = TypeVar("E")
+
+
+@entity
+class CommonEnvironment:
+    """The variables that every Lambda has.
+
+    `metrics_namespace`: the CloudWatch namespace of this deployment's metrics.
+    """
+
+    metrics_namespace: str
+
+
+@entity
+class OriginSecretEnvironment:
+    """The variables that every route of the API needs, also the routes of the documentation.
+
+    `front_secret`: the name of the origin secret, which is JSON {"current": ..., "previous": ...}. CloudFront sends the
+    secret with each request, and the API rejects requests without it. "" means that the API does not check it.
+    """
+
+    front_secret: str = ""
+
+
+@entity
+class ApiEnvironment(OriginSecretEnvironment):
+    """The environment of the API's Lambda.
+
+    `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
+    `pepper_secret`: the name of the secret from which order ids and e-mail hashes are derived. Never rotate this
+    secret. After a rotation, a retry with an earlier idempotency key would place a new order.
+    `webhook_secret`: the name of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
+    "previous": ...}.
+    `shipping`: the shipping cost of an order for each currency in minor units, "EUR:490,USD:590".
+    `tax_rate`: the tax rate in hundredths of a percent.
+    `shop_name`: the shop's name, which is printed on invoices.
+    """
+
+    table_name: str
+    client_id: str
+    pepper_secret: str
+    webhook_secret: str
+    retention_days: int
+    return_window_days: int
+    shipping: str
+    tax_rate: int
+    shop_name: str
+
+
+@entity
+class CopiesEnvironment:
+    table_name: str
+    failures_bucket: str
+
+
+@entity
+class EventPublisherEnvironment:
+    bus_name: str
+    failures_bucket: str
+
+
+@entity
+class FulfilmentEnvironment:
+    table_name: str
+    failures_bucket: str
+
+
+@entity
+class OrderNotificationsEnvironment:
+    """The environment of the Lambda that mails order notifications.
+
+    `sender`: the From address of mails. SES must have verified it or its domain.
+    """
+
+    table_name: str
+    failures_bucket: str
+    sender: str
+    shop_name: str
+
+
+@entity
+class ProductAlertsEnvironment:
+    """The environment of the Lambda that mails product alerts.
+
+    `sender`: the From address of mails, as in OrderNotificationsEnvironment.
+    `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
+    `mails_per_second`: how many mails one running Lambda sends per second at most.
+    `page_size`: how many followers one SQS message covers.
+    `queue_url`: the queue to which the Lambda sends a message for the next page of followers. The same queue invokes
+    the Lambda, so the stack sets this variable after it has created the queue.
+    """
+
+    table_name: str
+    failures_bucket: str
+    sender: str
+    shop_name: str
+    product_url: str
+    mails_per_second: int
+    page_size: int
+    queue_url: str = ""
+
+
+@entity
+class RefundsEnvironment:
+    """The environment of the Lambda that processes refunds.
+
+    `provider_url`: the URL of the payment provider's API. `provider_secret`: the name of the secret with the API key.
+    """
+
+    table_name: str
+    failures_bucket: str
+    provider_url: str
+    provider_secret: str
+
+
+@entity
+class ImportWorkerEnvironment:
+    """The environment of the import worker.
+
+    `lines_per_second`: how many lines all running import workers together write per second at most.
+    """
+
+    table_name: str
+    failures_bucket: str
+    lines_per_second: int
+
+
+@entity
+class CustomerNamesEnvironment:
+    table_name: str
+    failures_bucket: str
+
+
+@entity
+class ErasureEnvironment:
+    table_name: str
+    failures_bucket: str
+    archive_bucket: str
+
+
+@entity
+class ArchiveEnvironment:
+    table_name: str
+    failures_bucket: str
+    archive_bucket: str
+
+
+@entity
+class OrderDeadlinesEnvironment:
+    """The environment of the Lambda that expires unpaid orders.
+
+    `payment_window_minutes`: how many minutes stock stays reserved for an unpaid order.
+    `assumed_delivered_days`: after how many days a shipped order counts as delivered if no delivery is reported.
+    """
+
+    table_name: str
+    payment_window_minutes: int
+    assumed_delivered_days: int
+    retention_days: int
+    return_window_days: int
+
+
+@entity
+class BacklogMetricsEnvironment:
+    """The environment of the Lambda that measures backlogs.
+
+    `payment_window_minutes`, `assumed_delivered_days`: the same values as in OrderDeadlinesEnvironment.
+    """
+
+    table_name: str
+    failures_bucket: str
+    payment_window_minutes: int
+    assumed_delivered_days: int
+
+
+def to_variables(environment: Any) -> dict[str, str]:
+    """Return the fields of an environment class as environment variables: {"TABLE_NAME": ...}."""
+    return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}
+
+
+def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
+    """Return an environment class with the values of the variables.
+
+    Raises KeyError if a variable is missing and its field has no default.
+    """
+    wanted = [f for f in fields(cast(Any, cls)) if f.default is MISSING or f.name.upper() in variables]
+    return cls(**{f.name: (int if f.type is int else str)(variables[f.name.upper()]) for f in wanted})
+
+
+@cache
+def load_environment(cls: type[E]) -> E:
+    """Return the environment of this Lambda. The first call reads it, later calls use the cache."""
+    return parse_environment(cls)

@@ -1,0 +1,125 @@
+"""Logs and metrics of an invocation: the decorator of all handlers, and the log lines of effects and failures."""
+
+import functools
+import gc
+import time
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any, TypeVar
+
+from functions import IN_LAMBDA
+from functions.model import metrics
+from functions.model.events import ReceivedEvent, delivery_attempt, order_id_of_message
+from functions.model.metrics import MetricDefinition
+from functions.runtime.clients import capacity_units
+from functions.runtime.environment import CommonEnvironment, load_environment
+from functions.runtime.log import invocation, log, metrics_logger
+from functions.runtime.metrics_buffer import MetricsBuffer
+from functions.shop.shop import Shop
+
+R = TypeVar("R")
+
+_metrics_buffer: ContextVar[MetricsBuffer] = ContextVar("tally")
+
+
+def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
+    """Add a value to a metric of this invocation. Does nothing outside a Lambda handler, for example in an ops tool."""
+    if metrics_buffer := _metrics_buffer.get(None):
+        metrics_buffer.add_metric(metric, value, currency=currency)
+
+
+def instrument_handler(
+    function_name: str,
+) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
+    """Return a decorator for Lambda handlers that adds the function's name to log lines and writes the metrics.
+
+    The metrics are written even if the handler raises an error.
+    """
+
+    def decorate(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
+        @functools.wraps(handler)
+        def wrapper(event: dict[str, Any], context: Any) -> R:
+            _resume_garbage_collection()
+            metrics_buffer, before = MetricsBuffer(function_name), capacity_units.totals
+            invocation_token = invocation.set(
+                {"function": function_name, "invocation": getattr(context, "aws_request_id", "")}
+            )
+            buffer_token = _metrics_buffer.set(metrics_buffer)
+            try:
+                return handler(event, context)
+            finally:
+                if (age_ms := _iterator_age_ms(event)) is not None:
+                    metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
+                consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
+                for metric, by_now, then in zip(consumed, capacity_units.totals, before, strict=True):
+                    metrics_buffer.add_metric(metric, by_now - then)
+                for line in metrics_buffer.emf_lines(
+                    load_environment(CommonEnvironment).metrics_namespace, int(time.time() * 1000)
+                ):
+                    metrics_logger.info(line)
+                _metrics_buffer.reset(buffer_token)
+                invocation.reset(invocation_token)
+
+        return wrapper
+
+    return decorate
+
+
+def _resume_garbage_collection() -> None:
+    """Turn the garbage collector on at the first invocation, and exclude all existing objects from collection."""
+    if IN_LAMBDA and not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
+def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
+    """Return the age in milliseconds of the oldest change in a batch of stream records.
+
+    None if the event has no stream records.
+    """
+    changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
+    times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
+    made = [time for time in times if isinstance(time, int | float)]
+    return max(0, int((time.time() - min(made)) * 1000)) if made else None
+
+
+def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
+    """Log the outcome of an event and count it in the metrics.
+
+    `effect`: the key of the result, or None for duplicates and no-ops. The log line also has the lag after the change,
+    the delivery attempt and the consumed capacity units.
+    """
+    lag = shop.now() - datetime.fromisoformat(event.at)
+    # A negative lag counts as 0. It occurs if a local run advances the clock and the time of the event is an expiry.
+    lag_ms = max(0, int(lag.total_seconds() * 1000))
+    add_metric(metrics.PROCESSING_LAG, lag_ms)
+    add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
+    about = {"event_id": event.id, "order_id": getattr(event.data, "order_id", None), "effect": effect, **more}
+    how = {"lag_ms": lag_ms, "attempt": event.attempt, "units": capacity_units.consumed_since_last_call()}
+    # Log a failed refund as a warning, because a person must handle it.
+    (log.warning if about.get("status") == "FAILED" else log.info)(message, extra=about | how)
+
+
+def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
+    """Return a function that logs why a record failed: the error's type and the record's ids, never its content."""
+
+    def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
+        log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | record_identifiers(record))
+        add_metric(metrics.EFFECTS_FAILED)
+
+    return log_failure
+
+
+def record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ids and keys that identify a stream record or an SQS message in the log.
+
+    No other content of the record is safe to log.
+    """
+    if keys := (record.get("dynamodb") or {}).get("Keys"):
+        return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}
+    return {
+        "record": record.get("messageId"),
+        "order_id": order_id_of_message(record),
+        "attempt": delivery_attempt(record),
+    }

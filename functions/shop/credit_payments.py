@@ -1,0 +1,111 @@
+"""Pay an order with credit, completely or partly, and list an order's payments."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from functions.dynamodb.table import QueryPage
+from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.model.entities import Account, Order, Payment
+from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency
+from functions.model.patterns import PAYMENTS_OF_ORDER
+from functions.model.states import apply_order_command
+from functions.model.table import ORDER, PAYMENT
+from functions.shop.accounts import CreditSource, adjust_balance, get_spendable_account, require_positive
+from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.orders import apply_payment, get_order, require_unarchived
+from functions.shop.refunds import MAX_PAYMENTS, has_max_payments
+from functions.shop.shop import Caller, Shop
+
+
+def pay_with_credit(
+    shop: Shop, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
+) -> IdempotentResult:
+    """Pay an order from its customer's store credit, or from a gift card by its code.
+
+    Only the order's customer and staff may call it. It requires an idempotency key. One transaction writes the account,
+    its ledger entry, the payment and the order. The order becomes PAID if nothing is due any more. If `amount` is None,
+    the payment covers the due amount, or as much as the balance allows.
+
+    The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is due
+    after the payment.
+
+    Raises NotFound, WrongState, WrongCurrency, InvalidInput, TooMuch(amount), InsufficientFunds, TooManyPayments,
+    IdempotencyKeyReused.
+    """
+    request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
+
+    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+        order = require_unarchived(get_order(shop, caller, order_id), "pay")
+        apply_order_command(
+            order, "pay", shop.now_instant()
+        )  # reject an order in the wrong state before any other check
+        account = get_spendable_account(shop, source, order.customer_id)
+        paying = _amount_to_pay(order, account, amount)
+        if has_max_payments(shop, order):
+            raise TooManyPayments(MAX_PAYMENTS)
+        after = apply_payment(order, paying, shop.now_instant())
+        payment = _build_payment(shop, order, account, paying, shop.derive_id("credit payment", caller.id, key))
+        writes = [
+            *adjust_balance(shop, account, -paying, "PAID", order_id=order_id),
+            put_if_absent(PAYMENT, payment),
+            update(ORDER, order, after),
+        ]
+        return writes, {
+            "order_id": order_id,
+            "payment_id": payment.payment_id,
+            "account_id": account.account_id,
+            "amount": paying,
+            "currency": order.currency,
+            "due": after.total - after.paid,
+        }
+
+    return run_idempotently(shop, caller.id, key, "pay_with_credit", request, decide)
+
+
+def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
+    """Return the amount to pay: `amount`, or as much as possible if it is None.
+
+    Raises WrongCurrency, InsufficientFunds, TooMuch, InvalidInput.
+    """
+    if account.currency != order.currency:
+        raise WrongCurrency(order.currency, account.currency)
+    due = order.total - order.paid
+    if amount is None:
+        amount = min(due, account.balance)
+        if not amount:
+            raise InsufficientFunds(account.balance)
+    if require_positive(amount) > due:
+        raise TooMuch("amount", due)
+    return amount
+
+
+def _build_payment(shop: Shop, order: Order, account: Account, amount: int, payment_id: str) -> Payment:
+    now = shop.now_instant()
+    return Payment(
+        order_id=order.order_id,
+        payment_id=payment_id,
+        method="CREDIT",
+        status="CAPTURED",
+        amount=amount,
+        currency=order.currency,
+        account_id=account.account_id,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def list_payments_of_order(
+    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+) -> QueryPage[Payment]:
+    """Return all payments of an order, including failed ones, by payment id.
+
+    Only the order's customer and staff may call it. Staff also see payments that matched no order. Such a payment is
+    stored beside an archived order's stub, or under an order id that does not exist. Raises NotFound if there is
+    neither an order nor a payment. Customers get WrongState if the order is archived together with its payments.
+    """
+    if "staff" not in caller.groups:
+        require_unarchived(get_order(shop, caller, order_id), "show its payments")
+    page = shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id, limit=limit, after=after)
+    if not page.items and after is None:
+        get_order(shop, caller, order_id)
+    return page

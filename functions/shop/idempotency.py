@@ -1,0 +1,95 @@
+"""Idempotency keys: run a command once per key, and return the stored result to repeated requests.
+
+The result is stored in a Command item, which expires after COMMAND_DAYS.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from functions.dynamodb.writes import Write, put_if_absent
+from functions.model.entities import Command
+from functions.model.errors import IdempotencyKeyReused
+from functions.model.patterns import COMMAND_BY_KEY
+from functions.model.retention import COMMAND_DAYS
+from functions.model.table import COMMAND
+from functions.shop.shop import Shop, retry_on_conflict
+
+FINGERPRINT_VERSION = "1"
+
+
+def fingerprint(body: Mapping[str, Any]) -> str:
+    """Return "version:SHA-256" of a request body, computed over its canonical JSON.
+
+    `body` is the request as the client sent it, before defaults are filled in.
+    """
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"{FINGERPRINT_VERSION}:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class IdempotentResult:
+    """The result of a command with an idempotency key.
+
+    `replayed`: True if an earlier request ran the command. Then `result` is the stored result, and nothing was written
+    now.
+    """
+
+    result: dict[str, Any]
+    replayed: bool
+
+
+def run_idempotently(
+    shop: Shop,
+    caller_id: str,
+    key: str,
+    command: str,
+    body: Mapping[str, Any],
+    decide: Callable[[], tuple[Sequence[Write[Any]], dict[str, Any]]],
+) -> IdempotentResult:
+    """Run a command once per idempotency key: store its writes and its result in one transaction.
+
+    `decide` returns the writes and the JSON result. The transaction adds a Command item that stores the result. If an
+    item that `decide` read has changed, `decide` is called again.
+
+    A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
+    before with another body, and the errors of `decide` and its writes.
+    """
+    command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
+    body_fingerprint = fingerprint(body)
+
+    def replay(done: Command) -> IdempotentResult:
+        if done.fingerprint != body_fingerprint:
+            raise IdempotencyKeyReused
+        return IdempotentResult(json.loads(done.result), replayed=True)
+
+    def attempt() -> IdempotentResult:
+        if done := shop.table.get(COMMAND_BY_KEY, **command_key):
+            return replay(done)
+        writes, result = decide()
+        command_item = Command(
+            **command_key,
+            fingerprint=body_fingerprint,
+            result=json.dumps(result),
+            created_at=shop.now_instant(),
+            ttl=int((shop.now() + timedelta(days=COMMAND_DAYS)).timestamp()),
+        )
+        try:
+            shop.table.write(put_if_absent(COMMAND, command_item, condition_error=AlreadyDone), *writes)
+        except AlreadyDone as found:
+            return replay(found.command)
+        return IdempotentResult(result, replayed=False)
+
+    return retry_on_conflict(shop, attempt)
+
+
+class AlreadyDone(Exception):
+    """Another request with the same idempotency key completed the command first."""
+
+    def __init__(self, command: Command | None) -> None:
+        super().__init__("done before")
+        assert command is not None, "the item that refused is returned with the refusal"
+        self.command = command

@@ -1,0 +1,136 @@
+"""Send each mail to a customer once: claim the mail in the table, send it, then mark it as sent.
+
+The mail provider accepts no idempotency key. A mail is sent twice only if the sender crashes after the provider
+accepted the mail and before the mail is marked as sent. Then the claim expires, and another sender sends the mail
+again.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from functions.dynamodb.keys import Instant
+from functions.dynamodb.table import QueryPage
+from functions.dynamodb.writes import put_if_absent, put_if_held_by
+from functions.model.entities import Customer, Notification, Order, Settings
+from functions.model.errors import NotFound
+from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
+from functions.model.retention import MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
+from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
+from functions.shop.customers import wants_notifications
+from functions.shop.orders import get_order_owner
+from functions.shop.shop import Caller, Shop
+
+
+@dataclass(frozen=True)
+class MailContext:
+    """The data for rendering a mail: the customer and the order."""
+
+    customer: Customer
+    order: Order
+
+
+class AlreadyClaimed(Exception):
+    """Another sender has claimed the mail and may be sending it. Retry after the claim has expired."""
+
+
+def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
+    """Read the customer and the order for a mail, with one BatchGetItem.
+
+    Return None if the customer or the order does not exist any more, or if the customer's settings forbid this channel.
+    """
+    keys = [
+        CUSTOMER.key(customer_id=customer_id),
+        SETTINGS.key(customer_id=customer_id, name="notifications"),
+        ORDER.key(order_id=order_id),
+    ]
+    found = shop.table.batch_get(keys, consistent=True)
+    customers = [item for item in found if isinstance(item, Customer)]
+    orders = [item for item in found if isinstance(item, Order)]
+    settings = tuple(item for item in found if isinstance(item, Settings))
+    if not customers or not orders or not wants_notifications(settings, channel):
+        return None
+    return MailContext(customers[0], orders[0])
+
+
+def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
+    """Claim the right to send a mail about an order. Return None if the mail was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
+    return claim_notification(
+        shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
+    )
+
+
+def claim_notification(
+    shop: Shop,
+    customer_id: str,
+    event: str,
+    effect_id: str,
+    at: Instant,
+    claim_seconds: int,
+    *,
+    order_id: str | None = None,
+    product_id: str | None = None,
+) -> Notification | None:
+    """Claim the right to send a mail, for `claim_seconds`. Return None if the mail was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
+    now = shop.now()
+    notification = Notification(
+        customer_id=customer_id,
+        order_id=order_id,
+        product_id=product_id,
+        effect_id=effect_id,
+        at=at,
+        event=event,
+        status="SENDING",
+        claim=shop.new_id(),
+        claimed_until=int((now + timedelta(seconds=claim_seconds)).timestamp()),
+        ttl=int((now + timedelta(days=NOTIFICATION_DAYS)).timestamp()),
+    )
+    try:
+        shop.table.write(put_if_absent(NOTIFICATION, notification, condition_error=NotificationExists))
+    except NotificationExists as taken:
+        if taken.notification.status == "SENT":
+            return None
+        if taken.notification.claimed_until > now.timestamp():
+            raise AlreadyClaimed from None
+        shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", taken.notification.claim))
+    return notification
+
+
+class NotificationExists(Exception):
+    """The mail is already claimed or sent, so its Notification item exists."""
+
+    def __init__(self, notification: Notification | None) -> None:
+        super().__init__("claimed before")
+        assert notification is not None, "the item that refused is returned with the refusal"
+        self.notification = notification
+
+
+def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
+    """Record that the provider accepted the mail. Raises WriteConflict if another sender has claimed it meanwhile."""
+    sent = replace(notification, status="SENT", message_id=message_id)
+    shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
+
+
+def list_notifications_of_customer(
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
+) -> QueryPage[Notification]:
+    """Return the mails sent to a customer, newest first (access pattern A25).
+
+    Raises NotFound if the caller may not see the customer.
+    """
+    if not caller.can_see(customer_id):
+        raise NotFound("customer")
+    return shop.table.query(NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
+
+
+def list_notifications_of_order(
+    shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
+) -> QueryPage[Notification]:
+    """List the mails sent about an order, newest first (access pattern A25b). Raises NotFound."""
+    get_order_owner(shop, caller, order_id)
+    return shop.table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=limit, after=after)

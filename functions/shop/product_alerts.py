@@ -1,0 +1,245 @@
+"""Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
+
+The first such event starts a campaign for the product and the kind of event. Other events of that kind are skipped for
+a day. The Campaign item stores the event and the position among the followers. If the message for a page is redelivered
+after the page was notified, it is dropped, so a duplicate does not start a second chain of pages.
+
+If the product is out of stock again, or the price is higher again, the campaign stops (status DROPPED). If another such
+event comes within a day, the new campaign continues from the position of the stopped one.
+
+Each mail is recorded as a Notification item. Its id is derived from the event and the follower.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from functions.dynamodb.writes import put_if_absent, update
+from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings
+from functions.model.events import ReceivedEvent
+from functions.model.patterns import CAMPAIGN_BY_PRODUCT, FOLLOWERS_OF_PRODUCT, PRODUCT_BY_ID
+from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
+from functions.model.table import CAMPAIGN, CUSTOMER, FOLLOW, NOTIFICATION, SETTINGS
+from functions.shop.customers import wants_notifications
+from functions.shop.order_notifications import claim_notification
+from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.stock import get_available_by_part
+
+RECIPIENTS_PER_BATCH = 25
+"""How many followers one BatchGetItem reads. It reads four items per follower, and DynamoDB allows 100 per request."""
+
+
+@dataclass(frozen=True)
+class FollowerPage:
+    """The followers to notify next. `after`: the position at which the next page starts; None on the last page."""
+
+    campaign: Campaign
+    product: Product
+    followers: tuple[str, ...]
+    after: str | None
+
+
+def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
+    """Return the page of followers to notify next about an event. If `after` is None, start at the first page.
+
+    Return None in any of these cases: another event of this kind started a campaign within the last day; a campaign of
+    a later event exists; this page is already notified; the event is no longer true; the product has no followers.
+
+    The page omits customers who followed the product after the campaign began.
+    """
+    found = _get_campaign(shop, event)
+    campaign = found if found is not None and found.event_id == event.id else None
+    if campaign is None and (after is not None or _is_blocked(shop, event, found)):
+        return None
+    resume_after = campaign.since if campaign else _resume_position(shop, found)
+    start = after or resume_after
+    if campaign and _is_already_notified(campaign, start):
+        return None
+    product = _get_product_if_still_true(shop, event, is_new=campaign is None)
+    if product is None:
+        if campaign:
+            _advance_campaign(shop, campaign, start, "DROPPED")
+        return None
+    page = shop.table.query(FOLLOWERS_OF_PRODUCT, product_id=product.product_id, limit=size, after=start)
+    if campaign is None and (page.items or page.after):
+        campaign = _start_campaign(shop, event)
+    if campaign is None:
+        return None
+    if campaign.since != resume_after:  # another campaign was dropped meanwhile: start again at its position
+        return get_follower_page(shop, event, after, size)
+    followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
+    return FollowerPage(campaign, product, followers, page.after)
+
+
+def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
+    """Record in the campaign that all followers of a page are notified. Safe to repeat.
+
+    Call it after the message for the next page was sent. In the opposite order, a crash between the two steps would
+    lose the remaining pages.
+    """
+    _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
+
+
+def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
+    """Return the followers who must get a mail.
+
+    They still follow the product, accept mails, and have not got this mail. It takes at most 25 followers and reads
+    them with one BatchGetItem.
+    """
+    ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
+    keys = [
+        key
+        for customer_id, effect_id in ids.items()
+        for key in (
+            CUSTOMER.key(customer_id=customer_id),
+            SETTINGS.key(customer_id=customer_id, name="notifications"),
+            FOLLOW.key(customer_id=customer_id, product_id=event.data.product_id),
+            NOTIFICATION.key(customer_id=customer_id, at=event.at, effect_id=effect_id),
+        )
+    ]
+    found = shop.table.batch_get(keys, consistent=True)
+    settings = {item.customer_id: item for item in found if isinstance(item, Settings)}
+    follow = {item.customer_id for item in found if isinstance(item, Follow)}
+    done = {item.customer_id for item in found if isinstance(item, Notification) and item.status == "SENT"}
+    return [
+        item
+        for item in found
+        if isinstance(item, Customer)
+        and item.customer_id in follow - done
+        and wants_notifications(tuple(filter(None, [settings.get(item.customer_id)])), "email")
+    ]
+
+
+def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
+    """Claim the right to send the mail to a follower. Return None if the mail was sent already.
+
+    Raises AlreadyClaimed while another sender has the claim.
+    """
+    return claim_notification(
+        shop,
+        customer_id,
+        event.name,
+        derive_alert_id(event.id, customer_id),
+        event.at,
+        PRODUCT_ALERT_CLAIM_SECONDS,
+        product_id=event.data.product_id,
+    )
+
+
+def derive_alert_id(event_id: str, customer_id: str) -> str:
+    """Return the id of the Notification item for an event and a follower.
+
+    The same event and follower always give the same id.
+    """
+    return hashlib.sha256(f"{event_id}:{customer_id}".encode()).hexdigest()[:32]
+
+
+# checking whether the event is still true -----------------------------------------------------------------------------
+def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
+    """Return the product if the event is still true, for example if the product is still in stock.
+
+    Otherwise return None. `is_new`: the event has no campaign yet. In that case, a back-in-stock event must also follow
+    a time without stock.
+    """
+    product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
+    if product is None:
+        return None
+    if event.name == "PriceDropped":
+        is_true = product.currency == event.data.currency and product.price <= event.data.price
+    else:
+        held = get_available_by_part(shop, {product.product_id: product}, consistent=True)[product.product_id]
+        is_true = any(held.values()) and not (is_new and _was_in_stock_before(event, held))
+    return product if is_true else None
+
+
+def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
+    """Return whether the product probably had stock while the event's stock part was empty.
+
+    A receipt is spread evenly over the stock parts. If another stock part holds at most one piece more than the event's
+    part received, all its pieces may be from the same receipt. A stock part that holds more had stock before.
+    """
+    return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
+
+
+# campaigns ------------------------------------------------------------------------------------------------------------
+def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
+    return shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=event.data.product_id, event=event.name)
+
+
+def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
+    """Return whether an event must not start a campaign.
+
+    It is blocked if another campaign began less than a day ago and was not dropped. It is also blocked if the stored
+    campaign is for an event of the same or a later time.
+    """
+    if found is None:
+        return False
+    return found.at >= event.at or (_is_cooling_down(shop, found) and found.status != "DROPPED")
+
+
+def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
+    return campaign.until > shop.now().timestamp()
+
+
+def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
+    """Return the position among the followers at which a new campaign starts.
+
+    It is the position at which a recent campaign was dropped, or None to start with the first follower.
+    """
+    return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
+
+
+def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
+    """Return whether the page of followers after `start` is already notified.
+
+    If so, another message continues the campaign, and this one must be dropped.
+    """
+    return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
+
+
+def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
+    """Start a campaign for the event and return it. Return None if another event came first. Safe to repeat."""
+
+    def attempt() -> Campaign | None:
+        found = _get_campaign(shop, event)
+        if found is not None and found.event_id == event.id:
+            return found
+        if _is_blocked(shop, event, found):
+            return None
+        since = _resume_position(shop, found)
+        cools = int((shop.now() + timedelta(seconds=CAMPAIGN_COOLDOWN_SECONDS)).timestamp())
+        mine = Campaign(
+            product_id=event.data.product_id,
+            event=event.name,
+            event_id=event.id,
+            at=event.at,
+            status="TELLING",
+            began_at=shop.now_instant(),
+            until=found.until if found and since else cools,
+            since=since,
+            after=since,
+            version=found.version + 1 if found else 1,
+        )
+        shop.table.write(update(CAMPAIGN, found, mine) if found else put_if_absent(CAMPAIGN, mine))
+        return mine
+
+    return retry_on_conflict(shop, attempt)
+
+
+def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
+    """Record how far a campaign has come.
+
+    Do nothing if the campaign has already come further, has ended, or was replaced by another campaign.
+    """
+
+    def attempt() -> None:
+        found = shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=campaign.product_id, event=campaign.event)
+        if found is None or found.event_id != campaign.event_id or found.status != "TELLING":
+            return
+        if status != "TELLING" or (found.after or "") < (after or ""):
+            furthest = max(found.after or "", after or "") or None
+            moved = replace(found, status=status, after=furthest, version=found.version + 1)
+            shop.table.write(update(CAMPAIGN, found, moved))
+
+    retry_on_conflict(shop, attempt)

@@ -1,0 +1,229 @@
+"""Process refunds: send them to the payment provider or to a credit account, and record the provider's updates.
+
+Each refund request to the provider has an idempotency key, so a repeated request refunds the money once. One
+transaction writes the refund's result and the payment, conditional on the versions of both. If the result is already
+stored, processing the refund again does nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
+
+from functions.dynamodb.writes import Write, check_unchanged, update
+from functions.model.entities import Payment, PaymentStatus, Refund
+from functions.model.errors import CommandRejected, InvalidInput, NotFound, WrongState
+from functions.model.patterns import REFUND_BY_ID
+from functions.model.states import PaymentCommand, apply_payment_command, apply_refund_command, derive_payment_status
+from functions.model.table import PAYMENT, REFUND
+from functions.shop.accounts import credit_account
+from functions.shop.idempotency import IdempotentResult, run_idempotently
+from functions.shop.refunds import check_order_unchanged, get_order_unless_archiving, get_payment
+from functions.shop.shop import Shop, retry_on_conflict
+
+PROVIDER_CALLER_ID = "payment-provider"
+"""The caller id for events of the payment provider. The id of each event is used as its idempotency key."""
+KEY_LIFETIME = timedelta(hours=20)
+"""How long a refund request can be repeated without checking first whether the provider already has the refund.
+
+The provider may delete an idempotency key when it is at least 24 hours old:
+https://docs.stripe.com/api/idempotent_requests
+"""
+COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
+    "REFUNDED": "refund",
+    "CAPTURED": "regain",
+    "DISPUTED": "regain_disputed",
+    "UNMATCHED": "regain_unmatched",
+}
+"""The payment command that leads to each payment status when a refund changes the payment.
+
+A refund changes the payment when the refund succeeds, or when it fails after it had succeeded.
+"""
+
+
+# the interface of the payment provider --------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ProviderRefundState:
+    """The state of a refund at the payment provider. `pending`: the provider finishes it later and sends an event.
+
+    `metadata`: the ids that the shop sent with the refund.
+    """
+
+    provider_id: str | None
+    status: Literal["pending", "succeeded", "failed"]
+    reason: str | None = None
+    metadata: Mapping[str, str] | None = None
+
+
+class RefundRejected(Exception):
+    """The provider rejects this refund permanently. `code`: the reason, as the provider's error code."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class PaymentProvider(Protocol):
+    """The interface of the payment provider.
+
+    All errors except RefundRejected are temporary: the call can be repeated.
+    """
+
+    def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
+        """Refund this amount of a payment, once per idempotency key. Raises RefundRejected."""
+
+    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
+        """Return all refunds of a payment, including pending ones."""
+
+
+# process a refund -----------------------------------------------------------------------------------------------------
+def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_id: str) -> Refund | None:
+    """Send a requested refund to the provider or a credit account, and return the refund with its new status.
+
+    The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
+    does not exist or is not REQUESTED.
+
+    Safe to repeat, also if the provider's answer was lost. If the customer's bank took the payment back or disputes it,
+    no new refund is sent. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment is
+    missing.
+    """
+
+    def attempt() -> Refund | None:
+        refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
+        if refund is None or refund.status != "REQUESTED":
+            return None
+        payment = get_payment(shop, order_id, refund.payment_id)
+        after, writes = _try_refund(shop, provider, refund, payment)
+        shop.table.write(*writes)
+        return after
+
+    return retry_on_conflict(shop, attempt)
+
+
+def _try_refund(
+    shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
+) -> tuple[Refund, list[Write[Any]]]:
+    """Send the refund to its destination. Return it with its new status, and the writes that store the result."""
+    block_reason = _block_reason(payment)
+    if refund.account_id is None:
+        try:
+            return _apply_refund_state(shop, refund, payment, _send_to_provider(shop, provider, refund, block_reason))
+        except RefundRejected as refusal:
+            return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", refusal.code))
+    if block_reason:
+        return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", block_reason))
+    try:
+        credit = credit_account(
+            shop,
+            refund.account_id,
+            refund.amount,
+            "REFUNDED",
+            currency=refund.currency,
+            customer_id=refund.customer_id,
+            order_id=refund.order_id,
+        )
+    except NotFound:
+        return _apply_refund_state(
+            shop, refund, payment, ProviderRefundState(None, "failed", "nobody is known any more who could spend it")
+        )
+    except (CommandRejected, InvalidInput) as refusal:
+        return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", str(refusal)))
+    after, writes = _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "succeeded"))
+    return after, [*writes, *credit]
+
+
+def _block_reason(payment: Payment) -> str:
+    """Return why the payment cannot be refunded now, or "" if it can."""
+    if payment.is_charged_back:
+        return "the customer's bank has taken the payment back"
+    return "the customer's bank disputes the payment" if payment.is_disputed else ""
+
+
+def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
+    """Send the refund to the provider and return its state there. Do not send it if the provider already has it.
+
+    An earlier request may have succeeded although its answer was lost. So if the idempotency key may have expired, or
+    the payment is blocked, this function first searches the provider's refunds of the payment.
+    """
+    metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
+    if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
+        for known in provider.refunds_of(refund.payment_id):
+            if metadata.items() <= (known.metadata or {}).items():
+                return known
+    if block_reason:
+        return ProviderRefundState(None, "failed", block_reason)
+    key = f"{refund.refund_id}-{refund.attempt}"
+    return provider.refund(key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=metadata)
+
+
+# the provider's updates -----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ProviderRefundEvent:
+    """An event of the payment provider about a refund.
+
+    `attempt` is from the metadata that the shop sent.
+    """
+
+    event_id: str
+    order_id: str
+    refund_id: str
+    attempt: int
+    provider_id: str
+    status: Literal["pending", "succeeded", "failed"]
+    reason: str | None = None
+
+
+def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
+    """Record the provider's update of a refund. Each event is recorded once, by its id.
+
+    An update that is already known, or that is for an earlier attempt, changes nothing. If a refund fails after it
+    succeeded, the provider returned the money to the shop. The amount is then added to the payment again. Staff can
+    retry the refund unless the customer's bank has taken the payment back.
+
+    The result is {"refund_id", "status", "reason"}; `status` is null if there is no such refund. Raises TableBusy while
+    the order is being archived: the provider sends the event again.
+    """
+
+    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+        refund = shop.table.get(REFUND_BY_ID, order_id=event.order_id, refund_id=event.refund_id)
+        if refund is None:
+            return [], {"refund_id": event.refund_id, "status": None, "reason": "there is no such refund"}
+        after, writes = refund, [check_unchanged(REFUND, refund)]
+        if event.attempt == refund.attempt:
+            try:
+                state = ProviderRefundState(event.provider_id, event.status, event.reason)
+                after, writes = _apply_refund_state(
+                    shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
+                )
+            except WrongState:  # ignore a late event with an earlier state
+                pass
+        if after is not refund and refund.status == "SUCCEEDED":  # archiving does not wait for a finished refund
+            writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
+        return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
+
+    return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_refund", asdict(event), decide)
+
+
+def _apply_refund_state(
+    shop: Shop, refund: Refund, payment: Payment, state: ProviderRefundState
+) -> tuple[Refund, list[Write[Any]]]:
+    """Apply the provider's state to a refund. Return the changed refund, and the writes of the refund and its payment.
+
+    Raises WrongState if the refund cannot change to that state.
+    """
+    now = shop.now_instant()
+    named = replace(refund, provider_id=state.provider_id or refund.provider_id, reason=state.reason)
+    if state.status == "pending":
+        after = apply_refund_command(named, "send", now)
+        return after, [update(REFUND, refund, after)]
+    after = apply_refund_command(named, "succeed" if state.status == "succeeded" else "fail", now)
+    writes: list[Write[Any]] = [update(REFUND, refund, after)]
+    if (direction := (after.status == "SUCCEEDED") - (refund.status == "SUCCEEDED")) == 0:
+        return after, [
+            *writes,
+            check_unchanged(PAYMENT, payment),
+        ]  # without this check, a dispute that ends at the same time would miss this refund
+    counted = replace(payment, refunded=payment.refunded + direction * refund.amount)
+    status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
+    command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]
+    return after, [*writes, update(PAYMENT, payment, apply_payment_command(counted, command, shop.now_instant()))]
