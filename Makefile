@@ -98,10 +98,10 @@ docs: installed ## write the generated pages of docs/ anew
 	$(python) -m docs.generate
 
 sbom: installed ## list all that this is made of, as CycloneDX, in build/sbom
-	$(python) -m ops.sbom
+	$(python) -m tools.sbom
 
 audit: installed ## are weaknesses known of what is installed? clean, findings, or not audited
-	$(python) -m ops.audit
+	$(python) -m tools.audit
 
 clean: ## remove what was installed and built, not the shop's state
 	rm -rf .venv node_modules build

@@ -10,7 +10,7 @@ import sys
 import time
 
 from bench import growth, report
-from local import engine
+from local import dynamodb_engine
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 
 SECTIONS = {
@@ -39,7 +39,7 @@ def main() -> None:
         parser.error("docs/performance.md tells of all sections: leave out --only")
     os.environ.update(FAKE_AWS_ENVIRONMENT)
     measured = []
-    with engine.temporary_engine() as running:
+    with dynamodb_engine.temporary_engine() as running:
         for name in wanted.only:
             print(f"{SECTIONS[name]} ...", file=sys.stderr, flush=True)
             began = time.monotonic()

@@ -34,7 +34,7 @@ from bench.measure import Figure, Spread, spread
 from bench.pair import OurShop, UsualShop
 from functions.model.lambdas import STORED_NAMES
 from functions.shop import cancellation, customers, follows, imports, products
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
 from tests.api.asking import Token

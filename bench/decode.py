@@ -27,7 +27,7 @@ from bench.measure import Figure, Spread, side_by_side
 from functions.model import changes
 from functions.model.entities import Line, Order
 from functions.model.table import ORDER
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.model.samples import moment, order
 
 TIMES, ROUNDS = 400, 31

@@ -22,7 +22,7 @@ from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.model import patterns as p
 from functions.model.table import ROWS_BY_TYPE, create_table_request
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.wire import WireTap
 from tests.model.test_capacity import ASKED, around, asked_for, load

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import Figure, exact
-from local import load
+from local import load_test
 from local.demo import DemoClients
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.laptop.conftest import LaptopShop
 
 PACED, PACE_SECONDS = 100, 0.5
@@ -63,11 +63,11 @@ def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> 
 
     def order(number: int) -> str:
         time.sleep(max(0.0, began + number * every_seconds - time.monotonic()))
-        return load.place_and_pay(people, product_id)
+        return load_test.place_and_pay(people, product_id)
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         placed = list(pool.map(order, range(orders)))
-    load.check_effects(people, placed, product_id)
+    load_test.check_effects(people, placed, product_id)
     return placed
 
 

@@ -45,7 +45,7 @@ from bench.pair import PRICE, BenchShop, Sent
 from bench.usual.items import deserialize
 from docs.pages.cost import load_prices
 from functions.model.table import ROWS_BY_TYPE
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.shop.acts import ANN, open_shop, place_order_as
 from tests.shop.test_units import MORE, furnish
 

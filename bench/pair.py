@@ -31,8 +31,8 @@ from functions.model.table import create_table_request
 from functions.runtime import clients, environment, secrets
 from functions.shop import cancellation, customers, invoices, payments, placing, products, shipments
 from functions.shop.shop import Caller
-from local.engine import REGION, Engine
-from local.mappings.filters import FilterCriteria
+from local.dynamodb_engine import REGION, Engine
+from local.event_source_mappings.filters import FilterCriteria
 from stacks import filters
 from tests.api.asking import JSON, Token, http_event, payment_event
 from tests.api.conftest import VARIABLES as API_VARIABLES

@@ -19,7 +19,7 @@ from bench import pair
 from bench.measure import Figure, exact, side_by_side
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions.handlers.api import handler as api_handler
-from local.engine import REGION, Engine
+from local.dynamodb_engine import REGION, Engine
 from tests.api.asking import Token
 
 LINES = (1, 5, 50)

@@ -29,7 +29,7 @@ from bench.measure import Figure, exact, spread
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions.model.table import create_table_request
 from functions.runtime import clients
-from local.engine import REGION, Engine
+from local.dynamodb_engine import REGION, Engine
 from tests.dynamodb.wire import reply_with
 
 RECORDS, BATCH = 1000, 100

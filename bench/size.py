@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import COMPARED
 from bench.measure import Figure, Spread, exact
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 

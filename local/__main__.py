@@ -13,14 +13,14 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from local import clock, demo, load, users, warehouse
-from local.api import UnexpectedResponse
-from local.aws import shell_environment
+from local import demo, expiry, load_test, users, warehouse
+from local.api_client import UnexpectedResponse
+from local.aws_process import shell_environment
 from local.deploy import DeployFailed
-from local.engine import EngineNotInstalled
-from local.kept_state import DamagedState, UnusableFolder
-from local.process import ProcessFailed
-from local.running import STATE_FOLDER, RunningShop, find
+from local.dynamodb_engine import EngineNotInstalled
+from local.processes import ProcessFailed
+from local.shop_client import STATE_FOLDER, RunningShop, find
+from local.state_checks import DamagedState, UnusableFolder
 from local.up import API_PORT, PAGE_PORT, PROVIDER_PORT, reset_state, run_shop
 
 REPORTED_ERRORS = (
@@ -62,7 +62,7 @@ def main() -> None:
         "name", type=parse_user_name, help="alice, staff, warehouse, ..."
     )
     advancing = commands.add_parser("advance", help="let end what would end in that time")
-    advancing.add_argument("by", type=clock.parse_duration, help="such as 400d, 90m")
+    advancing.add_argument("by", type=expiry.parse_duration, help="such as 400d, 90m")
     commands.add_parser("env", help='variables for the AWS CLI: eval "$(python -m local env)"')
     commands.add_parser("asked", help="what the warehouse is asked, taken off its queue: up --no-warehouse")
     commands.add_parser("mail", help="the mails so far")
@@ -101,7 +101,7 @@ def run_command(arguments: argparse.Namespace) -> None:
         case "demo":
             demo.run_demo(require_running_shop(arguments.state))
         case "load":
-            load.run_load_test(
+            load_test.run_load_test(
                 require_running_shop(arguments.state), arguments.orders, arguments.clients, arguments.rate
             )
         case "token":

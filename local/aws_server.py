@@ -1,7 +1,7 @@
 """The server process of the local AWS. It serves ministack, protected by a key, and the shop's API.
 
-local/aws.py starts this process. ministack itself answers every caller and runs code for the caller. So a web page that
-could reach ministack could run programs as the developer. This process therefore has two ports on 127.0.0.1:
+local/aws_process.py starts this process. ministack itself answers every caller and runs code for the caller. So a web
+page that could reach ministack could run programs as the developer. This process therefore has two ports on 127.0.0.1:
 
 - The internal port serves ministack below a secret path: the key, which is new at each start. SDKs and the AWS CLI
   accept the key as part of the endpoint's URL, also for calls that they do not sign. Every request without the key,
@@ -34,12 +34,12 @@ from ministack.app import app as ministack  # type: ignore[import-untyped]
 from ministack.services import apigateway, lambda_svc  # type: ignore[import-untyped]
 
 from local import users
-from local.aws import API_PATH, LocalAws, LocalAwsAddress
+from local.aws_process import API_PATH, LocalAws, LocalAwsAddress
 from local.browser_guard import rejection_reason
 from local.deploy import API_ID, describe_deployed_stack
 from local.forked_workers import fork_workers
 from local.function_output import save_function_output
-from local.running import STACK_NAME, TOKEN_CACHE_SECONDS
+from local.shop_client import STACK_NAME, TOKEN_CACHE_SECONDS
 
 Scope = MutableMapping[str, Any]
 Message = Mapping[str, Any]

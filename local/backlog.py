@@ -11,14 +11,15 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local import process
-from local.journal import ActivityLog
+from local import processes
+from local.activity_log import ActivityLog
+from ops.targets import ConsumerLag
 
 if TYPE_CHECKING:
     from local.poller import StreamPoller
@@ -26,28 +27,7 @@ if TYPE_CHECKING:
 
 FILE = "backlog.json"
 CHECK_INTERVAL_SECONDS = 2.0
-LAG_THRESHOLD_SECONDS = 5.0
-"""A consumer that lags by this time or more is reported as behind."""
 REPORT_INTERVAL_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class ConsumerLag:
-    """The lag of a stream reader or a queue. `waiting` is the number of its unfinished records or messages.
-
-    `seconds`: for a reader, the age of the oldest record; for a queue, for how long the queue has not been empty.
-    """
-
-    name: str
-    waiting: int
-    seconds: float
-
-    @property
-    def is_behind(self) -> bool:
-        return self.waiting > 0 and self.seconds >= LAG_THRESHOLD_SECONDS
-
-    def __str__(self) -> str:
-        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} wait"
 
 
 class BacklogMonitor(threading.Thread):
@@ -88,7 +68,7 @@ class BacklogMonitor(threading.Thread):
         """Measure all consumers once. Add an activity log entry for each that is behind or has caught up."""
         now = self._clock()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
-        process.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
+        processes.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
         for lane in self.consumer_lags:
             self._report(lane, now)
 

@@ -13,13 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.model.reactions import REACTIONS
 from functions.model.table import ORDER
-from local import clock, demo
-from local.journal import ActivityLog
-from local.keeper import PROCESS_LABELS, ProcessSupervisor
+from local import demo, expiry
+from local.activity_log import ActivityLog
+from local.http_server import InvalidField
 from local.queues import StackQueue, StackQueues
-from local.running import RunningShop
-from local.server import InvalidField
-from ops.put_aside import event_detail_in
+from local.shop_client import RunningShop
+from local.supervisor import PROCESS_LABELS, ProcessSupervisor
+from ops.failures.failure_store import event_detail_in
 
 MAX_FAILURES = 100
 REDELIVERY_SECONDS = 2
@@ -172,7 +172,7 @@ class Chaos:
 
     def _advance(self, body: Mapping[str, Any]) -> SwitchResult:
         try:
-            by: timedelta = clock.parse_duration(str(body.get("by")))
+            by: timedelta = expiry.parse_duration(str(body.get("by")))
         except ValueError as error:
             raise InvalidField("by", str(error)) from None
         expired = demo.advance(self._running, by)

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import boto3
 import urllib3
 
-from local import clock
-from local.api import ApiClient
-from local.aws import ACCOUNT
-from local.engine import REGION
-from local.running import RunningShop
+from local import expiry
+from local.api_client import ApiClient
+from local.aws_process import ACCOUNT
+from local.dynamodb_engine import REGION
+from local.shop_client import RunningShop
 
 T = TypeVar("T")
 EFFECT_TIMEOUT_SECONDS = 20
@@ -184,9 +184,9 @@ def advance(shop: RunningShop, by: timedelta) -> int:
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
 
     def call(at: datetime) -> object:
-        return shop.aws.invoke(lapse, clock.scheduled_event(at, region=REGION, account=ACCOUNT, rule_arn=arn))
+        return shop.aws.invoke(lapse, expiry.scheduled_event(at, region=REGION, account=ACCOUNT, rule_arn=arn))
 
-    return clock.advance(shop.engine, shop.table_name, by, call)
+    return expiry.advance(shop.engine, shop.table_name, by, call)
 
 
 def wait_until(what: str, check: Callable[[], T]) -> T:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.exceptions import ClientError
 
-from local.aws import ACCOUNT, LocalAws
-from local.engine import REGION
+from local.aws_process import ACCOUNT, LocalAws
+from local.dynamodb_engine import REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

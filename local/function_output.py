@@ -17,7 +17,7 @@ from typing import Any
 
 from ministack.services import cloudwatch_logs, lambda_svc, ses, ses_v2  # type: ignore[import-untyped]
 
-from local.aws import FUNCTION_LOG, MAILS
+from local.aws_process import FUNCTION_LOG, MAILS
 
 STREAMS_IN_MEMORY = 100
 """Maximum number of log streams in memory for each log group. ministack creates one log stream for each call."""

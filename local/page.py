@@ -1,7 +1,8 @@
 """Serves the web page of the local shop: the page's files, the shop's API, and routes that exist only locally.
 
 Requests to `/api/…` are forwarded to the shop's API. So the page and the API have the same origin, and the page needs
-no CORS. The routes below `/local/…` do not exist on AWS. Pages of other origins can call neither (local/server.py).
+no CORS. The routes below `/local/…` do not exist on AWS. Pages of other origins can call neither
+(local/http_server.py).
 """
 
 from __future__ import annotations
@@ -21,17 +22,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from local import provider, users
-from local.api import ApiClient
+from local import payment_provider, users
+from local.activity_log import ActivityLog
+from local.api_client import ApiClient
 from local.backlog import BacklogMonitor
 from local.chaos import Chaos
-from local.journal import ActivityLog
-from local.keeper import ProcessSupervisor
-from local.looks import PageQueries
-from local.patterns import PatternExplorer
-from local.queues import StackQueues
-from local.running import TOKEN_CACHE_SECONDS, RunningShop
-from local.server import (
+from local.http_server import (
     HttpResponse,
     InvalidField,
     LoopbackServer,
@@ -42,6 +38,11 @@ from local.server import (
     problem_response,
     serve_page_file,
 )
+from local.page_patterns import PatternExplorer
+from local.page_queries import PageQueries
+from local.queues import StackQueues
+from local.shop_client import TOKEN_CACHE_SECONDS, RunningShop
+from local.supervisor import ProcessSupervisor
 
 MAIL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 FORWARDED_REQUEST_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Accept")
@@ -194,7 +195,7 @@ class PageServer:
                 "users": list(users.USERS),
                 "readers": self._keeper.reader_names,
                 "reactions": [queue.name for queue in self._queues.by_name.values() if queue.function],
-                "payment_methods": [{"id": id, "name": name} for id, name in provider.PAYMENT_METHODS.items()],
+                "payment_methods": [{"id": id, "name": name} for id, name in payment_provider.PAYMENT_METHODS.items()],
                 "has_warehouse": self._has_warehouse,
                 "processes": [one["name"] for one in self._process_status()],
                 "last_entry": self._journal.last_id(),

@@ -1,8 +1,8 @@
 """Polls the table's stream and invokes the Lambda functions, as the template's event source mappings define.
 
-local/mappings decides when an action is due and how to handle the outcome of an action. This module only executes the
-actions, with one thread for each event source mapping. It saves a checkpoint after each round of actions. After a kill,
-a poller resumes after the checkpoint, so batches that were in flight are delivered again.
+local/event_source_mappings decides when an action is due and how to handle the outcome of an action. This module only
+executes the actions, with one thread for each event source mapping. It saves a checkpoint after each round of actions.
+After a kill, a poller resumes after the checkpoint, so batches that were in flight are delivered again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.model.table import ORDER, ROWS_BY_TYPE
-from local.aws import ACCOUNT, LocalAws
+from local.activity_log import ActivityLog
+from local.aws_process import ACCOUNT, LocalAws
 from local.deploy import DeployedStack
-from local.engine import REGION, Engine
-from local.journal import ActivityLog
-from local.mappings import (
+from local.dynamodb_engine import REGION, Engine
+from local.event_source_mappings import (
     Action,
     DeliverFailure,
     EventSourceMapping,
@@ -42,7 +42,7 @@ from local.mappings import (
     StreamRecord,
     to_lambda_record,
 )
-from local.mappings.settings import INFINITE
+from local.event_source_mappings.settings import INFINITE
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2

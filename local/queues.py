@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from local.aws import LocalAws
+from local.aws_process import LocalAws
 from local.deploy import DeployedStack
 
 DEPTH_ATTRIBUTES: Mapping[str, Any] = {

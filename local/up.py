@@ -20,20 +20,25 @@ from typing import Any
 
 import boto3
 
-from local import aws as local_aws
+from local import aws_process as local_aws
 from local import deploy as local_deploy
-from local import engine as local_engine
-from local import process, users
-from local.aws import LocalAws
+from local import dynamodb_engine as local_engine
+from local import processes, users
+from local.activity_log import FILE as JOURNAL
+from local.activity_log import ActivityLog
+from local.aws_process import LocalAws
 from local.backlog import FILE as BACKLOG
 from local.backlog import BacklogMonitor, waiting_message_counter
-from local.clock import run_expiry_loop
 from local.deploy import DeployedStack
-from local.engine import BLOCKED_PORTS, Engine
-from local.journal import FILE as JOURNAL
-from local.journal import ActivityLog
-from local.keeper import ProcessSupervisor
-from local.kept_state import (
+from local.dynamodb_engine import BLOCKED_PORTS, Engine
+from local.expiry import run_expiry_loop
+from local.log_tailer import LogTailer, TerminalPrinter
+from local.page import PageServer
+from local.payment_provider import PaymentProviderServer
+from local.poller import CheckpointStore, start_pollers
+from local.queues import StackQueues
+from local.shop_client import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop
+from local.state_checks import (
     DamagedState,
     Fingerprint,
     check_database,
@@ -42,12 +47,7 @@ from local.kept_state import (
     read_fingerprint,
     write_fingerprint,
 )
-from local.narrator import LogTailer, TerminalPrinter
-from local.page import PageServer
-from local.poller import CheckpointStore, start_pollers
-from local.provider import PaymentProviderServer
-from local.queues import StackQueues
-from local.running import PROJECT, READY_FILE, STACK_NAME, STATE_FOLDER, RunningShop
+from local.supervisor import ProcessSupervisor
 from local.warehouse import LocalWarehouse
 from stacks import stage, synth_cache
 
@@ -74,7 +74,7 @@ def run_shop(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stopping.set())
     with ExitStack() as exit_stack:
-        exit_stack.enter_context(process.exclusive_lock(state, ALREADY_RUNNING))
+        exit_stack.enter_context(processes.exclusive_lock(state, ALREADY_RUNNING))
         state.chmod(0o700)
         check_free_space(state)
         _check_ports(state, api_port, provider_port, page_port)
@@ -113,19 +113,19 @@ def _check_ports(state: Path, *ports: int) -> None:
     A port is allowed if the local AWS of a killed run still uses it, because the start stops that process.
     """
     if len(set(ports)) < len(ports):
-        raise process.ProcessFailed("The API, the payment provider and the page need ports of their own.")
+        raise processes.ProcessFailed("The API, the payment provider and the page need ports of their own.")
     left_behind = local_aws.find(state / "aws")
     for port in ports:
-        if process.is_listening(port) and not (left_behind and left_behind.address.public_port == port):
+        if processes.is_listening(port) and not (left_behind and left_behind.address.public_port == port):
             others = 'make up ARGS="--port N --provider-port M --page-port P"'
-            raise process.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
+            raise processes.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:
     """Delete the state, and stop processes that remain after a kill. Raises process.ProcessFailed if the shop runs."""
-    with process.exclusive_lock(state, ALREADY_RUNNING):
+    with processes.exclusive_lock(state, ALREADY_RUNNING):
         for part in ("aws", "engine"):
-            process.stop(state / part)
+            processes.stop(state / part)
         shutil.rmtree(state)
 
 
@@ -191,7 +191,7 @@ def _start_parts(
 def _check_previous_state(state: Path) -> None:
     """Rename the logs of the previous run, and check the state that it left. Raises DamagedState."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
-        process.rotate_log(state / log)
+        processes.rotate_log(state / log)
     check_database(state / "engine")
     if read_fingerprint(state / "engine") and not local_aws.find_snapshot(state / "aws"):
         raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
@@ -222,10 +222,10 @@ def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, 
     try:
         return synth_cache.load_template(STACK_NAME, {"laptop": "true", **(settings or {})})
     except stage.InvalidSetting as wrong:
-        raise process.ProcessFailed(f"The stack cannot be synthesized: {wrong}.") from None
+        raise processes.ProcessFailed(f"The stack cannot be synthesized: {wrong}.") from None
     except synth_cache.SynthFailed as failed:
         *_, reason = str(failed).strip().splitlines() or ["the CDK wrote no reason"]
-        raise process.ProcessFailed(f"The stack cannot be synthesized: {reason}") from None
+        raise processes.ProcessFailed(f"The stack cannot be synthesized: {reason}") from None
 
 
 def welcome_message(running: RunningShop, page_url: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import boto3
 
-from local.aws import LocalAws
+from local.aws_process import LocalAws
 from local.deploy import DeployedStack
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from typing import Any, Literal
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.api import ApiClient
-from local.aws import LocalAws
+from local.api_client import ApiClient
+from local.aws_process import LocalAws
 
 RETRYABLE_ERRORS = (ClientError, BotoCoreError, OSError, RuntimeError)
 CARRIER = "dhl"

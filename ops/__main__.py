@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ops import (
+from local.shop_target import find_local_target
+from ops import cli_errors
+from ops.commands import (
     capacity,
     drift,
-    ends,
     failures,
     health,
     hot_keys,
@@ -43,12 +44,13 @@ TOOLS = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m ops", description="What an operator runs.")
+    parser.set_defaults(find_local_target=find_local_target)
     commands = parser.add_subparsers(dest="command", required=True)
     for tool in TOOLS:
         tool.command(commands)
     args = parser.parse_args(argv)
     try:
-        with ends.exit_on_error():
+        with cli_errors.exit_on_error():
             args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: `python -m ops query | head`

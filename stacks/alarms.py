@@ -1,4 +1,4 @@
-"""Create the alarms declared in stacks/conditions.py, and the SNS topic that they notify."""
+"""Create the alarms declared in stacks/alarm_definitions.py, and the SNS topic that they notify."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,8 +13,8 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from functions.model.metrics import MetricDefinition
-from stacks.acknowledged import acknowledge
-from stacks.conditions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget
+from stacks.alarm_definitions import ALARMS, DIMENSIONS, AlarmDefinition, AlarmTarget
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]

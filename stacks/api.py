@@ -10,9 +10,9 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from functions.model.public_routes import PUBLIC_ROUTES
-from stacks.acknowledged import acknowledge
 from stacks.identity import Identity
 from stacks.log_group import LogGroup
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 # The methods do not include OPTIONS, because a browser's preflight request has no token. API Gateway answers OPTIONS

@@ -8,8 +8,8 @@ from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # first: 
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
-from stacks.acknowledged import add_nag_checks
 from stacks.firewall_stack import FirewallStack
+from stacks.nag_suppressions import add_nag_checks
 from stacks.orders_stack import OrdersStack
 
 VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"

@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from stacks.acknowledged import acknowledge
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 from stacks.table import OrdersTable
 

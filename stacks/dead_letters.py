@@ -5,7 +5,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model import retention
-from stacks.acknowledged import acknowledge
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 DEAD_LETTER_QUEUE_REASON = "It is a dead-letter queue."

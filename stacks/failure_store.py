@@ -9,7 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from functions.model import retention
-from stacks.acknowledged import acknowledge
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 

@@ -12,8 +12,8 @@ from constructs import Construct
 
 from functions.model.lambdas import stored_name
 from functions.runtime import environment as env
-from stacks.acknowledged import acknowledge, acknowledge_wildcard
 from stacks.log_group import LogGroup
+from stacks.nag_suppressions import acknowledge, acknowledge_wildcard
 from stacks.stage import Stage
 
 PYTHON_VERSION_REASON = (

@@ -6,7 +6,7 @@ from aws_cdk import Aws, Duration
 from aws_cdk import aws_cognito as cognito
 from constructs import Construct
 
-from stacks.acknowledged import acknowledge
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and its people"}

@@ -18,7 +18,7 @@ from stacks.failure_store import FailureStore
 from stacks.function import USE_KEY_ACTIONS, grant_actions
 from stacks.secrets import ShopSecrets
 from stacks.stage import Stage
-from stacks.switches import RunbookResources
+from stacks.switch_outputs import RunbookResources
 from stacks.table import OrdersTable
 
 QUEUE_ACTIONS = (

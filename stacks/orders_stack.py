@@ -14,16 +14,17 @@ from functions.model import retention
 from functions.model.reactions import REACTIONS
 from functions.runtime import environment as env
 from stacks import filters, release
+from stacks.alarm_definitions import AlarmTarget
 from stacks.alarms import Alarms
 from stacks.api import ShopApi
 from stacks.archive_bucket import ArchiveBucket
 from stacks.backups import Backups
 from stacks.bus import ShopEventBus
-from stacks.conditions import AlarmTarget
+from stacks.cloudfront import ApiDistribution
 from stacks.construct_ids import function_id
 from stacks.dashboard import Dashboard
+from stacks.encryption_key import EncryptionKey
 from stacks.failure_store import FailureStore
-from stacks.front import ApiDistribution
 from stacks.function import (
     NO_DLQ_QUEUE,
     NO_DLQ_SCHEDULE,
@@ -33,16 +34,15 @@ from stacks.function import (
     ShopFunction,
 )
 from stacks.identity import Identity
-from stacks.key import EncryptionKey
 from stacks.operators import OperatorRole
-from stacks.order_followed import OrderTraceQuery
+from stacks.order_trace_query import OrderTraceQuery
 from stacks.page import ShopPage
 from stacks.reaction_queue import ReactionQueue
 from stacks.schedule import Schedule
 from stacks.secrets import ShopSecrets
 from stacks.stage import Stage
 from stacks.stream_reader import StreamReader
-from stacks.switches import RunbookResources
+from stacks.switch_outputs import RunbookResources
 from stacks.table import OrdersTable
 
 

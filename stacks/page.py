@@ -7,9 +7,9 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from stacks import PROJECT
-from stacks.acknowledged import acknowledge
-from stacks.front import ApiDistribution
+from stacks.cloudfront import ApiDistribution
 from stacks.identity import Identity
+from stacks.nag_suppressions import acknowledge
 from stacks.page_files import PageFiles
 from stacks.page_policy import content_security_policy
 from stacks.stage import Stage

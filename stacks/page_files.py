@@ -11,9 +11,9 @@ from aws_cdk import aws_s3_deployment as deployment
 from constructs import Construct
 
 from stacks import PROJECT
-from stacks.acknowledged import acknowledge
 from stacks.function import grant_actions
 from stacks.log_group import LogGroup
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 CDN_CACHE_SECONDS = 24 * 60 * 60

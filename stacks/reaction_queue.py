@@ -10,9 +10,9 @@ from constructs import Construct
 from functions.model import retention
 from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import Reaction
-from stacks.acknowledged import acknowledge
 from stacks.dead_letters import DeadLetterQueue
 from stacks.function import ShopFunction
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 MAX_RECEIVE_COUNT = 5

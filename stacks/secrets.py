@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from stacks.acknowledged import acknowledge
+from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 

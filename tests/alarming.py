@@ -17,7 +17,7 @@ from functions.runtime import clients
 from functions.runtime.log import metrics_logger
 from ops.__main__ import main
 from stacks import PROJECT
-from stacks.conditions import AlarmDefinition
+from stacks.alarm_definitions import AlarmDefinition
 from tests.api.asking import Token, http_event, invoke_api
 
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)

@@ -15,8 +15,8 @@ import pytest
 from botocore.client import BaseClient
 from hypothesis import HealthCheck, settings
 
-from local import engine as local_engine
-from local.engine import Engine, EngineNotInstalled
+from local import dynamodb_engine as local_engine
+from local.dynamodb_engine import Engine, EngineNotInstalled
 from tests.nearby import speed_up_botocore
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import re
 import socket
 
-from local.engine import CREDENTIALS, REGION
+from local.dynamodb_engine import CREDENTIALS, REGION
 
 
 def fake_signature(access_key: str, region: str, service: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ from botocore.exceptions import ConnectionClosedError
 from botocore.httpsession import URLLib3Session
 from botocore.parsers import JSONParser
 
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.line import EngineConnection, fake_signature
 
 

@@ -43,9 +43,9 @@ from functions.model.reactions import REACTIONS
 from functions.runtime import clients, environment
 from functions.shop import customers, orders, payments, placing, products, shipments
 from functions.shop.shop import Caller, Shop
-from local.clock import expire_until
-from local.engine import REGION, Engine
-from local.mappings.records import is_unchanged, to_lambda_record
+from local.dynamodb_engine import REGION, Engine
+from local.event_source_mappings.records import is_unchanged, to_lambda_record
+from local.expiry import expire_until
 from tests.provider import FakeProvider
 
 PEPPER = b"pepper of the tests"

@@ -9,7 +9,7 @@ import pytest
 from bench import decode, life, pair, report
 from bench.measure import Figure, exact, spread
 from functions.model.table import ORDER
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 
 LINES = 5
 

@@ -20,9 +20,10 @@ from functions.model.changes import NotReadable
 from functions.model.events import EVENTS_BY_NAME, EventContract, parse_event_detail
 from functions.model.patterns import UNITS_OF_PRODUCT_AND_SEASON
 from functions.shop.shop import Shop
-from local.engine import Engine
-from ops.migrate import PlannedMigration, rekey_items
-from ops.migrate import run_migration as migrate
+from local.dynamodb_engine import Engine
+from ops.commands.migrate import PlannedMigration
+from ops.commands.migrate import run_migration as migrate
+from ops.migration import rekey_items
 from tests.model.samples import AT, SAMPLES
 
 Files = dict[str, str]

@@ -5,7 +5,7 @@ Before there were catalogues, products were found by their category alone. All o
 
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
 from functions.model.table import PRODUCT
-from ops.migrate import Item, Migration, with_index_keys
+from ops.migration import Item, Migration, with_index_keys
 
 
 def up(item: Item) -> Item:

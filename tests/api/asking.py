@@ -16,7 +16,7 @@ import boto3
 from functions.handlers.api import handler
 from functions.shop import customers
 from functions.shop.shop import Caller, Shop
-from local.engine import REGION
+from local.dynamodb_engine import REGION
 
 JSON = {"content-type": "application/json"}
 HOME_ADDRESS = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}

@@ -15,7 +15,7 @@ from functions.runtime import clients, environment, secrets
 from functions.runtime.log import log
 from functions.shop import products
 from functions.shop.shop import Caller
-from local.engine import REGION, Engine
+from local.dynamodb_engine import REGION, Engine
 from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, Token
 from tests.api.every_route import create_one_of_everything
 from tests.shopfloor import MOTO

@@ -9,7 +9,7 @@ import pytest
 
 from functions.model.public_routes import ORIGIN_SECRET_HEADER
 from functions.runtime import environment, secrets
-from local.engine import REGION
+from local.dynamodb_engine import REGION
 from tests.api.asking import ANN, ApiHarness, http_event, invoke_api
 
 SECRET = "what CloudFront shows"

@@ -9,7 +9,7 @@ import pytest
 
 from functions.api.http import context
 from functions.runtime import secrets
-from local.engine import REGION
+from local.dynamodb_engine import REGION
 from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 
 OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"

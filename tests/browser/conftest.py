@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
-from local.running import PROJECT
+from local.shop_client import PROJECT
 from tests.laptop.conftest import LaptopShop
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -25,10 +25,10 @@ import boto3
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from local import journal, process
-from local.api import ApiClient
+from local import activity_log, processes
+from local.api_client import ApiClient
 from local.demo import DemoClients, wait_until
-from local.engine import REGION
+from local.dynamodb_engine import REGION
 from tests.browser.conftest import FLAGS, NAMES
 from tests.browser.hostile import PAGE, listening_sockets, serve, write_certificate
 from tests.laptop.conftest import LaptopShop
@@ -141,7 +141,7 @@ class Target:
         return sorted({port for _, port in self.sockets()})
 
     def sockets(self) -> set[tuple[str, int]]:
-        parts = [process.running_process_id(self.shop.state / part) for part in ("engine", "aws")]
+        parts = [processes.running_process_id(self.shop.state / part) for part in ("engine", "aws")]
         assert self.shop.up_process is not None
         return listening_sockets([self.shop.up_process.pid, *filter(None, parts)])
 
@@ -156,7 +156,7 @@ class Target:
         queue = self.client("sqs").get_queue_attributes(QueueUrl=self.queue_url, AttributeNames=["All"])
         functions = self.client("lambda").get_paginator("list_functions").paginate()
         payments = self.shop.state / "provider" / "events.jsonl"
-        with closing(sqlite3.connect(self.shop.state / journal.FILE)) as database:
+        with closing(sqlite3.connect(self.shop.state / activity_log.FILE)) as database:
             [switches] = database.execute('SELECT count(*) FROM entries WHERE entry LIKE \'%"kind": "chaos"%\'')
         return {
             "order": {self.people.alice.get(f"/orders/{order_id}")["status"]},

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from functions.model.table import PRODUCT
 from local.demo import DemoClients
-from ops import place
-from ops.sweep import filter_by_type
+from local.shop_target import local_target
+from ops.scan.sweep import filter_by_type
 from tests.browser.conftest import PATIENCE_MS, Tab, layout_and_accessibility_problems
 from tests.laptop.conftest import LaptopShop
 
@@ -362,7 +362,7 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
 
 def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: LaptopShop) -> None:
     stocked(tab)
-    where = place.local_target(shop.shop())
+    where = local_target(shop.shop())
     products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
     image = products[0]
     record = {"eventName": "INSERT", "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "NewImage": image}}

@@ -15,7 +15,7 @@ from functions.dynamodb.keys import Row, to_instant
 from functions.dynamodb.writes import put_if_absent
 from functions.model.table import ORDER, ORDER_SUMMARY, PRODUCT, STOCK
 from local.demo import DemoClients
-from local.running import RunningShop
+from local.shop_client import RunningShop
 from tests.browser.conftest import Tab
 from tests.laptop.conftest import LaptopShop
 from tests.model.samples import SAMPLES

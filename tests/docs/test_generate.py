@@ -38,8 +38,8 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.refund_processing import RefundRejected
-from local.clock import expire_until
-from ops.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
+from local.expiry import expire_until
+from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
 from tests.docs.json_schema import schema_violations
 from tests.functions.faults import record_calls
 from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness

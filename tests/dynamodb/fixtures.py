@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from botocore.config import Config
 
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.wire import WireTap
 
 START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)

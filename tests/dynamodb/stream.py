@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from local.engine import REGION, Engine
-from local.mappings.records import to_lambda_record
+from local.dynamodb_engine import REGION, Engine
+from local.event_source_mappings.records import to_lambda_record
 
 
 def read_stream_records(engine: Engine, table_name: str) -> list[dict[str, Any]]:

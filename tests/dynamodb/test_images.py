@@ -21,7 +21,7 @@ from functions.dynamodb.codec import (
     compile_lazy_decoder,
     entity,
 )
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.stream import read_stream_records
 from tests.support.scale import many
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.library import (
     AT_DESK,

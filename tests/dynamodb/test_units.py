@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 
 
 @pytest.fixture

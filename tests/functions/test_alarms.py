@@ -25,10 +25,11 @@ from functions.model.metrics import MetricDefinition
 from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
 from functions.runtime import clients, environment, secrets
 from functions.shop.shop import Shop
-from local.engine import REGION
-from ops import hot_keys, place
-from ops.put_aside import FailureRepository
-from stacks.conditions import ALARMS, LAG_LEVELS, AlarmDefinition
+from local.dynamodb_engine import REGION
+from ops import targets
+from ops.commands import hot_keys
+from ops.failures.failure_store import FailureRepository
+from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
 from tests.alarming import STAFF_TOKEN, EmittedMetrics, alarm_state, capture_metrics, run_command, runbook_commands
 from tests.api.asking import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
 from tests.api.conftest import VARIABLES
@@ -118,10 +119,10 @@ def scene(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene
     outputs = {"TableName": floor.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
     resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"]}
     table = floor.engine.dynamodb()
-    there = place.ShopTarget(
+    there = targets.ShopTarget(
         outputs, lambda name: table if name == "dynamodb" else clients.client(name), lambda kind: resources[kind]
     )
-    monkeypatch.setattr(place, "_find_deployed_target", lambda name, region: there)
+    monkeypatch.setattr(targets, "_find_deployed_target", lambda name, region: there)
     find = FailureRepository.for_target
     monkeypatch.setattr(
         FailureRepository, "for_target", lambda there, **_: find(there)

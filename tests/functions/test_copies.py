@@ -16,7 +16,7 @@ from functions.runtime import environment
 from functions.shop import cancellation, returns, shipments
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
-from local.clock import expire_until
+from local.expiry import expire_until
 from tests.functions.faults import fail_calls, record_calls
 from tests.shopfloor import ANN, STAFF, WAREHOUSE, ShopHarness
 from tests.support.scale import many

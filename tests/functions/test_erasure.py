@@ -25,7 +25,7 @@ from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
 from functions.shop.erasure import SETTLE_PERIOD, erase_customer
 from functions.shop.shop import Caller, Shop
-from local.clock import expire_until
+from local.expiry import expire_until
 from tests.functions.faults import crash_at
 from tests.shopfloor import READERS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.saved import reused

@@ -10,7 +10,7 @@ import pytest
 from functions.runtime.log import CORRELATION_FIELDS, JsonFormatter
 from functions.runtime.log import log as function_log
 from functions.shop import refunds
-from stacks.order_followed import QUERY
+from stacks.order_trace_query import QUERY
 from tests.shopfloor import STAFF, ShopHarness
 
 Lines = list[dict[str, Any]]

@@ -10,7 +10,7 @@ import pytest
 from functions.handlers import event_publisher, fulfilment_worker
 from functions.handlers import order_notification_worker as notifications
 from functions.shop import cancellation, discounts, orders, placing
-from local.clock import expire_until
+from local.expiry import expire_until
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, ShopHarness
 

@@ -16,7 +16,7 @@ from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
 from functions.runtime.log import log as function_log
 from functions.shop import cancellation, customers, orders
 from functions.shop.erasure import erase_customer
-from ops.recover import rebuild_copies, redrive_record, republish_events
+from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from tests.functions.faults import crash_at, record_calls, run_before_call
 from tests.shopfloor import ANN, STAFF, ShopHarness
 from tests.support.scale import many

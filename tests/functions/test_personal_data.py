@@ -18,7 +18,7 @@ from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import cancellation, companies, customers, follows, imports, placing, products
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
-from local.clock import expire_until
+from local.expiry import expire_until
 from tests.functions.faults import fail_calls, record_calls
 from tests.shopfloor import READERS, STAFF, WORKERS, ShopHarness
 

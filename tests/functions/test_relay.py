@@ -15,7 +15,7 @@ from functions.model import changes, events
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop import cancellation, orders
-from local.clock import expire_until
+from local.expiry import expire_until
 from tests.functions.faults import crash_at
 from tests.shopfloor import ANN, ShopHarness
 from tests.support.scale import many

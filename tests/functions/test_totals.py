@@ -14,7 +14,7 @@ from functions.model.retention import METRIC_DAYS
 from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
 from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
 from functions.shop.placing import MAX_PRODUCTS
-from ops.recover import rebuild_copies, redrive_record
+from ops.repair.rebuild import rebuild_copies, redrive_record
 from tests.functions.faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.model.samples import SAMPLES
 from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness

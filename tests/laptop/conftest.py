@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local import process
-from local.running import PROJECT, RunningShop, find
+from local import processes
+from local.shop_client import PROJECT, RunningShop, find
 
 START = (sys.executable, "-m", "local")
 READY_SECONDS = 60
@@ -23,7 +23,7 @@ class LaptopShop:
 
     def __init__(self, state: Path, *arguments: str) -> None:
         self.state, self.arguments = state, arguments
-        self.ports = {f"--{name}port": str(process.free_port()) for name in ("", "provider-", "page-")}
+        self.ports = {f"--{name}port": str(processes.free_port()) for name in ("", "provider-", "page-")}
         self.up_process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
@@ -67,7 +67,7 @@ class LaptopShop:
     def kill(self) -> None:
         """Kill everything by SIGKILL: the `up` process, the engine, the local AWS and its functions."""
         assert self.up_process is not None
-        ids = [process.running_process_id(self.state / part) for part in ("engine", "aws")]
+        ids = [processes.running_process_id(self.state / part) for part in ("engine", "aws")]
         self.up_process.kill()
         for id in filter(None, ids):  # killpg(0) would kill the tests themselves
             with suppress(ProcessLookupError):

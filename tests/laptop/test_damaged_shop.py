@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from local import demo, process
+from local import demo, processes
 from local.demo import DemoClients
-from local.running import PROJECT
+from local.shop_client import PROJECT
 from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -41,7 +41,7 @@ def sell(shop: LaptopShop) -> str:
 
 def refused(state: Path) -> str:
     """What a start says that ends by itself."""
-    ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(process.free_port()))]
+    ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(processes.free_port()))]
     command = [*START, "--state", str(state), "up", *ports]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
@@ -53,7 +53,7 @@ def refused(state: Path) -> str:
 def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: LaptopShop) -> None:
     for name in ("journal.sqlite", "checkpoints.json", "provider/taken.jsonl", "aws/address.json", "ready.json"):
         (own.state / name).write_bytes(b'{"damaged')
-    own.ports = {name: str(process.free_port()) for name in own.ports}
+    own.ports = {name: str(processes.free_port()) for name in own.ports}
 
     own.start()
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from local import load
+from local import load_test
 from local.demo import ADDRESS, DemoClients, EffectMissing
 from tests.laptop.conftest import LaptopShop
 
@@ -45,7 +45,7 @@ def test_a_kill_of_everything_half_way_loses_no_order_and_repeats_no_effect(own_
         print(f"ready after the kill: {own_laptop.start():.1f} s")
         placed = [one.result(timeout=120) for one in buying]
     assert len(set(placed)) == orders
-    load.check_effects(DemoClients(own_laptop.shop()), placed, product_id, allow_duplicate_mail=True)
+    load_test.check_effects(DemoClients(own_laptop.shop()), placed, product_id, allow_duplicate_mail=True)
 
 
 def patiently(act: Any) -> Any:

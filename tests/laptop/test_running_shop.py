@@ -11,9 +11,9 @@ import pytest
 from functions.dynamodb.keys import instant_from_epoch
 from functions.model.entities import Follow
 from functions.model.table import FOLLOW
-from local import demo, load
+from local import demo, load_test
 from local.demo import DemoClients
-from local.running import PROJECT
+from local.shop_client import PROJECT
 from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -25,7 +25,7 @@ def test_the_demo_tells_every_story(laptop: LaptopShop) -> None:
 
 
 def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: LaptopShop) -> None:
-    assert not load.run_load_test(laptop.shop(), orders=200, clients=8).failures
+    assert not load_test.run_load_test(laptop.shop(), orders=200, clients=8).failures
 
 
 def test_followers_are_told_page_after_page(laptop: LaptopShop) -> None:

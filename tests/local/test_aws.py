@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 
-from local import aws as local_aws
-from local import deploy, process, users
-from local.aws import FunctionFailed, LocalAws, shell_environment
+from local import aws_process as local_aws
+from local import deploy, processes, users
+from local.aws_process import FunctionFailed, LocalAws, shell_environment
 from local.deploy import DeployedStack, DeployFailed
-from local.engine import Engine
-from local.running import STACK_NAME
+from local.dynamodb_engine import Engine
+from local.shop_client import STACK_NAME
 from tests.local.tokens import invalid_tokens, read_pool_key, resign_token
 
 HANDLER = """
@@ -236,7 +236,7 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
         stack = deploy.deploy(aws, STACK_NAME, template(), source)
         yield Shop(aws, stack, source, checkpoint, users.get_access_token(aws, stack, "staff"))
     finally:
-        process.stop(folder / "aws")
+        processes.stop(folder / "aws")
 
 
 @pytest.fixture
@@ -248,10 +248,10 @@ def shop(started_shop: Shop) -> Shop:
 
 
 def kill(directory: Path) -> None:
-    process_id = process.running_process_id(directory)
+    process_id = processes.running_process_id(directory)
     assert process_id is not None
     os.kill(process_id, signal.SIGKILL)
-    while process.running_process_id(directory):
+    while processes.running_process_id(directory):
         time.sleep(0.005)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from local import backlog
-from local.backlog import BacklogMonitor, ConsumerLag
-from local.journal import ActivityLog
+from local.activity_log import ActivityLog
+from local.backlog import BacklogMonitor
+from ops.targets import ConsumerLag
 
 
 class Shop:

@@ -14,9 +14,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from local import clock, process
-from local import engine as local_engine
-from local.engine import Engine, EngineNotInstalled
+from local import dynamodb_engine as local_engine
+from local import expiry, processes
+from local.dynamodb_engine import Engine, EngineNotInstalled
 
 KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}]
 PLAIN = {
@@ -57,7 +57,7 @@ EXPIRED_BY_ITSELF = '{"type":"Service","principalId":"dynamodb.amazonaws.com"}'
 def own(tmp_path: Path) -> Iterator[Path]:
     """A directory for engines of one test, none of which outlives it."""
     yield tmp_path
-    process.stop(tmp_path)
+    processes.stop(tmp_path)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def removals(engine: Engine, table: str) -> dict[str, str | None]:
 
 
 def kill(directory: Path) -> None:
-    process_id = process.running_process_id(directory)
+    process_id = processes.running_process_id(directory)
     assert process_id is not None
     os.kill(process_id, signal.SIGKILL)
 
@@ -163,12 +163,12 @@ def test_a_start_ends_the_engine_that_an_earlier_run_left_behind(own: Path) -> N
 
 
 def test_ports_that_are_all_taken_are_named(engine: Engine, own: Path) -> None:
-    with pytest.raises(process.ProcessFailed, match=f"are taken: {engine.port}, {engine.tools_port}"):
+    with pytest.raises(processes.ProcessFailed, match=f"are taken: {engine.port}, {engine.tools_port}"):
         local_engine.start(own, ports=(engine.port, engine.tools_port))
 
 
 def test_the_engine_takes_the_port_of_its_list_that_is_free(engine: Engine, own: Path) -> None:
-    free = process.free_port()
+    free = processes.free_port()
     started = local_engine.start(own, ports=(engine.port, free))
     started.stop()
     assert started.port == free
@@ -233,7 +233,7 @@ def test_looking_ahead_expires_what_will_be_due_as_an_expiry_with_its_image_unto
     put(engine, new_plain_table, "in two years", ttl=seconds_from_now(730 * 86_400))
     put(engine, new_plain_table, "lasting")
 
-    assert clock.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=400)) == 1
+    assert expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=400)) == 1
     assert keys(engine, new_plain_table) == {"in two years", "lasting"}
     assert removals(engine, new_plain_table) == {strange: EXPIRED_BY_ITSELF}
     removal = stream(engine, new_plain_table)[-1]
@@ -248,7 +248,7 @@ def test_looking_ahead_expires_what_will_be_due_as_an_expiry_with_its_image_unto
 
 def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_plain_table: str) -> None:
     put(engine, new_plain_table, "again", ttl=seconds_from_now(60))
-    clock.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=1))
+    expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=1))
     put(engine, new_plain_table, "again", ttl=seconds_from_now(120))
 
     engine.dynamodb().delete_item(TableName=new_plain_table, Key={"PK": {"S": "again"}, "SK": {"S": "x"}})
@@ -259,7 +259,7 @@ def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_p
 def test_looking_ahead_reads_past_one_page(engine: Engine, new_plain_table: str) -> None:
     for number in range(4):
         put(engine, new_plain_table, str(number), ttl=seconds_from_now(60), filler={"S": "x" * 390_000})
-    assert clock.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(hours=1)) == 4
+    assert expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(hours=1)) == 4
     assert keys(engine, new_plain_table) == set()
 
 
@@ -273,7 +273,7 @@ def test_advancing_lets_unpaid_orders_lapse_before_it_looks_for_what_is_due(
         put(engine, new_plain_table, "closed by lapse", ttl=seconds_from_now(60))
 
     started = datetime.now(UTC)
-    assert clock.advance(engine, new_plain_table, timedelta(days=1), lapse) == 1
+    assert expiry.advance(engine, new_plain_table, timedelta(days=1), lapse) == 1
     [moment] = moments
     assert timedelta(days=1) <= moment - started < timedelta(days=1, minutes=1)
 
@@ -309,7 +309,7 @@ def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
 def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None:
     put(small, "small", "due", ttl=seconds_from_now(-5))
     stop = threading.Event()
-    ticking = threading.Thread(target=clock.run_expiry_loop, args=(small, stop, 0.01))
+    ticking = threading.Thread(target=expiry.run_expiry_loop, args=(small, stop, 0.01))
     ticking.start()
     try:
         give_up = time.monotonic() + 10
@@ -332,20 +332,20 @@ def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None
     ],
 )
 def test_a_duration_is_a_number_and_a_unit(text: str, meant: timedelta) -> None:
-    assert clock.parse_duration(text) == meant
+    assert expiry.parse_duration(text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "d", "400", "-1d", "1.5d", "1y", "9999999d"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no duration"):
-        clock.parse_duration(text)
+        expiry.parse_duration(text)
 
 
 def test_who_looks_ahead_more_than_a_hundred_years_is_refused() -> None:
-    assert clock.parse_duration("36525d") == timedelta(days=36_525)
+    assert expiry.parse_duration("36525d") == timedelta(days=36_525)
     for text in ("36526d", "999999w"):
         with pytest.raises(ValueError, match="longer than a hundred years"):
-            clock.parse_duration(text)
+            expiry.parse_duration(text)
 
 
 def test_each_table_of_a_test_is_new_and_empty(new_table: Callable[[], str], engine: Engine) -> None:

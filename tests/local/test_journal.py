@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.journal import ActivityLog, ActivityLogEntry
+from local.activity_log import ActivityLog, ActivityLogEntry
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_who_waits_is_woken_by_the_next_entry_and_by_its_end(journal: ActivityLo
 
 
 def test_only_the_newest_are_kept(journal: ActivityLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("local.journal.MAX_ENTRIES", 10)
+    monkeypatch.setattr("local.activity_log.MAX_ENTRIES", 10)
     for number in range(1000):
         journal.append("request", str(number))
     assert texts(journal.entries_after(0)) == [str(number) for number in range(990, 1000)]

@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from local import aws as local_aws
-from local.engine import DATABASE_FILE, Engine
-from local.journal import ActivityLog
-from local.kept_state import (
+from local import aws_process as local_aws
+from local.activity_log import ActivityLog
+from local.dynamodb_engine import DATABASE_FILE, Engine
+from local.payment_provider import PaymentProviderServer
+from local.poller import CheckpointStore
+from local.processes import ProcessFailed
+from local.shop_client import PROJECT
+from local.state_checks import (
     DamagedState,
     UnusableFolder,
     check_database,
@@ -25,10 +29,6 @@ from local.kept_state import (
     write_fingerprint,
     write_manifest,
 )
-from local.poller import CheckpointStore
-from local.process import ProcessFailed
-from local.provider import PaymentProviderServer
-from local.running import PROJECT
 
 SHOP = {"pepper": "a", "user pool": "p", "table": "orders-of-a-shop"}
 KEYS = {

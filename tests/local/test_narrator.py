@@ -12,8 +12,8 @@ from functions.runtime import dead_letters, observability
 from functions.runtime.log import log as function_log
 from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.shop import follows, products
-from local.journal import ActivityLogEntry
-from local.narrator import TerminalPrinter, parse_log_line
+from local.activity_log import ActivityLogEntry
+from local.log_tailer import TerminalPrinter, parse_log_line
 from tests.shopfloor import ANN, STAFF, ShopHarness
 
 assert app.known_routes, "its import gives the log its form"

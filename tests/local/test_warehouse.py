@@ -13,8 +13,8 @@ from functions.api.http import context
 from functions.runtime import clients, environment, secrets
 from functions.shop import cancellation, shipments
 from local import warehouse
-from local.api import ApiClient, ApiResponse
-from local.engine import REGION
+from local.api_client import ApiClient, ApiResponse
+from local.dynamodb_engine import REGION
 from local.warehouse import LocalWarehouse, first_parcel_quantities
 from tests.api.asking import WAREHOUSE, Token, http_event, invoke_api
 from tests.shopfloor import ANN, STAFF, ShopHarness

@@ -9,7 +9,7 @@ from typing import Any
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from local.aws import STATE, LocalAws
+from local.aws_process import STATE, LocalAws
 from local.deploy import DeployedStack
 
 LONG_AGO = 1_700_000_000

@@ -18,7 +18,7 @@ from functions.model import patterns as p
 from functions.model import table as t
 from functions.shop.categories import list_ancestors
 from functions.shop.shop import Shop
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.fixtures import START
 from tests.dynamodb.wire import WireTap
 from tests.model.samples import AT, SAMPLES, moment, order, payment, refund, shipment

@@ -32,7 +32,7 @@ from functions.model.states import (
     Transition,
 )
 from functions.model.totals import TOTAL_FIELDS
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.stream import read_stream_records
 from tests.model.samples import AT, LINES, SAMPLES, moment, order, payment, refund, shipment
 from tests.support.scale import many

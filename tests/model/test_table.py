@@ -15,7 +15,7 @@ from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.entities import OrderStatus
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.model.samples import AT, PERSONAL, SAMPLES, order, shipment
 
 KEYS: dict[Row[Any], dict[str, str]] = {

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.shopfloor import ShopHarness
 
 NAMES = {"AWS::Events::EventBus": ["shop"]}
@@ -11,7 +11,7 @@ BUCKETS = {"ArchiveBucket": "archive", "FailuresBucket": "failures"}
 
 
 def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
-    """Return a replacement for the result of `local.running.find`. `outputs`: the outputs of its stack."""
+    """Return a replacement for the result of `local.shop_client.find`. `outputs`: the outputs of its stack."""
 
     def resource_names(resource_type: str) -> list[Any]:
         return NAMES.get(resource_type, [])

@@ -11,8 +11,8 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from ops import capacity
 from ops.__main__ import main
+from ops.commands import capacity
 
 TRAFFIC = Path(__file__).parent / "traffic"
 PRICES = json.loads(capacity.PRICES.read_text())

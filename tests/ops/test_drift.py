@@ -20,13 +20,13 @@ from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop import cancellation, customer_names, customers, placing, returns, reviews, shipments
 from functions.shop.shop import Caller
-from local import running
-from local.engine import Engine
+from local import shop_client
+from local.dynamodb_engine import Engine
 from ops.__main__ import main
-from ops.drift import DriftCheck
-from ops.estates import Discrepancy
-from ops.items import ItemKey, item_key
-from ops.kept import Checkpoint
+from ops.commands.drift import DriftCheck
+from ops.item_keys import ItemKey, item_key
+from ops.repair.copy_checks import Discrepancy
+from ops.scan.checkpoint import Checkpoint
 from tests.functions.faults import ProcessKilled
 from tests.ops.running import fake_running_shop
 from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, ShopHarness
@@ -460,7 +460,7 @@ def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor:
 def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
     floor: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "find", lambda: fake_running_shop(engine, floor.shop.table.name))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, floor.shop.table.name))
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.new_records()  # lost

@@ -10,10 +10,10 @@ from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.retry import TableBusy
 from functions.dynamodb.stream_batch import Permanent
-from ops import place
+from ops import targets
 from ops.__main__ import main
-from ops.ends import RecordNotFound, UsageError
-from ops.kept import Locked
+from ops.cli_errors import RecordNotFound, UsageError
+from ops.scan.checkpoint import Locked
 
 NOT_DONE = "Not done to the end: "
 REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not for you"}}, "Scan")
@@ -58,7 +58,7 @@ def test_whatever_stops_it_is_a_sentence(
     command: list[str], error: Exception, code: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     for name in ("resolve_target", "resolve_table", "resolve_shop"):
-        monkeypatch.setattr(place, name, raising(error))
+        monkeypatch.setattr(targets, name, raising(error))
     with pytest.raises(SystemExit) as ended:
         main(command)
     told = ended.value.code if isinstance(ended.value.code, str) else capsys.readouterr().err

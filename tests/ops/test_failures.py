@@ -18,14 +18,15 @@ from functions.runtime import clients, dead_letters
 from functions.shop import customers
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller
-from ops import place, recover
-from ops import put_aside as tool
-from ops import redrive as redrives
+from ops import targets
 from ops.__main__ import main
-from ops.place import ShopTarget
-from ops.put_aside import FailureEntry, FailureRepository
-from ops.recover import make_publisher
-from ops.redrive import RedriveResult
+from ops.failures import failure_store as tool
+from ops.failures import redrive as redrives
+from ops.failures.failure_store import FailureEntry, FailureRepository
+from ops.failures.redrive import RedriveResult
+from ops.repair import rebuild
+from ops.repair.rebuild import make_publisher
+from ops.targets import ShopTarget
 from tests.functions.faults import crash_at, fail_calls, record_calls
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
 from tests.shopfloor import READERS, ShopHarness
@@ -141,7 +142,7 @@ def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     records = list(floor.all_records)
     give_up(records[1::2], records[::2])
     published: list[Any] = []
-    with mock.patch.object(recover, "redrive_record", lambda shop, publish, record: published.append(record)):
+    with mock.patch.object(rebuild, "redrive_record", lambda shop, publish, record: published.append(record)):
         redrives.redrive_entries(store, floor.shop, lambda details: None, lambda entry: True, dry=False)
     numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in published]
     assert numbers == sorted({int(record["dynamodb"]["SequenceNumber"]) for record in records})
@@ -471,7 +472,7 @@ def here(floor: ShopHarness, store: FailureRepository, monkeypatch: pytest.Monke
         lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service),
         lambda kind: names[kind],
     )
-    monkeypatch.setattr(place, "resolve_target", lambda given: found)
+    monkeypatch.setattr(targets, "resolve_target", lambda given: found)
     return floor
 
 

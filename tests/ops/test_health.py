@@ -10,14 +10,14 @@ import pytest
 from functions.adapters import object_store
 from functions.model.table import INDEX_PROJECTIONS
 from functions.runtime import clients
-from local import running
-from local.backlog import ConsumerLag
-from local.engine import REGION
-from ops import health, sweep
+from local import shop_client
+from local.dynamodb_engine import REGION
 from ops.__main__ import main
-from ops.drift import DriftCheck
-from ops.health import AWS_CHECKS, LOCAL_CHECKS, CheckResult, run_checks
-from ops.place import ShopTarget
+from ops.commands import health
+from ops.commands.drift import DriftCheck
+from ops.commands.health import AWS_CHECKS, LOCAL_CHECKS, CheckResult, run_checks
+from ops.scan import sweep
+from ops.targets import ConsumerLag, ShopTarget
 from tests.functions.archiving import create_delivered_order
 from tests.ops.running import fake_shop_with_buckets
 from tests.shopfloor import ShopHarness
@@ -227,7 +227,7 @@ def test_the_command_ends_with_1_where_something_is_to_be_done(
 ) -> None:
     found = fake_shop_with_buckets(floor)
     found.stack.names = where.resources
-    monkeypatch.setattr(running, "find", lambda: found)
+    monkeypatch.setattr(shop_client, "find", lambda: found)
     main(["health"])
     assert capsys.readouterr().out.endswith("All is well.\n")
     object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")

@@ -11,8 +11,8 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from ops import hot_keys
 from ops.__main__ import main
+from ops.commands import hot_keys
 
 UNTIL = datetime.now(UTC).replace(second=0, microsecond=0)
 SINCE = UNTIL - timedelta(hours=24)

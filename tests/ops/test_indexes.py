@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 
 from functions.dynamodb.table import Table
 from functions.model.table import create_table_request
-from local.engine import REGION, Engine
+from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
-from ops.indexes import DeployPlan, indexes_from_file, indexes_from_model, plan_deploys
+from ops.commands.indexes import DeployPlan, indexes_from_file, indexes_from_model, plan_deploys
 from tests.stacks.conftest import SynthesizedTemplate, dev, templates
 
 __all__ = ["dev", "templates"]

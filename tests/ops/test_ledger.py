@@ -9,10 +9,11 @@ from functions.dynamodb.writes import update
 from functions.model.table import ACCOUNT, ENTRY
 from functions.shop.accounts import adjust_balance
 from functions.shop.shop import Shop
-from local import running
-from local.engine import REGION, Engine
-from ops import ledger, sweep
+from local import shop_client
+from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
+from ops.commands import ledger
+from ops.scan import sweep
 from tests.dynamodb.fixtures import ManualClock, clock, tapped, wire
 from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.ops.running import fake_running_shop
@@ -109,10 +110,10 @@ def test_it_looks_at_the_shop_that_runs_on_this_machine(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_running_shop(engine, shop.table.name)
-    monkeypatch.setattr(running, "find", lambda: found)
+    monkeypatch.setattr(shop_client, "find", lambda: found)
     main(["ledger", "--local"])
     assert capsys.readouterr().out == "1 accounts, all balanced.\n"
-    monkeypatch.setattr(running, "find", lambda: None)
+    monkeypatch.setattr(shop_client, "find", lambda: None)
     with pytest.raises(SystemExit, match="not running here"):
         main(["ledger", "--local"])
 

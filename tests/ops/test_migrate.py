@@ -23,24 +23,16 @@ from functions.model import table as t
 from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
 from functions.shop.shop import Shop
-from local.engine import REGION, Engine
-from ops import migrate
-from ops import sweep as sweeping
+from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
-from ops.ends import UsageError
-from ops.kept import LOCK_SECONDS, Checkpoint, Locked
-from ops.migrate import (
-    Item,
-    Migration,
-    PlannedMigration,
-    load_migrations,
-    plan_migrations,
-    rederive_copies,
-    rekey_items,
-    write_migration_module,
-)
-from ops.plain import decode_item, encode_item
-from ops.sweep import SweepResult
+from ops.cli_errors import UsageError
+from ops.commands import migrate
+from ops.commands.migrate import PlannedMigration, load_migrations, plan_migrations, write_migration_module
+from ops.item_codec import decode_item, encode_item
+from ops.migration import Item, Migration, rederive_copies, rekey_items
+from ops.scan import sweep as sweeping
+from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
+from ops.scan.sweep_result import SweepResult
 from tests.dynamodb.fixtures import ManualClock, clock, tapped, wire
 from tests.dynamodb.stream import read_stream_records
 from tests.dynamodb.wire import WireTap, run_before_sending
@@ -198,7 +190,7 @@ def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table,
     arguments = ["migrate", "up", "--table", table.name, "--region", REGION, "--units-per-second", "60"]
     process = subprocess.Popen(
         [sys.executable, "-m", "ops", *arguments],
-        cwd=Path(migrate.__file__).parent.parent,
+        cwd=Path(migrate.__file__).parents[2],
         env={**os.environ, "AWS_ENDPOINT_URL_DYNAMODB": engine.endpoint},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

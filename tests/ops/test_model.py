@@ -18,8 +18,8 @@ from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.table import INDEX_PROJECTIONS, ROWS, create_table_request, key_schema
-from ops import workbench
 from ops.__main__ import main
+from ops.commands import workbench
 from tests.docs.json_schema import schema_violations
 
 # As NoSQL Workbench exports a model, and as AWS's sample models are written. (A table without facets has TableData.)

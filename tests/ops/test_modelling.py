@@ -19,12 +19,12 @@ from functions.model import copies
 from functions.model import table as t
 from functions.model.table import create_table_request
 from functions.runtime import clients, dead_letters
-from local import running
-from local.engine import Engine
-from ops import migrate
+from local import shop_client
+from local.dynamodb_engine import Engine
 from ops.__main__ import main
-from ops.history import past_change
-from ops.migrate import load_migrations
+from ops.commands import migrate
+from ops.commands.migrate import load_migrations
+from ops.repair.order_history import past_change
 from tests.model.samples import AT, SAMPLES, moment
 from tests.ops.running import BUCKETS, fake_running_shop
 from tests.ops.test_migrate import as_then
@@ -48,7 +48,7 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
         put(table, t.ORDER, order)
     for row in (t.PAYMENT, t.REFUND, t.SHIPMENT):
         put(table, row, SAMPLES[row])
-    monkeypatch.setattr(running, "find", lambda: fake_running_shop(engine, table.name))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, table.name))
     return table
 
 
@@ -72,7 +72,7 @@ def older(
     here = fake_running_shop(engine, table.name, **BUCKETS)
     queues = [surroundings["archive"], with_dead_letters(surroundings["archive"])]
     here.stack.resource_names = {"AWS::SQS::Queue": queues, "AWS::Events::EventBus": ["shop"]}.__getitem__
-    monkeypatch.setattr(running, "find", lambda: here)
+    monkeypatch.setattr(shop_client, "find", lambda: here)
     monkeypatch.setattr(migrate, "current_operator", lambda: "ann@desk")
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"

@@ -10,13 +10,13 @@ import pytest
 from functions.model.entities import ArchivedOrder
 from functions.runtime import clients
 from functions.shop import orders, returns
-from local import running
-from local.journal import ActivityLog, read_order_entries
+from local import shop_client
+from local.activity_log import ActivityLog, read_order_entries
 from ops.__main__ import main
-from ops.ends import RecordNotFound
-from ops.order import compare_copies, describe_archived
-from ops.place import ShopTarget
-from ops.restore import LOCAL_SETTLE_TIME, make_archive_fetcher, restore_order
+from ops.cli_errors import RecordNotFound
+from ops.commands.order import compare_copies, describe_archived
+from ops.commands.restore import LOCAL_SETTLE_TIME, make_archive_fetcher, restore_order
+from ops.targets import ShopTarget
 from tests.functions.archiving import create_delivered_order, order_partition
 from tests.ops.running import fake_shop_with_buckets
 from tests.shopfloor import STAFF, WAREHOUSE, ShopHarness
@@ -25,7 +25,7 @@ from tests.shopfloor import STAFF, WAREHOUSE, ShopHarness
 @pytest.fixture(autouse=True)
 def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(running, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
     monkeypatch.setattr(ShopTarget, "table", floor.shop.table)  # by whose clock years may have passed
 
 
@@ -101,7 +101,7 @@ def test_what_the_shop_on_this_machine_has_seen_is_told_with_what_was_before_tha
     journal.append("request", "of another", at=since, order_id="another")
     here = fake_shop_with_buckets(floor)
     here.order_activity = lambda id: read_order_entries(file, id)
-    monkeypatch.setattr(running, "find", lambda: here)
+    monkeypatch.setattr(shop_client, "find", lambda: here)
     lines = story_in(told(capsys, order_id))
     journal.close()
     assert "delivery  copies took 3 records" in lines[-1]

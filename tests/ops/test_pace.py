@@ -5,11 +5,12 @@ from contextlib import suppress
 import pytest
 
 from functions.runtime import clients
-from local import running
-from local.engine import REGION, Engine
-from ops import pace, place
+from local import shop_client
+from local.dynamodb_engine import REGION, Engine
+from ops import targets
 from ops.__main__ import main
-from ops.place import DEFAULT_UNITS_PER_SECOND_ON_AWS, ShopTarget
+from ops.scan import throttle
+from ops.targets import DEFAULT_UNITS_PER_SECOND_ON_AWS, ShopTarget
 from tests.ops.running import BUCKETS, NAMES, fake_shop_with_buckets
 from tests.shopfloor import ShopHarness
 
@@ -27,10 +28,10 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> set[float]:
     """The limits, in units per second, under which requests are sent. They hold back nothing here."""
     found: set[float] = set()
     monkeypatch.setattr(
-        pace.CapacityThrottle, "__init__", lambda self, table, units_per_second: found.add(units_per_second)
+        throttle.CapacityThrottle, "__init__", lambda self, table, units_per_second: found.add(units_per_second)
     )
-    monkeypatch.setattr(pace.CapacityThrottle, "__enter__", lambda self: None)
-    monkeypatch.setattr(pace.CapacityThrottle, "__exit__", lambda self, *_: None)
+    monkeypatch.setattr(throttle.CapacityThrottle, "__enter__", lambda self: None)
+    monkeypatch.setattr(throttle.CapacityThrottle, "__exit__", lambda self, *_: None)
     return found
 
 
@@ -44,7 +45,7 @@ def run(command: str, *more: str) -> None:
 def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
     floor: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(running, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
     run(command)
     assert limits == set()
     run(command, "--units-per-second", "7e6")
@@ -69,8 +70,8 @@ def test_a_stack_on_aws_is_spared_by_default(
 
     outputs = {"TableName": floor.shop.table.name, **BUCKETS}
     deployed = ShopTarget(outputs, client, lambda kind: NAMES.get(kind, []))
-    monkeypatch.setattr(place, "_find_deployed_target", lambda name, region: deployed)
-    monkeypatch.setattr("ops.health.AWS_CHECKS", ())
+    monkeypatch.setattr(targets, "_find_deployed_target", lambda name, region: deployed)
+    monkeypatch.setattr("ops.commands.health.AWS_CHECKS", ())
     run(command, "--stack", "orderstream-dev")
     assert limits == {DEFAULT_UNITS_PER_SECOND_ON_AWS}
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from functions.dynamodb.table import Table
-from local import running
+from local import shop_client
 from ops.__main__ import main
-from ops.drift import DriftCheck
-from ops.progress import SweepProgress
+from ops.commands.drift import DriftCheck
+from ops.scan.progress import SweepProgress
 from tests.dynamodb.fixtures import ManualClock
 from tests.model.samples import SAMPLES
 from tests.ops.running import fake_shop_with_buckets
@@ -35,9 +35,9 @@ from tests.shopfloor import ShopHarness
 def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
     floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    monkeypatch.setattr(running, "find", lambda: fake_shop_with_buckets(floor))
-    monkeypatch.setattr("ops.progress.REPORT_EVERY_SECONDS", 0)
-    monkeypatch.setattr("ops.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr("ops.scan.progress.REPORT_EVERY_SECONDS", 0)
+    monkeypatch.setattr("ops.commands.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
     write_one_of_each_type(floor.shop.table)
     with suppress(SystemExit):  # not all that the samples say can be true
         main(command.split())

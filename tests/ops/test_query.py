@@ -14,8 +14,8 @@ from functions.dynamodb.table import Table
 from functions.model import table as t
 from functions.model.entities import ROOT_CATEGORY
 from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
-from local import running
-from local.engine import REGION, Engine
+from local import shop_client
+from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from tests.model.samples import SAMPLES, moment
 from tests.ops.running import fake_running_shop
@@ -255,10 +255,10 @@ def test_it_asks_the_shop_that_runs_on_this_machine(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
-    monkeypatch.setattr(running, "find", lambda: fake_running_shop(engine, table.name))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, table.name))
     main(["query", "A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}"])
     assert "Product (1)" in capsys.readouterr().out.splitlines()
-    monkeypatch.setattr(running, "find", lambda: None)
+    monkeypatch.setattr(shop_client, "find", lambda: None)
     with pytest.raises(SystemExit, match="not running here"):
         main(["query", "A7", "--arg", "product_id=mug"])
 

@@ -19,10 +19,10 @@ from functions.model.states import ORDER_TRANSITIONS, Transition
 from functions.model.table import ORDER
 from functions.runtime import clients
 from functions.shop import cancellation, erasure, returns
-from local.clock import expire_until
-from ops import recover
-from ops.history import LoggedFacts, find_likely_path, past_change
-from ops.recover import make_publisher, rebuild_copies, redrive_record, republish_events
+from local.expiry import expire_until
+from ops.repair import rebuild
+from ops.repair.order_history import LoggedFacts, find_likely_path, past_change
+from ops.repair.rebuild import make_publisher, rebuild_copies, redrive_record, republish_events
 from tests.functions.faults import crash_at
 from tests.model.samples import order as sample
 from tests.shopfloor import ANN, STAFF, ShopHarness
@@ -234,7 +234,7 @@ def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_the
     floor.open_shop()
     order_id = floor.place_order("one", mug=1)
     floor.pay_order(order_id)
-    missing = recover._write_missing_copies
+    missing = rebuild._write_missing_copies
     cancelled: list[Any] = []
 
     def just_then(*arguments: Any) -> Any:
@@ -243,7 +243,7 @@ def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_the
             cancelled.append(cancellation.cancel_order(floor.shop, ANN, order_id))
         return found
 
-    monkeypatch.setattr(recover, "_write_missing_copies", just_then)
+    monkeypatch.setattr(rebuild, "_write_missing_copies", just_then)
     floor.new_records()  # lost
     found = rebuild_copies(floor.shop)
     assert found.lost == 1

@@ -14,10 +14,11 @@ from functions.handlers import copies_reader
 from functions.model.events import EVENT_SOURCE
 from functions.model.retention import BUS_ARCHIVE_DAYS, MAX_REPLAY_AGE_DAYS
 from functions.runtime import clients
-from local.engine import REGION
-from ops import place, replay
+from local.dynamodb_engine import REGION
+from ops import targets
 from ops.__main__ import main
-from ops.place import ShopTarget
+from ops.commands import replay
+from ops.targets import ShopTarget
 from tests.functions.faults import crash_at
 from tests.ops.test_recover import delivered_in_part_returned, derived, shown
 from tests.shopfloor import ShopHarness
@@ -32,7 +33,7 @@ def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
         lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service),
         lambda kind: names[kind],
     )
-    monkeypatch.setattr(place, "resolve_target", lambda given: found)
+    monkeypatch.setattr(targets, "resolve_target", lambda given: found)
     monkeypatch.setattr(found.table, "clock", floor.now)
     monkeypatch.setattr(replay, "POLL_SECONDS", 0.0)
     return floor
@@ -145,8 +146,8 @@ def test_a_rule_that_chooses_by_more_or_goes_elsewhere_is_not_guessed_at(
     events.put_rule(Name="hook", EventBusName="shop", EventPattern=json.dumps({"source": [EVENT_SOURCE]}))
     begins = json.dumps({"source": [EVENT_SOURCE], "detail-type": [{"prefix": "Order"}]})
     events.put_rule(Name="begins", EventBusName="shop", EventPattern=begins)
-    target = "arn:aws:lambda:eu-central-1:123456789012:function:hook"
-    events.put_targets(Rule="hook", EventBusName="shop", Targets=[{"Id": "1", "Arn": target}])
+    arn = "arn:aws:lambda:eu-central-1:123456789012:function:hook"
+    events.put_targets(Rule="hook", EventBusName="shop", Targets=[{"Id": "1", "Arn": arn}])
     try:
         for name, why in {
             "rich": "chooses by detail",

@@ -17,12 +17,11 @@ from functions.model.table import ARCHIVED_ORDER, COUNTED, TIMELINE
 from functions.runtime import clients
 from functions.shop import disputes, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
-from local import running
-from ops import restore as tool
+from local import shop_client
 from ops.__main__ import main
-from ops.drift import DriftCheck
-from ops.recover import rebuild_copies, redrive_record, republish_events
-from ops.restore import (
+from ops.commands import restore as tool
+from ops.commands.drift import DriftCheck
+from ops.commands.restore import (
     LOCAL_SETTLE_TIME,
     SETTLE_TIME,
     NotRestorable,
@@ -31,6 +30,7 @@ from ops.restore import (
     restore_order,
     restore_orders_placed,
 )
+from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
 from tests.functions.archiving import (
     Image,
     create_delivered_order,
@@ -522,7 +522,7 @@ def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(floor:
 @pytest.fixture
 def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(running, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]:

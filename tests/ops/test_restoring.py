@@ -18,9 +18,9 @@ from functions.model.patterns import INVOICE_SERIES_BY_NAME
 from functions.model.table import create_table_request
 from functions.shop import cancellation, orders, refunds
 from functions.shop.invoices import get_invoice_of_order
-from local import running
+from local import shop_client
 from ops.__main__ import main
-from ops.drift import DriftCheck
+from ops.commands.drift import DriftCheck
 from tests.functions.faults import record_calls
 from tests.ops.running import fake_running_shop
 from tests.shopfloor import ANN, STAFF, WORKERS, ShopHarness
@@ -63,7 +63,7 @@ class Restoring:
         floor = self.ending.enter_context(opened(self.old.engine, self.queues, self.name, self.monkeypatch))
         floor.provider, floor.clock_offset = self.old.provider, self.old.clock_offset
         here = fake_running_shop(floor.engine, self.name)
-        self.monkeypatch.setattr(running, "find", lambda: here)
+        self.monkeypatch.setattr(shop_client, "find", lambda: here)
         return floor
 
     def run(self, *but: str) -> None:

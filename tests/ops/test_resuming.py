@@ -18,14 +18,14 @@ from functions.model.entities import Order
 from functions.model.table import METRIC, SWEEP
 from functions.runtime import clients
 from functions.shop import cancellation, orders
-from ops import place
-from ops import sweep as sweeping
+from ops import targets
 from ops.__main__ import main
-from ops.drift import MAX_UNSETTLED, DriftCheck
-from ops.items import item_key
-from ops.kept import LOCK_SECONDS, MAX_RESUME_AGE, Checkpoint, Locked
-from ops.place import ShopTarget
-from ops.restore import SETTLE_TIME
+from ops.commands.drift import MAX_UNSETTLED, DriftCheck
+from ops.commands.restore import SETTLE_TIME
+from ops.item_keys import item_key
+from ops.scan import sweep as sweeping
+from ops.scan.checkpoint import LOCK_SECONDS, MAX_RESUME_AGE, Checkpoint, Locked
+from ops.targets import ShopTarget
 from tests.functions.faults import ProcessKilled, record_calls
 from tests.ops.running import BUCKETS, NAMES
 from tests.ops.test_drift import everything
@@ -41,7 +41,7 @@ def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop that is meant is that of the test, read in pages of five items."""
     client = cache(lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service))
     found = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
-    monkeypatch.setattr(place, "resolve_target", lambda given: found)
+    monkeypatch.setattr(targets, "resolve_target", lambda given: found)
     monkeypatch.setattr(found.table, "clock", floor.now)
     monkeypatch.setattr(sweeping, "PAGE_SIZE", 5)
     return floor
@@ -119,7 +119,7 @@ class Calls:
 
 @contextmanager
 def asked(dies_at: int | None = None, then: Callable[[], object] = died) -> Iterator[Calls]:
-    calls, events = Calls(dies_at, then), place.resolve_target(Namespace()).table.client.meta.events
+    calls, events = Calls(dies_at, then), targets.resolve_target(Namespace()).table.client.meta.events
     events.register_first("before-call.dynamodb", calls.note)
     try:
         yield calls
@@ -320,7 +320,7 @@ def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began
     here: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_UNSETTLED >= 100
-    monkeypatch.setattr("ops.drift.MAX_UNSETTLED", 1)
+    monkeypatch.setattr("ops.commands.drift.MAX_UNSETTLED", 1)
     unread(here)
     tool = TOOLS["drift"]
     killed(tool, 60)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ops import audit, locks, sbom
-from ops.audit import AuditOutcome, AuditReport, overall_outcome, parse_npm_audit, parse_pip_audit
+from tools import audit, locks, sbom
+from tools.audit import AuditOutcome, AuditReport, overall_outcome, parse_npm_audit, parse_pip_audit
 
 RECORDED = Path(__file__).parent / "audits"
 PYTHON = {"annotated-types": "0.8.0", "attrs": "26.1.0"}

@@ -24,7 +24,7 @@ from functions.model.retention import COMMAND_DAYS
 from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, Shop
-from ops.ledger import find_account_errors
+from ops.commands.ledger import find_account_errors
 from tests.dynamodb.fixtures import ManualClock
 from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
 from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_in_threads

@@ -22,7 +22,7 @@ from functions.model.patterns import REDEMPTIONS_BY_CODE
 from functions.shop import discounts
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.fixtures import ManualClock
 from tests.dynamodb.stream import read_stream_records
 from tests.dynamodb.wire import WireTap, run_before_sending

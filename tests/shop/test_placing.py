@@ -20,7 +20,7 @@ from functions.model.errors import (
 from functions.shop import cancellation, discounts, orders, placing, products
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.fixtures import ManualClock
 from tests.dynamodb.stream import read_stream_records
 from tests.dynamodb.wire import WireTap, transaction_cancelled_reply

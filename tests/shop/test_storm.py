@@ -21,7 +21,7 @@ from functions.model.table import CUSTOMER, ROWS_BY_TYPE
 from functions.shop import discounts
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import Caller, Shop
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.dynamodb.wire import transaction_cancelled_reply
 from tests.model.samples import moment
 from tests.shop.acts import HOME_ADDRESS, PRICE, STAFF, available_by_part, create_stocked_product, get_order

@@ -29,7 +29,7 @@ from functions.shop.accounts import CreditSource
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Caller, Shop
-from ops.ledger import find_account_errors
+from ops.commands.ledger import find_account_errors
 from tests.dynamodb.fixtures import ManualClock
 from tests.dynamodb.wire import WireTap, run_before_sending
 from tests.shop.acts import (

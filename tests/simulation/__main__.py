@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from local import engine as local_engine
+from local import dynamodb_engine as local_engine
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.simulation.faults import KINDS
 from tests.simulation.runs import SeedResult, engines, run_seed, run_seeds

@@ -21,7 +21,7 @@ from functions.model import changes, events
 from functions.model.changes import Change
 from functions.model.entities import Payment, Refund
 from functions.model.table import ROWS_BY_TYPE
-from local.mappings import is_unchanged
+from local.event_source_mappings import is_unchanged
 
 if TYPE_CHECKING:
     from tests.simulation.world import Simulation

@@ -26,7 +26,7 @@ from botocore.serialize import JSONSerializer
 from botocore.utils import parse_timestamp
 
 from functions.runtime import clients
-from local.engine import CREDENTIALS, REGION
+from local.dynamodb_engine import CREDENTIALS, REGION
 
 FAST_CONFIG = Config(
     parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}

@@ -15,7 +15,7 @@ from aws_lambda_powertools.event_handler.api_gateway import BaseRouter  # noqa: 
 from functions.api.app import app
 from functions.api.http import context
 from functions.runtime import environment, secrets
-from local.mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
+from local.event_source_mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
 from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import FaultInjector
 from tests.simulation.tasks import ProcessDied, SimulatedProcess, VirtualScheduler

@@ -42,7 +42,8 @@ from functions.shop import (
 )
 from functions.shop import customer_names as naming
 from functions.shop import erasure as forgetting
-from ops import recover, restore
+from ops.commands import restore
+from ops.repair import rebuild
 from tests.simulation import sabotage as s
 from tests.simulation.sabotage import Plant, patch_attribute
 
@@ -331,19 +332,19 @@ MUTANTS = (
     Mutant(
         "redrives as it was",
         "an old image is put into the copies again",
-        patch_attribute(recover, "redrive_record", s.redrive_old_image),
+        patch_attribute(rebuild, "redrive_record", s.redrive_old_image),
         first_seed=5,
     ),
     Mutant(
         "replays anew",
         "what is replayed has another id each time",
-        patch_attribute(recover, "_change_to_current_status", s.replay_with_new_id),
+        patch_attribute(rebuild, "_change_to_current_status", s.replay_with_new_id),
         first_seed=9,
     ),
     Mutant(
         "replays for ever",
         "what is replayed may be older than its effects are remembered",
-        patch_attribute(recover, "MAX_REPLAY_AGE_DAYS", 100_000),
+        patch_attribute(rebuild, "MAX_REPLAY_AGE_DAYS", 100_000),
         first_seed=4,
     ),
     # streams, queues, events

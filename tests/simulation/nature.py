@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from functions.shop.erasure import SETTLE_PERIOD
-from local.mappings import InvocationReturned, Outcome
+from local.event_source_mappings import InvocationReturned, Outcome
 from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda

@@ -13,13 +13,13 @@ from functions.model import totals
 from functions.model.table import BEST_SELLER, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop.shop import Shop
-from ops.drift import DriftCheck
-from ops.items import ItemKey, item_key
-from ops.kept import MAX_RESUME_AGE, Checkpoint
-from ops.put_aside import FailureEntry, FailureRepository
-from ops.recover import PublishEvents, make_publisher, rebuild_copies, republish_events
-from ops.redrive import redrive_entries
-from ops.restore import NotRestorable, restore_order
+from ops.commands.drift import DriftCheck
+from ops.commands.restore import NotRestorable, restore_order
+from ops.failures.failure_store import FailureEntry, FailureRepository
+from ops.failures.redrive import redrive_entries
+from ops.item_keys import ItemKey, item_key
+from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
+from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint
 from tests.simulation.faults import DAY, HOUR, MINUTE
 from tests.simulation.table import SimulatedTable
 from tests.simulation.tasks import ProcessDied, SimulatedProcess, run_sequentially

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.mappings import InvocationReturned, Outcome
+from local.event_source_mappings import InvocationReturned, Outcome
 from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import MINUTE, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda

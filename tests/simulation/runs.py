@@ -16,8 +16,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from local import engine as local_engine
-from local.engine import SHARED_MEMORY, Engine
+from local import dynamodb_engine as local_engine
+from local.dynamodb_engine import SHARED_MEMORY, Engine
 from tests.simulation.template import template
 from tests.simulation.world import Simulation
 

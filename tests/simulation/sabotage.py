@@ -35,8 +35,8 @@ from functions.shop import (
     stock,
 )
 from functions.shop.shop import Caller
-from ops import recover
-from ops.recover import redrive_record
+from ops.repair import rebuild
+from ops.repair.rebuild import redrive_record
 from tests.simulation import template
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -225,7 +225,7 @@ def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
     return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
 
 
-_REACHED = recover._change_to_current_status
+_REACHED = rebuild._change_to_current_status
 
 
 # Mails ----------------------------------------------------------------------------------------------------------------

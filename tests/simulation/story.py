@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.simulation.runs import SeedResult, run_seed
 
 MAX_RUNS = 200

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from local.mappings import (
+from local.event_source_mappings import (
     Action,
     EventSourceMapping,
     FailureDelivered,

@@ -14,8 +14,8 @@ import orjson
 from functions.dynamodb.keys import KEY_ATTRIBUTES
 from functions.dynamodb.table import BATCH_WRITE_LIMIT
 from functions.model.table import INDEX_PROJECTIONS, create_table_request
-from local.engine import REGION, Engine
-from local.mappings.records import TTL_IDENTITY
+from local.dynamodb_engine import REGION, Engine
+from local.event_source_mappings.records import TTL_IDENTITY
 from tests.line import EngineConnection
 
 Image = Mapping[str, Any]

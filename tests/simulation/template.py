@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from functions.model.lambdas import stored_name
-from local.mappings import MappingAssumptions, MappingSettings
+from local.event_source_mappings import MappingAssumptions, MappingSettings
 from local.up import synthesize_template
 
 

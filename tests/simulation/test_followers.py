@@ -16,7 +16,7 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, instant_from_epoch
 from functions.model import table as t
 from functions.model.entities import Customer, Follow, Product, Stock
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from stacks.stage import STAGES
 from tests.simulation import botocore_clients, tasks
 from tests.simulation.faults import DAY, HOUR

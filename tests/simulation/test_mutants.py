@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.simulation.invariants import INVARIANTS
 from tests.simulation.mutants import MUTANTS, Mutant
 from tests.simulation.runs import run_seed

@@ -17,7 +17,7 @@ from functions.model import changes, copies
 from functions.model import table as t
 from functions.model.entities import Activity, Address, Expiry, Invoice, Line, Order, Paid, Payment, Shipment
 from functions.model.states import OrderCommand, apply_order_command
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.simulation import nature, tasks
 from tests.simulation.book import Ledger
 from tests.simulation.faults import DAY, HOUR

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from functions.shop import stock
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.simulation.operators import drift_violations
 from tests.simulation.runs import run_seed
 from tests.simulation.services import SimulatedDynamoDB

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from functions.model import table
 from functions.model.reactions import REACTIONS
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.simulation.stored_names import stored_names
 from tests.simulation.world import Simulation
 from tests.support.scale import many

@@ -13,7 +13,7 @@ from botocore.parsers import JSONParser
 from botocore.serialize import JSONSerializer
 
 from functions.runtime import clients
-from local.engine import Engine
+from local.dynamodb_engine import Engine
 from tests.simulation import botocore_clients
 from tests.simulation.botocore_clients import Response, UnsignedRequest
 from tests.simulation.table import SimulatedTable, TracedEngineConnection

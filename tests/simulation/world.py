@@ -30,8 +30,9 @@ from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients, secrets
 from functions.runtime.log import log_unreadable
 from functions.shop.shop import Shop
-from local.engine import Engine
-from ops import restore, sweep
+from local.dynamodb_engine import Engine
+from ops.commands import restore
+from ops.scan import sweep
 from tests.api.asking import WEBHOOK_SECRETS, Token
 from tests.simulation.book import Ledger, RecordedChange
 from tests.simulation.chance import SeededRandom

@@ -71,7 +71,7 @@ def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_finding_of_cdk_nag_fails_the_synth() -> None:
-    from stacks.acknowledged import add_nag_checks  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
+    from stacks.nag_suppressions import add_nag_checks  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack  # noqa: PLC0415
     from aws_cdk import aws_s3 as s3  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ from functions.model import copies
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS
 from functions.model.table import ROWS
-from local.mappings import FilterCriteria
+from local.event_source_mappings import FilterCriteria
 from stacks import filters
 from tests.stacks.conftest import SynthesizedTemplate
 

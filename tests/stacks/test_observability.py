@@ -8,7 +8,7 @@ import pytest
 from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
 from stacks import PROJECT
-from stacks.conditions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, RUNBOOKS, AlarmDefinition
+from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, RUNBOOKS, AlarmDefinition
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL, SynthesizedTemplate
 

@@ -29,13 +29,14 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.erasure import erase_customer
-from local.clock import expire_until
-from local.engine import REGION
-from ops import health, place
+from local.dynamodb_engine import REGION
+from local.expiry import expire_until
+from ops import targets
 from ops.__main__ import main as ops
-from ops.kept import Checkpoint
-from ops.place import ShopTarget
-from ops.restore import SETTLE_TIME
+from ops.commands import health
+from ops.commands.restore import SETTLE_TIME
+from ops.scan.checkpoint import Checkpoint
+from ops.targets import ShopTarget
 from stacks.stage import STAGES
 from tests.functions.archiving import create_delivered_order
 from tests.ops.running import BUCKETS
@@ -143,7 +144,7 @@ def test_operators_may_do_what_their_tools_do(
         "AWS::Lambda::Function": ["copies"],
     }
     where = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, has.__getitem__)
-    monkeypatch.setattr(place, "resolve_target", lambda given: where)
+    monkeypatch.setattr(targets, "resolve_target", lambda given: where)
     monkeypatch.setattr(where.table, "clock", floor.now)
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.001)
 

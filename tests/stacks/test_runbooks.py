@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stacks import PROJECT
-from stacks.conditions import RUNBOOKS
+from stacks.alarm_definitions import RUNBOOKS
 from tests.stacks.conftest import SynthesizedTemplate
 from tests.stacks.test_permissions import operators_may
 

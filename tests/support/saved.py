@@ -12,7 +12,7 @@ from moto.s3.models import s3_backends
 from moto.ses.models import ses_backends
 
 from functions.dynamodb.table import BATCH_WRITE_LIMIT
-from local.engine import REGION
+from local.dynamodb_engine import REGION
 from tests.shopfloor import WORKERS, ShopHarness
 
 P = ParamSpec("P")

@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from local.mappings import (
+from local.event_source_mappings import (
     DeliverFailure,
     EventSourceMapping,
     InvocationFailed,

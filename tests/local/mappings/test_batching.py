@@ -2,7 +2,13 @@ import json
 
 import pytest
 
-from local.mappings import FilterCriteria, InvocationFailed, MappingAssumptions, MappingCounters, NotInvoked
+from local.event_source_mappings import (
+    FilterCriteria,
+    InvocationFailed,
+    MappingAssumptions,
+    MappingCounters,
+    NotInvoked,
+)
 from tests.local.mappings.stream import (
     SHARD,
     START,

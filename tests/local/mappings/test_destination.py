@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from local.mappings import FailureDelivered, MappingAssumptions, MappingCounters, NotInvoked
+from local.event_source_mappings import FailureDelivered, MappingAssumptions, MappingCounters, NotInvoked
 from tests.local.mappings.stream import (
     BUCKET,
     ERROR,

@@ -2,7 +2,13 @@ from typing import Any
 
 import pytest
 
-from local.mappings import FailureDelivered, InvocationReturned, MappingAssumptions, MappingCounters, NotInvoked
+from local.event_source_mappings import (
+    FailureDelivered,
+    InvocationReturned,
+    MappingAssumptions,
+    MappingCounters,
+    NotInvoked,
+)
 from tests.local.mappings.stream import (
     BUCKET,
     ERROR,

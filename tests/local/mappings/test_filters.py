@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from local.mappings import FilterCriteria, FilterDialect
+from local.event_source_mappings import FilterCriteria, FilterDialect
 from tests.local.mappings.stream import record
 
 RECORD: dict[str, Any] = {

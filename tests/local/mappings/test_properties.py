@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from local.mappings import (
+from local.event_source_mappings import (
     DeliverFailure,
     EventSourceMapping,
     FailureDelivered,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from local.mappings import MappingCounters, is_unchanged, to_lambda_record
+from local.event_source_mappings import MappingCounters, is_unchanged, to_lambda_record
 from tests.local.mappings.stream import SHARD, STREAM, feed_records, new_mapping, next_invocation, record
 
 WIRE: dict[str, Any] = {

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from local.mappings import FilterCriteria, MappingAssumptions, MappingSettings
+from local.event_source_mappings import FilterCriteria, MappingAssumptions, MappingSettings
 
 TEMPLATE = {
     "BatchSize": 50,

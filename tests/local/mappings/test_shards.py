@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from local.mappings import FailureDelivered, Invoke, MappingAssumptions
+from local.event_source_mappings import FailureDelivered, Invoke, MappingAssumptions
 from tests.local.mappings.stream import (
     BUCKET,
     ERROR,

@@ -1,0 +1,303 @@
+"""The local DynamoDB with streams, for the local shop and the tests: one dynoxide process on one SQLite file.
+
+The engine differs from DynamoDB on AWS in these points:
+
+- Items do not expire by themselves: call `Engine.delete_expired_items`.
+- Shard ids are shorter than botocore allows.
+- If a table is deleted and created again under the same name, the stream keeps the old records.
+
+The engine is durable: after a kill -9, a new process continues with the same file and the next sequence numbers.
+
+The DynamoDB port requires no key and answers every web page. In the running shop it is therefore one of the ports that
+browsers never connect to (`BLOCKED_PORTS`). The port of the engine's tools, which expire items, requires a key.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import platform
+import random
+import secrets
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+import orjson
+import urllib3
+from botocore.config import Config
+
+from local import processes
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+
+PROJECT = Path(__file__).resolve().parent.parent
+REGION: Final = "eu-central-1"
+CLIENT_CONFIG = Config(
+    user_agent="local"
+)  # a constant user agent, because building the default takes longer than a request
+CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
+"""Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
+TTL_ATTRIBUTE = "ttl"
+DATABASE_FILE = "dynamodb.sqlite"
+ADDRESS_FILE = "address.json"
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  folders in it get random names
+MIN_SHARED_MEMORY_BYTES = 1 << 30
+
+TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
+INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
+
+# The engine searches for the newest stream record at each write. This index keeps writes fast when the stream grows.
+STREAM_INDEX = """
+    CREATE INDEX IF NOT EXISTS orderstream_stream_records
+    ON _stream_records (table_name, CAST(sequence_number AS INTEGER))
+"""
+
+
+# An index on the expiry time, so that a query finds expired items without reading all items.
+EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
+CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
+SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
+
+
+class EngineNotInstalled(RuntimeError):
+    """The engine's binary for this machine is not installed. `make setup` installs it."""
+
+
+def find_engine_binary() -> Path:
+    """Return the path of the engine's binary, which `make setup` installs. Raises EngineNotInstalled."""
+    machine = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(platform.machine().lower(), "arm64")
+    system = {"linux": "linux", "darwin": "darwin", "win32": "win32"}.get(sys.platform, sys.platform)
+    folder = PROJECT / "node_modules" / "@dynoxide"
+    for found in sorted(folder.glob(f"{system}-{machine}*/dynoxide*")):
+        return found
+    raise EngineNotInstalled(f"The local DynamoDB engine is not installed for {system}-{machine}: run `make setup`.")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A running engine: a directory with its file, and two ports on 127.0.0.1.
+
+    `port` serves DynamoDB and DynamoDB Streams. `tools_port` serves the engine's tools and requires `tools_key` as
+    bearer token.
+    """
+
+    directory: Path
+    port: int
+    tools_port: int
+    tools_key: str = field(repr=False)
+    started: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def database(self) -> Path:
+        return self.directory / DATABASE_FILE
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @cached_property
+    def _pool(self) -> urllib3.PoolManager:
+        return urllib3.PoolManager(maxsize=4, retries=False, timeout=60)
+
+    @cached_property
+    def _client(self) -> DynamoDBClient:
+        return self.dynamodb()
+
+    def dynamodb(self, config: Config | None = None) -> DynamoDBClient:
+        """Return a new boto3 client of this DynamoDB. The client is thread-safe."""
+        config = CLIENT_CONFIG.merge(config) if config else CLIENT_CONFIG
+        return boto3.client("dynamodb", endpoint_url=self.endpoint, region_name=REGION, config=config, **CREDENTIALS)
+
+    def streams(self) -> DynamoDBStreamsClient:
+        """Return a new boto3 client of DynamoDB Streams.
+
+        The client does not validate parameters, because botocore would reject the engine's short shard ids.
+        """
+        lenient = CLIENT_CONFIG.merge(Config(parameter_validation=False))
+        return boto3.client(
+            "dynamodbstreams", endpoint_url=self.endpoint, region_name=REGION, config=lenient, **CREDENTIALS
+        )
+
+    def get_stream_records(self, shard_iterator: str) -> dict[str, Any]:
+        """Call GetRecords and return the decoded JSON. Raises OSError if the call fails.
+
+        This does not use boto3, because botocore takes ten times as long to parse the response.
+        """
+        target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
+        signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
+        headers = {**target, "Authorization": signed, "Content-Type": "application/x-amz-json-1.0"}
+        body = orjson.dumps({"ShardIterator": shard_iterator, "Limit": 1000})
+        answer = self._pool.request("POST", self.endpoint, body=body, headers=headers)
+        if answer.status != HTTPStatus.OK:
+            raise OSError(f"GetRecords answered {answer.status}: {answer.data[:200]!r}")
+        found: dict[str, Any] = orjson.loads(answer.data)
+        return found
+
+    def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
+        """Create the table with a stream, if it does not exist, and enable TTL. Safe to repeat.
+
+        `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table) or is a CreateTable request. Both
+        use the same names for keys, attributes and indexes. Other properties are ignored. Raises RuntimeError if the
+        table exists with other keys or indexes.
+        """
+        indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
+        request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
+        request |= {"GlobalSecondaryIndexes": indexes} if indexes else {}
+        client = self._client
+        try:
+            client.create_table(
+                TableName=name,
+                BillingMode="PAY_PER_REQUEST",
+                StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+                **request,
+            )
+        except client.exceptions.ResourceInUseException:
+            if _table_schema(client.describe_table(TableName=name)["Table"]) != _table_schema(request):
+                raise RuntimeError(
+                    f"Table {name} was made from another definition: `make reset` begins anew."
+                ) from None
+        if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
+            ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
+            client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
+
+    def has_expired_items(self) -> bool:
+        """Return whether `delete_expired_items` would delete anything.
+
+        This method is cheap: it reads an index, which the first call creates. `delete_expired_items` reads every item
+        of every table.
+        """
+        with closing(sqlite3.connect(self.database, timeout=30)) as database:
+            tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
+            for table, attribute in tables:
+                ends = EXPIRY_EXPRESSION.format(attribute=attribute)
+                database.execute(CREATE_EXPIRY_INDEX.format(table=table, ends=ends))
+                if database.execute(SELECT_EXPIRED.format(table=table, ends=ends)).fetchone():
+                    return True
+        return False
+
+    def delete_expired_items(self) -> int:
+        """Delete the expired items of all tables and return their number.
+
+        The stream records have the user identity of DynamoDB's TTL process, as on AWS. Unlike AWS, this also deletes
+        items that expired more than five years ago. Raises RuntimeError if the engine reports an error.
+        """
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        headers["Authorization"] = f"Bearer {self.tools_key}"
+        with closing(http.client.HTTPConnection("127.0.0.1", self.tools_port, timeout=60)) as connection:
+            connection.request("POST", "/mcp", json.dumps(call), headers)
+            answer = json.loads(connection.getresponse().read())
+        if "error" in answer or answer["result"].get("isError"):
+            raise RuntimeError(f"The engine could not expire anything: {answer}")
+        deleted: int = json.loads(answer["result"]["content"][0]["text"])["items_deleted"]
+        return deleted
+
+    def stop(self) -> None:
+        """Stop the engine's process. No data is lost, even if the process is killed."""
+        processes.stop(self.directory)
+        if self.started:
+            self.started.wait()
+
+
+def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
+    """Start the engine with the file in `directory`, and wait until it answers (well under a second).
+
+    If the file exists, the engine continues with its data. If an earlier process still uses the file, that process is
+    stopped first, because two processes would assign the same sequence numbers. `ports`: the ports that the engine may
+    use. If it is empty, as in tests, the engine uses any free port.
+
+    Raises EngineNotInstalled, or process.ProcessFailed if the engine does not start or all ports are taken.
+    """
+    # Try several ports: another process, such as a second shop, may take a free port before the engine listens on it.
+    candidates = random.sample(ports, len(ports)) if ports else [processes.free_port() for _ in range(3)]
+    free = [port for port in candidates if not processes.is_listening(port)]
+    if not free:
+        raise processes.ProcessFailed(f"All ports for the local DynamoDB are taken: {', '.join(map(str, ports))}.")
+    *others, last = (Engine(directory, port, processes.free_port(), secrets.token_urlsafe(32)) for port in free)
+    for engine in others:
+        with suppress(processes.ProcessFailed):
+            return restart(engine)
+    return restart(last)
+
+
+def restart(engine: Engine) -> Engine:
+    """Start a stopped engine again, with the same ports and the same key. Raises the same errors as `start`."""
+    directory = engine.directory
+    binary = find_engine_binary()
+    processes.stop(directory)
+    started = _start_process(binary, engine)
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database:
+        database.execute(STREAM_INDEX)
+    address = {"port": engine.port, "tools_port": engine.tools_port, "tools_key": engine.tools_key}
+    processes.write_private_file(directory / ADDRESS_FILE, json.dumps(address))
+    return replace(engine, started=started)
+
+
+@contextmanager
+def temporary_engine() -> Iterator[Engine]:
+    """Run an engine during a `with` block, and delete its file at the end.
+
+    The file is in shared memory if enough is free, else on disk.
+    """
+    roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
+    with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
+        started = start(Path(directory))
+        try:
+            yield started
+        finally:
+            started.stop()
+
+
+def find(directory: Path) -> Engine | None:
+    """Return the engine that another process started in this directory, or None if it is not running."""
+    if processes.running_process_id(directory) is None:
+        return None
+    return processes.read_address(directory / ADDRESS_FILE, partial(Engine, directory))
+
+
+def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
+    if processes.is_listening(engine.port):
+        raise processes.ProcessFailed(f"port {engine.port} of 127.0.0.1 is taken")
+    command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(engine.port)]
+    command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port)]
+    return processes.start(
+        command,
+        directory=engine.directory,
+        env={"DYNOXIDE_MCP_AUTH_TOKEN": engine.tools_key},
+        is_ready=lambda: processes.is_listening(engine.port) and processes.is_listening(engine.tools_port),
+        timeout_seconds=10,
+    )
+
+
+def _table_schema(table: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the keys and indexes of a table in a form that can be compared. An existing table cannot change them."""
+    indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
+    return (
+        _key_schema(table),
+        {
+            name: (
+                _key_schema(index),
+                index["Projection"]["ProjectionType"],
+                set(index["Projection"].get("NonKeyAttributes", ())),
+            )
+            for name, index in indexes.items()
+        },
+    )
+
+
+def _key_schema(schema: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(key["AttributeName"], key["KeyType"]) for key in schema["KeySchema"]]

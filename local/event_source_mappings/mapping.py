@@ -1,0 +1,341 @@
+"""The model of an event source mapping: chooses the batches that are due and handles the outcomes of invocations.
+
+Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, lanes, starting positions), "Retain
+discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring partial
+batch response with DynamoDB and Lambda"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import takewhile
+
+from local.event_source_mappings.actions import (
+    Action,
+    DeliverFailure,
+    FailureDelivered,
+    InvocationFailed,
+    InvocationReturned,
+    Invoke,
+    MappingCounters,
+    MappingLoad,
+    NotInvoked,
+    Outcome,
+    ShardIteratorRequest,
+)
+from local.event_source_mappings.failures import (
+    BatchOutcome,
+    DiscardReason,
+    RecordBatch,
+    bisect_records,
+    build_invocation_record,
+    evaluate_response,
+    invocation_record_key,
+)
+from local.event_source_mappings.records import LambdaRecord, Records, StreamRecord, is_unchanged
+from local.event_source_mappings.settings import INFINITE, MappingAssumptions, MappingSettings
+from local.event_source_mappings.shards import ShardLane, ShardProgress
+
+
+class EventSourceMapping:
+    """A model of one event source mapping of a DynamoDB stream.
+
+    `new_id` returns request ids and the random end of S3 keys. `resume_from` is the result of an earlier
+    `checkpoint()`. Records after this checkpoint are delivered again when they are added again, so delivery is at least
+    once.
+    """
+
+    def __init__(
+        self,
+        settings: MappingSettings,
+        *,
+        mapping_id: str,
+        function_arn: str,
+        stream_arn: str,
+        new_id: Callable[[], str],
+        resume_from: Mapping[str, str] | None = None,
+        assumptions: MappingAssumptions | None = None,
+    ) -> None:
+        self.settings = settings
+        self.assumptions = assumptions or MappingAssumptions()
+        self.counters = MappingCounters()
+        self._mapping_id = mapping_id
+        self._function_arn = function_arn
+        self._stream_arn = stream_arn
+        self._new_id = new_id
+        self._resume_from = dict(resume_from or {})
+        self._shards: dict[str, ShardProgress] = {}
+
+    # Reading
+
+    def add_shard(self, shard_id: str, parent: str | None = None) -> None:
+        """Declare a shard before adding its records. Safe to repeat.
+
+        No record of a shard is due until all records of its parent shard are done. A parent that is never declared,
+        because DynamoDB has trimmed it, does not block its children. Therefore declare all shards of one DescribeStream
+        response before you add records.
+        """
+        if shard_id not in self._shards:
+            count = self.settings.parallelization_factor
+            lanes = tuple(ShardLane(index, self.settings, self.assumptions) for index in range(count))
+            self._shards[shard_id] = ShardProgress(
+                shard_id, parent, lanes, self.assumptions, self._resume_from.get(shard_id)
+            )
+
+    def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
+        """Return where to start reading a declared shard: after its checkpoint, if any, or at the start position."""
+        shard = self._shards[shard_id]
+        if shard.checkpoint is not None:
+            return ShardIteratorRequest("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
+        is_child = shard.parent in self._shards
+        return ShardIteratorRequest(
+            self.assumptions.child_shards_start if is_child else self.settings.starting_position
+        )
+
+    def should_read(self, shard_id: str) -> bool:
+        """Return whether the driver should read more of this shard.
+
+        False if records of the parent shard are unfinished, or if too many records of this shard are unfinished.
+        """
+        shard = self._shards[shard_id]
+        return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
+
+    def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
+        """Add the next record of a shard, in the shape of a Lambda event record.
+
+        Safe to repeat: a record that was added before is ignored.
+        """
+        shard = self._shards[shard_id]
+        one = StreamRecord.from_event(record, now)
+        if not shard.mark_read(one):
+            return
+        if is_unchanged(record):
+            shard.mark_done((one,))
+            return
+        self.counters.polled += 1
+        if not self.assumptions.filters_before_batching or self._filter_records(shard, (one,)):
+            shard.lane_of(one).add(one)
+
+    def close_shard(self, shard_id: str) -> None:
+        """Mark a shard as read to its end: GetRecords returned no next iterator.
+
+        The child shards start when all records of this shard are done.
+        """
+        self._shards[shard_id].is_closed = True
+
+    def checkpoint(self) -> dict[str, str]:
+        """Return, by shard id, the sequence number up to which all records are done.
+
+        Pass it as `resume_from` to a new mapping.
+        """
+        shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
+        return self._resume_from | shards
+
+    def measure_load(self, now: float) -> MappingLoad:
+        """Count the records that wait, are in flight or are being retried, and return the counts."""
+        lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
+        under_way = [record for lane in lanes if lane.action for record in lane.action.records]
+        retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]
+        oldest = [lane.waiting[0] for lane in lanes if lane.waiting]
+        since = min((record.created_at for record in (*under_way, *retrying, *oldest)), default=now)
+        return MappingLoad(
+            waiting=sum(len(lane.waiting) for lane in lanes),
+            in_flight=len(under_way),
+            retrying=len(retrying),
+            oldest_seconds=max(0.0, now - since),
+        )
+
+    # Due actions
+
+    def due_actions(self, now: float) -> list[Action]:
+        """Return the actions to start now, at most one per lane. All of them may run in parallel.
+
+        Each action is returned once. Its lane is blocked until `report_outcome` reports the outcome.
+        """
+        lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
+        actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
+        return [action for action in actions if action is not None]
+
+    def next_action_at(self, now: float) -> float | None:
+        """Return the time at which `due_actions` next returns an action. This is `now` if an action is due already.
+
+        None if no action becomes due before a record is added or an outcome is reported.
+        """
+        times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
+        return min((max(now, time) for time in times if time is not None), default=None)
+
+    def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
+        """Handle the outcome of an action that `due_actions` returned. Report each outcome once.
+
+        Raises ValueError if the action is not in progress.
+        """
+        shard = self._shards[action.shard_id]
+        lane = shard.lanes[action.lane]
+        if lane.action is not action:
+            raise ValueError(f"no such action is under way in lane {action.lane} of {action.shard_id}")
+        match action, outcome:
+            case Invoke(), NotInvoked():
+                self.counters.failed_invoke += len(action.records)
+                self._schedule_retry(lane, [lane.batch], now)
+            case Invoke(), InvocationReturned() | InvocationFailed():
+                self._handle_invocation(shard, lane, action, outcome, now)
+            case DeliverFailure(), FailureDelivered():
+                self._handle_delivery(shard, action.records, outcome.succeeded)
+            case _:
+                raise ValueError(f"{type(outcome).__name__} is no outcome of {type(action).__name__}")
+        lane.action = None
+        lane.completed_at = now
+
+    # Choosing the next action
+
+    def _can_run(self, shard: ShardProgress) -> bool:
+        return shard.parent not in self._shards or self._is_drained(self._shards[shard.parent])
+
+    def _is_drained(self, shard: ShardProgress) -> bool:
+        return shard.is_closed and not shard.unfinished and self._can_run(shard)
+
+    def _ready_at(self, shard: ShardProgress, lane: ShardLane) -> float | None:
+        return shard.ready_at(lane) if self._can_run(shard) else None
+
+    def _next_action(self, shard: ShardProgress, lane: ShardLane, now: float) -> Action | None:
+        while (ready_at := self._ready_at(shard, lane)) is not None and ready_at <= now:
+            if lane.discarded:
+                return self._deliver(shard, lane, *lane.discarded.popleft(), now)
+            batch = lane.retries.popleft() if lane.retries else RecordBatch(self._new_records(shard, lane))
+            young = self._discard_old_records(shard, lane, batch, now)
+            if young and not lane.discarded:
+                return self._invoke(shard, lane, replace(batch, records=young), now)
+            if young:
+                lane.retries.appendleft(replace(batch, records=young))
+        return None
+
+    def _new_records(self, shard: ShardProgress, lane: ShardLane) -> Records:
+        records = lane.take_batch()
+        return records if self.assumptions.filters_before_batching else self._filter_records(shard, records)
+
+    def _filter_records(self, shard: ShardProgress, records: Records) -> Records:
+        accepted = [self.settings.filters.matches(record.event) for record in records]
+        self.counters.filtered_out += accepted.count(False)
+        shard.mark_done(tuple(record for record, kept in zip(records, accepted, strict=True) if not kept))
+        return tuple(record for record, kept in zip(records, accepted, strict=True) if kept)
+
+    def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
+        """Remove the old records at the front of the batch, and return the remaining records.
+
+        Records that are older than the stream's retention are only counted as expired. Records that are older than the
+        maximum record age are discarded: they go to the on-failure destination.
+        """
+        expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
+        self.counters.expired += len(expired)
+        shard.mark_done(expired)
+        limit = self.settings.max_record_age_seconds
+        aged, young = _split_by_age(kept, now, None if limit == INFINITE else limit)
+        if aged:
+            self._discard(shard, lane, replace(batch, records=aged), "RecordAgeExceeded")
+        return young
+
+    def _invoke(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Invoke:
+        lane.batch = batch
+        lane.action = action = Invoke(
+            request_id=self._new_id(),
+            shard_id=shard.shard_id,
+            lane=lane.index,
+            records=batch.records,
+            iterator_age_ms=max(0, round((now - batch.records[-1].created_at) * 1000)),
+            attempt=batch.attempts + 1,
+        )
+        return action
+
+    def _deliver(
+        self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, condition: DiscardReason, now: float
+    ) -> DeliverFailure:
+        destination = self.settings.on_failure or ""
+        document = build_invocation_record(
+            batch if batch.request_id else replace(batch, request_id=self._new_id()),
+            condition,
+            function_arn=self._function_arn,
+            stream_arn=self._stream_arn,
+            shard_id=shard.shard_id,
+            destination=destination,
+            now=now,
+        )
+        lane.action = action = DeliverFailure(
+            shard_id=shard.shard_id,
+            lane=lane.index,
+            records=batch.records,
+            destination=destination,
+            key=invocation_record_key(destination, self._mapping_id, shard.shard_id, now, self._new_id),
+            document=document,
+        )
+        return action
+
+    # Handling outcomes
+
+    def _handle_invocation(
+        self,
+        shard: ShardProgress,
+        lane: ShardLane,
+        action: Invoke,
+        outcome: InvocationReturned | InvocationFailed,
+        now: float,
+    ) -> None:
+        verdict = self._evaluate_outcome(action.records, outcome)
+        self.counters.invoked += len(action.records)
+        self.counters.failed_invoke += verdict.failed
+        shard.mark_done(action.records[: verdict.accepted])
+        rest = replace(
+            lane.batch,
+            records=action.records[verdict.accepted :],
+            request_id=action.request_id,
+            function_error="Unhandled" if isinstance(outcome, InvocationFailed) else None,
+        )
+        retries = self.settings.max_retry_attempts
+        if verdict.accepted:
+            lane.failures_in_a_row = 0
+        if not rest.records:
+            return
+        if verdict.can_bisect and self.settings.bisect_on_error and len(rest.records) > 1:
+            attempts = rest.attempts if self.assumptions.bisect_attempts == "inherit" else 0
+            parts = bisect_records(rest.records, self.assumptions)
+            self._schedule_retry(lane, [replace(rest, records=part, attempts=attempts) for part in parts], now)
+        elif verdict.accepted and self.assumptions.progress_resets_attempts:
+            self._schedule_retry(lane, [replace(rest, attempts=0)], now)
+        elif rest.attempts < retries or retries == INFINITE:
+            self._schedule_retry(lane, [replace(rest, attempts=rest.attempts + 1)], now)
+        else:
+            self._discard(shard, lane, replace(rest, attempts=rest.attempts + 1), "RetryAttemptsExhausted")
+
+    def _evaluate_outcome(self, records: Records, outcome: InvocationReturned | InvocationFailed) -> BatchOutcome:
+        if isinstance(outcome, InvocationFailed):
+            return BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
+        if not self.settings.report_item_failures:
+            return BatchOutcome(accepted=len(records), failed=0)
+        return evaluate_response(records, outcome.response, self.assumptions)
+
+    def _schedule_retry(self, lane: ShardLane, batches: list[RecordBatch], now: float) -> None:
+        lane.failures_in_a_row += 1
+        lane.retry_at = now + self.assumptions.retry_delay_seconds(lane.failures_in_a_row)
+        lane.retries.extendleft(reversed(batches))
+
+    def _discard(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, condition: DiscardReason) -> None:
+        lane.failures_in_a_row = 0
+        if self.settings.on_failure:
+            lane.discarded.append((batch, condition))
+        else:
+            self.counters.dropped += len(batch.records)
+            shard.mark_done(batch.records)
+
+    def _handle_delivery(self, shard: ShardProgress, records: Records, succeeded: bool) -> None:
+        if succeeded:
+            self.counters.on_failure_destination_delivered += len(records)
+        else:
+            self.counters.destination_delivery_failures += 1
+            self.counters.dropped += len(records)
+        shard.mark_done(records)
+
+
+def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
+    """Return two parts of the records: those at the front that are older than the limit, and all others."""
+    if limit_seconds is None:
+        return (), records
+    old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))
+    return records[:old], records[old:]

@@ -1,0 +1,155 @@
+"""The settings of an event source mapping for a stream, and assumptions about behaviour that AWS does not document.
+
+Sources: Lambda developer guide, "Event source mapping parameters for DynamoDB Streams" (names, defaults, ranges) and
+"Using AWS Lambda with Amazon DynamoDB"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NoReturn
+
+from local.event_source_mappings.filters import FilterCriteria, FilterDialect
+
+INFINITE: Final = -1
+REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
+
+# Properties of the mapping that the model ignores, because they do not affect how or when the function is invoked.
+_IGNORED_PROPERTIES: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
+
+
+def _number_field(parameter: str, default: int, lowest: int, highest: int, *, infinite: bool = False) -> Any:
+    metadata = {"parameter": parameter, "lowest": lowest, "highest": highest, "infinite": infinite}
+    return field(default=default, metadata=metadata)
+
+
+def _reject_reference(value: object) -> NoReturn:
+    raise ValueError(f"{value!r} is a reference: pass `resolve`, which knows what the deployed stack made of it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingSettings:
+    """The validated settings of one event source mapping.
+
+    Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
+
+    For `max_retry_attempts` and `max_record_age_seconds`, -1 means no limit except the stream's retention. `on_failure`
+    is the ARN of the on-failure destination. An S3 bucket receives the records themselves. Any other destination
+    receives only the position of the records in the stream.
+    """
+
+    batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
+    batching_window_seconds: int = _number_field("MaximumBatchingWindowInSeconds", 0, 0, 300)
+    parallelization_factor: int = _number_field("ParallelizationFactor", 1, 1, 10)
+    max_retry_attempts: int = _number_field("MaximumRetryAttempts", INFINITE, 0, 10_000, infinite=True)
+    max_record_age_seconds: int = _number_field("MaximumRecordAgeInSeconds", INFINITE, 60, 604_800, infinite=True)
+    bisect_on_error: bool = False
+    report_item_failures: bool = False
+    filters: FilterCriteria = field(default_factory=FilterCriteria)
+    starting_position: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
+    on_failure: str | None = None
+    enabled: bool = True
+
+    def __post_init__(self) -> None:
+        for setting in _NUMBERS:
+            _check_range(getattr(self, setting.name), **setting.metadata)
+        for name in ("bisect_on_error", "report_item_failures", "enabled"):
+            if getattr(self, name) not in (True, False):
+                raise ValueError(f"{name} {getattr(self, name)!r}: true or false is expected")
+        if self.starting_position not in ("TRIM_HORIZON", "LATEST"):
+            raise ValueError(f"StartingPosition {self.starting_position!r}: TRIM_HORIZON or LATEST is expected")
+
+    @classmethod
+    def from_template(
+        cls,
+        properties: Mapping[str, Any],
+        *,
+        resolve: Callable[[object], str] = _reject_reference,
+        dialect: FilterDialect | None = None,
+    ) -> "MappingSettings":
+        """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
+
+        `resolve` returns the value of an intrinsic function ({"Fn::GetAtt": ...}) in the deployed stack. This method
+        calls `resolve` only for the on-failure destination. Raises ValueError for an unsupported property.
+        """
+        rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
+        if rest.pop("TumblingWindowInSeconds", 0):
+            raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not modelled here")
+        if "StartingPosition" not in rest:
+            raise ValueError("StartingPosition is required for a stream")
+        response_types = rest.pop("FunctionResponseTypes", [])
+        if unknown_types := set(response_types) - {REPORT_ITEM_FAILURES}:
+            raise ValueError(f"FunctionResponseTypes {sorted(unknown_types)}: only {REPORT_ITEM_FAILURES} exists")
+        patterns = tuple(one["Pattern"] for one in rest.pop("FilterCriteria", {}).get("Filters", []))
+        destination = rest.pop("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+        if destination is not None and not isinstance(destination, str):
+            destination = resolve(destination)
+        settings = cls(
+            bisect_on_error=rest.pop("BisectBatchOnFunctionError", False),
+            report_item_failures=bool(response_types),
+            filters=FilterCriteria(patterns, dialect or FilterDialect()),
+            starting_position=rest.pop("StartingPosition"),
+            on_failure=destination,
+            enabled=rest.pop("Enabled", True),
+            **{n.name: rest.pop(n.metadata["parameter"]) for n in _NUMBERS if n.metadata["parameter"] in rest},
+        )
+        if rest:
+            raise ValueError(f"not modelled for a DynamoDB stream: {', '.join(sorted(rest))}")
+        return settings
+
+
+_NUMBERS: Final = tuple(one for one in dataclasses.fields(MappingSettings) if one.metadata)
+
+
+def _check_range(value: object, *, parameter: str, lowest: int, highest: int, infinite: bool) -> None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and (value in range(lowest, highest + 1) or (infinite and value == INFINITE)):
+        return
+    endless = f", or {INFINITE} for no limit" if infinite else ""
+    raise ValueError(f"{parameter} {value!r}: a whole number from {lowest} to {highest}{endless} is expected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingAssumptions:
+    """Assumptions about behaviour of event source mappings that AWS documents vaguely or not at all.
+
+    The defaults are the more likely behaviour. The local shop uses the defaults, except that its stream has no
+    retention limit. The simulator also tries the other values, to show that the code does not depend on an assumption.
+    """
+
+    # How long a lane waits after the 1st, 2nd, ... consecutive failure. The last value applies to all further failures.
+    retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
+
+    # How a failed batch is split: where a batch of odd size is cut, which half is retried first, and whether the halves
+    # keep the number of attempts of the batch.
+    # AWS documents that the failure that causes the split does not count as an attempt.
+    bisect_midpoint: Literal["floor", "ceiling"] = "floor"
+    bisect_first: Literal["lower", "upper"] = "lower"
+    bisect_attempts: Literal["inherit", "reset"] = "inherit"
+
+    # Whether the attempts are counted from zero again after a partial success. Observed once on AWS: with 3 retries
+    # allowed, a batch was delivered 5 times.
+    progress_resets_attempts: bool = True
+    # Whether the batch fails if the response reports a sequence number that is not in the batch.
+    unknown_identifier: Literal["fails", "ignored"] = "fails"
+    # Whether the batch fails if the response is not a JSON object, for a function with partial batch responses.
+    unreadable_response: Literal["fails", "succeeds"] = "fails"
+
+    # A salt for the hash that assigns items to the parallel lanes of a shard. Another salt gives another assignment.
+    lane_salt: str = ""
+    failing_lane_stalls_shard: bool = False
+
+    window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
+    # Whether records are filtered before they count for the batch size. AWS documents this only for batching windows.
+    filters_before_batching: bool = True
+    payload_limit_bytes: int = 6 * 1024 * 1024
+
+    # A stream deletes records after 24 hours, even if they were not delivered. None: the stream keeps all records.
+    retention_seconds: float | None = 86_400
+    # Where reading starts in a child shard, also if the mapping itself started at LATEST.
+    child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
+    # The driver stops reading a shard while the shard has this number of unfinished records or more.
+    read_ahead_records: int = 10_000
+
+    def retry_delay_seconds(self, failures_in_a_row: int) -> float:
+        return self.retry_delays_seconds[min(failures_in_a_row, len(self.retry_delays_seconds)) - 1]

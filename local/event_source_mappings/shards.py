@@ -1,0 +1,141 @@
+"""Stores the unfinished records of an event source mapping, by shard and lane.
+
+A lane is one of the sequences of batches of a shard that run in parallel. ParallelizationFactor is their number.
+
+Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
+concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
+"""
+
+import zlib
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from local.event_source_mappings.actions import Action
+from local.event_source_mappings.failures import DiscardReason, RecordBatch
+from local.event_source_mappings.records import Records, StreamRecord
+from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
+
+# Size of an event without records. Each record except the first adds a comma, but `add` counts one for every record.
+# So this size is one byte smaller.
+_ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
+IMMEDIATELY: Final = 0.0
+
+
+@dataclass(slots=True)
+class ShardLane:
+    """One lane of a shard. It processes its records strictly in order, with one action at a time.
+
+    Discarded batches come first, then retries, then new records. `action` is the action in progress. `batch` is the
+    batch of the last invocation.
+    """
+
+    index: int
+    settings: MappingSettings
+    assumptions: MappingAssumptions
+    discarded: deque[tuple[RecordBatch, DiscardReason]] = field(default_factory=deque)
+    retries: deque[RecordBatch] = field(default_factory=deque)
+    waiting: deque[StreamRecord] = field(default_factory=deque)
+    waiting_bytes: int = _ENVELOPE_BYTES
+    action: Action | None = None
+    batch: RecordBatch = field(default_factory=RecordBatch)
+    failures_in_a_row: int = 0
+    retry_at: float = IMMEDIATELY
+    completed_at: float | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the lane must still retry or discard failed records. Failed records that expired do not count."""
+        is_at_it = self.action is not None or bool(self.retries)
+        return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
+
+    def add(self, record: StreamRecord) -> None:
+        self.waiting.append(record)
+        self.waiting_bytes += record.size_bytes + 1
+
+    def take_batch(self) -> Records:
+        """Remove and return the next batch of new records, up to the batch size and the payload limit.
+
+        The batch has at least one record if any record waits.
+        """
+        taken: list[StreamRecord] = []
+        size = _ENVELOPE_BYTES
+        while self.waiting and len(taken) < self.settings.batch_size:
+            size += self.waiting[0].size_bytes + 1
+            if taken and size > self.assumptions.payload_limit_bytes:
+                break
+            taken.append(self.waiting.popleft())
+            self.waiting_bytes -= taken[-1].size_bytes + 1
+        return tuple(taken)
+
+    def ready_at(self) -> float | None:
+        """Return the time of the next action. None while an action is in progress or if the lane has no records."""
+        if self.action:
+            return None
+        if self.discarded:
+            return IMMEDIATELY
+        if self.retries:
+            return self.retry_at
+        return self._batch_complete_at() if self.waiting else None
+
+    def _batch_complete_at(self) -> float:
+        window = self.settings.batching_window_seconds
+        is_full = len(self.waiting) >= self.settings.batch_size
+        if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
+            return IMMEDIATELY
+        opened_at = self.waiting[0].polled_at
+        # Assumption: a batching window opens when the last action completes. If the window ends without any record, the
+        # next window opens at the first record.
+        if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
+            opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
+        return opened_at + window
+
+
+@dataclass(slots=True)
+class ShardProgress:
+    """A shard with its lanes, its unfinished records and its checkpoint.
+
+    `unfinished` has the sequence numbers after the checkpoint that were read, in order. `done` has those sequence
+    numbers of `unfinished` whose records are done while an earlier record is not.
+    """
+
+    shard_id: str
+    parent: str | None
+    lanes: tuple[ShardLane, ...]
+    assumptions: MappingAssumptions
+    checkpoint: str | None
+    is_closed: bool = False
+    read_up_to: int = -1
+    unfinished: deque[str] = field(default_factory=deque)
+    done: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is not None:
+            self.read_up_to = int(self.checkpoint)
+
+    def mark_read(self, record: StreamRecord) -> bool:
+        """Mark a record as read. Return False if the record was read before."""
+        if int(record.sequence_number) <= self.read_up_to:
+            return False
+        self.read_up_to = int(record.sequence_number)
+        self.unfinished.append(record.sequence_number)
+        return True
+
+    def mark_done(self, records: Records) -> None:
+        """Mark records as done, and advance the checkpoint to just before the first unfinished record of any lane."""
+        self.done.update(record.sequence_number for record in records)
+        while self.unfinished and self.unfinished[0] in self.done:
+            self.checkpoint = self.unfinished.popleft()
+            self.done.remove(self.checkpoint)
+
+    def lane_of(self, record: StreamRecord) -> ShardLane:
+        """Return the lane for a record. All records of an item use the same lane, so they stay in order."""
+        return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
+
+    def ready_at(self, lane: ShardLane) -> float | None:
+        """Return the time of the next action of a lane, or None; see `ShardLane.ready_at`.
+
+        With `failing_lane_stalls_shard`, a lane also waits while another lane of the shard has failed records.
+        """
+        stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
+        return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

@@ -1,0 +1,142 @@
+"""Deletes expired items of the local DynamoDB, and can advance the time of expiry.
+
+Only two things use the advanced time: the deletion of expired items, and the event of the schedule that expires unpaid
+orders. The functions read the real clock, as on AWS. The advanced time is not stored: `advance 400d` always means 400
+days from now. An order that is placed after an advance keeps its full lifetime.
+
+An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
+the stream record of an expired item has the user identity of DynamoDB's TTL process. The local engine adds this user
+identity only when its own TTL process deletes an item. Therefore `expire_until` first stores the keys of the due items
+in the engine's database. A trigger in this database then adds the user identity to the stream records of these
+deletions. The trigger runs in the same transaction, so no stream reader sees such a record without the user identity.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local.dynamodb_engine import TTL_ATTRIBUTE, Engine
+
+MAX_DURATION = timedelta(days=36_525)
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+MARK_EXPIRED_REMOVALS_SQL = f"""
+    CREATE TABLE IF NOT EXISTS orderstream_expiring (
+        table_name TEXT, partition TEXT, sort TEXT, ttl TEXT, PRIMARY KEY (table_name, partition, sort)
+    );
+    CREATE TRIGGER IF NOT EXISTS orderstream_mark_removals AFTER INSERT ON _stream_records
+    WHEN NEW.event_name = 'REMOVE' AND EXISTS (
+        SELECT 1 FROM orderstream_expiring
+        WHERE table_name = NEW.table_name
+        AND partition = json_extract(NEW.keys_json, '$.PK.S') AND sort = json_extract(NEW.keys_json, '$.SK.S')
+        AND ttl = json_extract(NEW.old_image, '$.{TTL_ATTRIBUTE}.N')
+    )
+    BEGIN
+        UPDATE _stream_records SET user_identity = '{{"type":"Service","principalId":"dynamodb.amazonaws.com"}}'
+        WHERE id = NEW.id;
+    END;
+"""
+
+
+def parse_duration(text: str) -> timedelta:
+    """Parse a duration such as "400d", "90m" or "2w" of at most a hundred years. Raises ValueError.
+
+    The units are s, m, h, d and w (weeks).
+    """
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
+    length = timedelta(**{UNITS[found[2]]: int(found[1])})
+    if length > MAX_DURATION:
+        raise ValueError(f"{text!r} is longer than a hundred years")
+    return length
+
+
+def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
+    """Expire all orders and items that would expire within the duration `by`. Return how many items expired.
+
+    First calls `expire_orders` with the end of that duration. It stands for the Lambda function that a schedule invokes
+    every minute to close unpaid orders. Closed orders may have items that are then due. Safe to repeat.
+    """
+    until = datetime.now(UTC) + by
+    expire_orders(until)
+    return expire_until(engine, table_name, until)
+
+
+def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -> dict[str, Any]:
+    """Build the event with which EventBridge invokes a function on a schedule. `time` has whole seconds.
+
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
+    """
+    return {
+        "version": "0",
+        "id": f"look-ahead-{at:%Y%m%dT%H%M%S}",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": account,
+        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": region,
+        "resources": [rule_arn],
+        "detail": {},
+    }
+
+
+def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
+    """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
+
+    `until` may be in the future. The table must have the string keys PK and SK. Safe to repeat. Safe with concurrent
+    writers: an item whose expiry time changed meanwhile is not deleted.
+    """
+    expired = engine.delete_expired_items()
+    client = engine.dynamodb()
+    pages = client.get_paginator("scan").paginate(
+        TableName=table_name,
+        ConsistentRead=True,
+        FilterExpression="#ttl <= :until",
+        ProjectionExpression="PK, SK, #ttl",
+        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE},
+        ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}},
+    )
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database:
+        database.executescript(MARK_EXPIRED_REMOVALS_SQL)
+        for page in pages:
+            due = [(table_name, item["PK"]["S"], item["SK"]["S"], item[TTL_ATTRIBUTE]["N"]) for item in page["Items"]]
+            with database:
+                database.executemany("INSERT OR REPLACE INTO orderstream_expiring VALUES (?, ?, ?, ?)", due)
+            for _, partition, sort, ttl in due:
+                try:
+                    client.delete_item(
+                        TableName=table_name,
+                        Key={"PK": {"S": partition}, "SK": {"S": sort}},
+                        ConditionExpression="#ttl = :ttl",
+                        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE},
+                        ExpressionAttributeValues={":ttl": {"N": ttl}},
+                    )
+                    expired += 1
+                except client.exceptions.ConditionalCheckFailedException:
+                    pass  # the item was deleted or its expiry time changed after the scan read it
+            with database:
+                database.executemany(
+                    "DELETE FROM orderstream_expiring WHERE (table_name, partition, sort, ttl) = (?, ?, ?, ?)", due
+                )
+    return expired
+
+
+def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
+    """Delete expired items every second until `stop` is set. AWS may take days to delete them.
+
+    Run this function in its own thread. While the engine is down, it retries.
+    """
+    while not stop.wait(every_seconds):
+        try:
+            if engine.has_expired_items():
+                engine.delete_expired_items()
+        except (OSError, http.client.HTTPException, ValueError, RuntimeError, sqlite3.Error):
+            continue

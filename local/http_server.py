@@ -1,0 +1,226 @@
+"""The HTTP server of the page and of the payment provider: one thread per connection, on 127.0.0.1.
+
+The server rejects requests that come from web pages of other origins (local/browser_guard.py) and requests whose body
+has no Content-Length. It answers such errors with problem documents (RFC 9457). A `Site` (local/page.py or
+local/payment_provider.py) answers all other requests.
+"""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+import re
+import socket
+import sys
+import urllib.parse
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Protocol
+
+from local.browser_guard import rejection_reason
+from local.shop_client import PROJECT
+from stacks.page_policy import content_security_policy
+
+PAGE_FOLDER = (PROJECT / "page").resolve()
+PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
+"""The Content-Security-Policy of the page. It allows frames of this origin, because the page shows mails in frames."""
+MAX_BODY_BYTES = 1 << 20
+SOCKET_TIMEOUT_SECONDS = 60
+"""Timeout for a client that stops sending in the middle of a request or stops reading the response."""
+LINGER_SECONDS = 1
+
+WriteBytes = Callable[[bytes], object]
+
+
+class InvalidField(Exception):
+    """A field of the request is invalid. The exception has the name of the field and the reason."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field}: {why}")
+        self.field, self.reason = field, why
+
+
+class NoSuchResource(Exception):
+    """The requested resource does not exist."""
+
+
+@dataclass
+class PageRequest:
+    """A request to a local route of the page. `path_parameters`: the values of the placeholders in the route's path."""
+
+    path_parameters: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json_body(self) -> dict[str, Any]:
+        """The JSON object in the body. Raises InvalidField if the body or the content type is not JSON."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):  # not JSON, or nested too deeply
+            found = None
+        if self.headers.get("Content-Type", "").partition(";")[0] != "application/json" or not isinstance(found, dict):
+            raise InvalidField("body", "is a JSON object, with Content-Type: application/json")
+        return found
+
+    def query_number(self, name: str, default: int, maximum: int) -> int:
+        """Return a number from the query string, or the default. A number above `maximum` is reduced to it.
+
+        Raises InvalidField if the value is not a number.
+        """
+        text = self.query.get(name, str(default))
+        if not re.fullmatch("[0-9]{1,12}", text):
+            raise InvalidField(name, "is a number")
+        return min(int(text), maximum)
+
+
+@dataclass
+class HttpResponse:
+    """A response. The body is JSON unless `content_type` is another type.
+
+    If `stream` is set, the server calls it to write the body in parts, and ends the response when it returns.
+    """
+
+    body: Any
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: Callable[[WriteBytes], None] | None = None
+
+    @property
+    def encoded_body(self) -> bytes:
+        if isinstance(self.body, bytes):
+            return self.body
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+def problem_response(status: HTTPStatus, detail: str, **more: Any) -> HttpResponse:
+    """Return an error response with a problem document (RFC 9457), in the same format as errors of the API."""
+    body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail, **more}
+    return HttpResponse(body, status.value, "application/problem+json")
+
+
+def field_problem_response(error: InvalidField) -> HttpResponse:
+    """Return a 400 response with a problem document that names the invalid field."""
+    return problem_response(
+        HTTPStatus.BAD_REQUEST, str(error), errors=[{"field": error.field, "message": error.reason}]
+    )
+
+
+def serve_page_file(path: str) -> HttpResponse:
+    """Return a response with a file of the page. For `/`, this is index.html. Returns 404 if there is no such file."""
+    try:
+        wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
+        file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
+        is_ours = file.is_relative_to(PAGE_FOLDER) and file.is_file()
+    except (OSError, ValueError):  # not a valid file name
+        is_ours = False
+    if not is_ours:
+        return problem_response(HTTPStatus.NOT_FOUND, "no such file")
+    kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
+    text = "; charset=utf-8" if kind.startswith("text/") else ""
+    return HttpResponse(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": PAGE_CONTENT_SECURITY_POLICY})
+
+
+class Site(Protocol):
+    """Answers the requests of a `LoopbackServer`."""
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Return the response to a request. Return an error response instead of raising an error.
+
+        Header names are in title case, such as Content-Type.
+        """
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """An HTTP server on 127.0.0.1 with a thread for each connection. `site` answers the requests."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, site: Site, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.site = site
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that disconnects during a response. Print any other error in the terminal."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LoopbackServer
+    protocol_version = "HTTP/1.1"
+    timeout = SOCKET_TIMEOUT_SECONDS
+    wbufsize = 1 << 16  # send head and body in one packet: a second packet would wait 40 ms
+
+    def _handle(self) -> None:
+        headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
+        plain, is_ours = {name.lower(): value for name, value in headers.items()}, self.path.startswith("/local/")
+        if why := rejection_reason(self.command, plain, self.server.server_port, allow_navigation=not is_ours):
+            self._reject(HTTPStatus.FORBIDDEN, why)
+            return
+        length = headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in headers:
+            self._reject(HTTPStatus.LENGTH_REQUIRED, "Send the length of the body, with Content-Length.")
+        elif not re.fullmatch("[0-9]{1,12}", length):
+            self._reject(HTTPStatus.BAD_REQUEST, "Content-Length must be a number of bytes.")
+        elif int(length) > MAX_BODY_BYTES:
+            self._reject(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body may have {MAX_BODY_BYTES} bytes.")
+        else:
+            self._send(self.server.site.answer(self.command, self.path, headers, self.rfile.read(int(length))))
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815  http.server's names
+
+    def _reject(self, status: HTTPStatus, detail: str) -> None:
+        """Send an error response and close the connection.
+
+        Before it closes, this reads the rest of the request. Otherwise the connection would be reset, and the client
+        might not get the response.
+        """
+        self.close_connection = True
+        self._send(problem_response(status, detail))
+        self.wfile.flush()
+        self.connection.settimeout(LINGER_SECONDS)
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            for _ in range(MAX_BODY_BYTES >> 16):
+                if not self.connection.recv(1 << 16):
+                    break
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
+        """Send a problem document. http.server calls this if it cannot parse a request or does not know the method."""
+        unknown = code == HTTPStatus.NOT_IMPLEMENTED
+        self._reject(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
+
+    def _send(self, given: HttpResponse) -> None:
+        headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}
+        headers |= {"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"}
+        headers |= {"Cross-Origin-Opener-Policy": "same-origin", "Content-Type": given.content_type}
+        data = given.encoded_body if given.stream is None else b""
+        if given.stream is None:
+            headers["Content-Length"] = str(len(data))
+        if self.close_connection or given.stream is not None:
+            headers["Connection"] = "close"
+        self.send_response(given.status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+        if given.stream is not None:
+            self.close_connection = True
+            with suppress(OSError):  # the browser closed the connection
+                given.stream(self._write)
+
+    def _write(self, data: bytes) -> None:
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
+        """Do not log requests, because the activity log already shows them."""

@@ -1,0 +1,247 @@
+"""A load test: many clients place orders in parallel. It measures throughput, the delay of effects, and memory.
+
+At the end, the test checks that no effect of an order is missing or occurs twice. The results depend on the machine and
+its current load. Therefore the test also measures the speed of a fixed reference loop, before and after the orders. To
+compare two runs, relate the results of each run to the speed of its reference loop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from local import activity_log, processes
+from local.demo import ADDRESS, DemoClients, EffectMissing
+from local.shop_client import RunningShop
+
+STALL_TIMEOUT_SECONDS = 120
+"""The load test gives up if no effect occurs for this time."""
+EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
+LAST_EFFECT = "mail OrderDelivered"
+EFFECT_KINDS = {"copied", "published", "effect"}
+REFERENCE_SECONDS = 1.0
+
+
+@dataclass
+class LoadResult:
+    """The measurements of one run. Times are in seconds.
+
+    `request_seconds`: the duration of each successful request. `failures`: the number of failed requests by error type.
+    `started_at` and `finished_at`: the epoch seconds of the first request and of the last effect, by order id.
+    """
+
+    request_seconds: list[float] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+    started_at: dict[str, float] = field(default_factory=dict)
+    finished_at: dict[str, float] = field(default_factory=dict)
+    peak_memory_bytes: int = 0
+
+
+def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
+    """Run the load test with this number of orders and parallel clients. Print and return the measurements.
+
+    The test places and pays the orders, waits for all their effects, and checks each effect. `rate`: orders per second
+    of all clients together; 0 means as fast as possible. Raises EffectMissing if an effect is missing or repeated.
+    """
+    people = DemoClients(shop)
+    product_id = people.create_stocked_product(orders)
+    reference = measure_reference_speed()
+    measured = LoadResult()
+    with _track_effects(shop, measured, orders) as followed, _track_memory(shop, measured):
+        began = time.time()
+        with ThreadPoolExecutor(clients) as pool:
+            due = [began + number / rate if rate else 0.0 for number in range(orders)]
+            placed = list(pool.map(lambda at: _place_and_pay_at(people, product_id, at, measured), due))
+        seconds = time.time() - began
+        print(f"{orders} orders placed and paid by {clients} clients: {orders / seconds:.1f} a second")
+        print(
+            f"  a request took {_format_percentiles(measured.request_seconds, 1000)} ms; "
+            f"{_format_failures(measured.failures)}"
+        )
+        followed.join()
+    delays = [measured.finished_at[id] - measured.started_at[id] for id in placed if id in measured.finished_at]
+    seconds = max(measured.finished_at.values(), default=began) - began
+    print(f"effects followed at {len(delays) / seconds:.1f} orders a second")
+    print(f"  from the first request to the last effect of an order: {_format_percentiles(delays, 1)} s")
+    print(f"  memory of all processes, at most: {measured.peak_memory_bytes / 1e6:.0f} MB")
+    print(f"  reference loop, before and after: {reference:.0f} and {measure_reference_speed():.0f} a second")
+    check_effects(people, placed, product_id)
+    print("every effect of each order is there once, and stock adds up")
+    return measured
+
+
+def place_and_pay(people: DemoClients, product_id: str) -> str:
+    """Place an order for one piece of the product, pay for it, and return the order id."""
+    placed = people.place_order(product_id, quantity=1)
+    people.pay_order(placed)
+    return str(placed["order_id"])
+
+
+def measure_reference_speed() -> float:
+    """Return the iterations per second of a fixed reference loop in one thread on this machine."""
+    text, loops = json.dumps([{"order": number, "lines": ["mug"] * 10} for number in range(100)]), 0
+    give_up = time.perf_counter() + REFERENCE_SECONDS
+    while time.perf_counter() < give_up:
+        hashlib.sha256(json.dumps(json.loads(text)).encode()).digest()
+        loops += 1
+    return loops / REFERENCE_SECONDS
+
+
+def _place_and_pay_at(people: DemoClients, product_id: str, at: float, measured: LoadResult) -> str:
+    """Wait until the epoch time `at`, then place an order, pay for it, and return the order id.
+
+    A failed request is counted and sent again with the same idempotency key.
+    """
+    time.sleep(max(0.0, at - time.time()))
+    began = time.time()
+    body, key = {"lines": [{"product_id": product_id, "quantity": 1}], "address": ADDRESS}, uuid.uuid4().hex
+    placed = _retry_and_time(lambda: people.alice.post("/orders", body, key=key), measured)
+    measured.started_at[placed["order_id"]] = began
+    _retry_and_time(lambda: people.pay_order(placed), measured)
+    return str(placed["order_id"])
+
+
+def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
+    while True:
+        began = time.perf_counter()
+        try:
+            answer = request()
+        except Exception as error:
+            measured.failures[type(error).__name__] += 1
+            if sum(measured.failures.values()) > STALL_TIMEOUT_SECONDS:
+                raise
+            time.sleep(0.1)
+        else:
+            measured.request_seconds.append(time.perf_counter() - began)
+            return answer
+
+
+@contextmanager
+def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
+    """Yield a thread that records when each order had its last effect.
+
+    The thread ends when all orders have all effects, or when no effect occurs for STALL_TIMEOUT_SECONDS.
+    """
+    done: set[str] = set()
+
+    def follow() -> None:
+        last, heard = activity_log.read_last_id(shop.activity_log_file), time.monotonic()
+        while len(done) < orders and time.monotonic() < heard + STALL_TIMEOUT_SECONDS:
+            for entry in activity_log.read_entries_after(shop.activity_log_file, last):
+                last = entry["id"]
+                if entry["kind"] in EFFECT_KINDS and entry["order_id"] in measured.started_at:
+                    heard = time.monotonic()
+                    measured.finished_at[entry["order_id"]] = datetime.fromisoformat(entry["at"]).timestamp()
+                    if entry["text"] == LAST_EFFECT:
+                        done.add(entry["order_id"])
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=follow, name="following effects", daemon=True)
+    thread.start()
+    yield thread
+
+
+@contextmanager
+def _track_memory(shop: RunningShop, measured: LoadResult) -> Iterator[None]:
+    """Measure the memory of all processes of the shop every second during a `with` block, and record the maximum."""
+    stopping = threading.Event()
+
+    def measure() -> None:
+        while not stopping.wait(1):
+            measured.peak_memory_bytes = max(measured.peak_memory_bytes, processes.memory_bytes(shop.process_ids))
+
+    thread = threading.Thread(target=measure, name="measuring memory", daemon=True)
+    thread.start()
+    yield
+    stopping.set()
+    thread.join()
+
+
+def _format_percentiles(values: Sequence[float], factor: float) -> str:
+    if len(values) < 2:
+        return "unknown"
+    at = statistics.quantiles(values, n=100)
+    return ", ".join(f"p{percent} {at[percent - 1] * factor:.1f}" for percent in (50, 95, 99))
+
+
+def _format_failures(failures: Counter[str]) -> str:
+    return ", ".join(f"{count} failed by {name}" for name, count in failures.items()) or "none failed"
+
+
+def check_effects(
+    people: DemoClients, placed: list[str], product_id: str, *, allow_duplicate_mail: bool = False
+) -> None:
+    """Wait until every order is delivered and complete, then check invoices, mails, stock and order lists.
+
+    Raises EffectMissing if an effect is missing or repeated.
+    """
+    give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
+    for order_id in placed:  # one by one, because parallel requests would slow down the shop
+        while reason := _missing_effect(people, order_id):
+            if time.monotonic() > give_up:
+                raise EffectMissing(f"{order_id} is not done: {reason}")
+            time.sleep(0.1)
+    _check_invoices(people, placed)
+    _check_mails(people, placed, allow_duplicates=allow_duplicate_mail)
+    if left := people.available_stock(product_id):
+        raise EffectMissing(f"{left} are left of what was all sold")
+    listed = Counter(order["order_id"] for order in _list_all(people, "/orders?limit=100"))
+    if wrong := [id for id in placed if listed[id] != 1]:
+        raise EffectMissing(f"{len(wrong)} orders are not listed once")
+
+
+def _missing_effect(people: DemoClients, order_id: str) -> str:
+    """Return a description of an effect that an order still lacks, or "" if the order has all effects."""
+    whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
+    if whole["order"]["status"] != "DELIVERED":
+        return str(whole["order"]["status"])
+    for kind, count in (("sales", 1), ("payments", 1), ("invoices", 1), ("shipments", 1), ("timeline", 5)):
+        if len(whole[kind]) != count:
+            return f"{len(whole[kind])} {kind}"
+    mails = people.mailed_events(order_id)
+    return "" if mails == EXPECTED_MAILS else f"mails {mails}"
+
+
+def _check_invoices(people: DemoClients, placed: list[str]) -> None:
+    """Check that each order has exactly one invoice, and that the invoice numbers have no gap. Raises EffectMissing."""
+    of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
+    numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
+    if len(numbers) != len(placed) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise EffectMissing(f"{len(numbers)} invoices for {len(placed)} orders, from {numbers[0]} to {numbers[-1]}")
+
+
+def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
+    """Check that exactly one mail was sent for each event of each order. Raises EffectMissing.
+
+    `allow_duplicates`: a process was killed during the test, so a mail may be sent twice, or its file may be missing.
+    """
+    numbers = {order_id[:8].upper() for order_id in placed}
+    subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())
+    ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
+    if wrong := {subject: count for subject, count in ours.items() if count > (2 if allow_duplicates else 1)}:
+        raise EffectMissing(f"mails sent too often: {wrong}")
+    if not allow_duplicates and len(ours) != len(placed) * len(
+        EXPECTED_MAILS
+    ):  # a killed process may have sent a mail without writing its file
+        raise EffectMissing(f"{len(ours)} mails for {len(placed)} orders")
+
+
+def _list_all(people: DemoClients, path: str) -> list[Any]:
+    found: list[Any] = []
+    cursor = None
+    while True:
+        page = people.alice.get(path + (f"&cursor={cursor}" if cursor else ""))
+        found += page["items"]
+        if not (cursor := page["cursor"]):
+            return found

@@ -1,0 +1,209 @@
+"""Copies the functions' log into the activity log, and prints the entries of the activity log in the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from local.activity_log import ActivityLog, ActivityLogEntry
+
+POLL_INTERVAL_SECONDS = 0.1
+HIDDEN_KINDS = {"record"}
+"""Kinds of entries that the terminal does not show. Half of all entries are stream records (`record`)."""
+LogLine = Mapping[str, Any]
+NewEntry = dict[str, Any]
+
+
+# log lines to activity log entries ------------------------------------------------------------------------------------
+def _request_entries(line: LogLine) -> Iterator[NewEntry]:
+    if line["route"].startswith("GET ") and line["status"] < 500:
+        return  # successful reads are not logged: they change nothing, and the page sends many
+    yield {
+        "kind": "request",
+        "text": f"{line['route']} → {line['status']}",
+        **_pick_fields(line, "order_id", "route", "status", "ms", "units", "problem"),
+    }
+
+
+def _published_entries(line: LogLine) -> Iterator[NewEntry]:
+    for one in line["events"]:
+        yield {
+            "kind": "published",
+            "text": one["event"],
+            "order_id": one["order_id"],
+            "event": one["event"],
+            "event_id": one["event_id"],
+        }
+
+
+def _copied_entries(line: LogLine) -> Iterator[NewEntry]:
+    alone = len(line["changes"]) == 1
+    for one in line["changes"]:
+        units = line.get("units") if alone else None
+        yield {
+            "kind": "copied",
+            "text": f"the copies follow {one['change']}",
+            "order_id": one["order_id"],
+            "change": one["change"],
+            "units": units,
+        }
+
+
+def _effect_entries(reaction: str, what: Callable[[LogLine], str]) -> Callable[[LogLine], Iterator[NewEntry]]:
+    def told(line: LogLine) -> Iterator[NewEntry]:
+        if text := what(line):
+            more = _pick_fields(line, "order_id", "attempt", "lag_ms", "units", "message_id", "status", "reason")
+            if "event_id" in line:
+                more["event"] = line["event_id"]
+            yield {"kind": "effect", "text": text, "reaction": reaction, "what": text, **more}
+
+    return told
+
+
+def _describe_fulfilment(line: LogLine) -> str:
+    done = [f"{what} {line[f'{what}_id']}" for what in ("invoice", "shipment") if line[f"{what}_id"]]
+    return ", ".join(done) or "nothing left to fulfil"
+
+
+def _describe_refund(line: LogLine) -> str:
+    why = f" ({line['reason']})" if line.get("reason") else ""
+    return f"refund {line['refund_id'][-14:]}: {line['status']}{why}" if line["status"] else ""
+
+
+def _describe_product_alert(line: LogLine) -> str:
+    """Describe the mails about a product, or return "" if no mail was sent. Most products have no followers."""
+    followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
+    return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
+
+
+def _describe_import(line: LogLine) -> str:
+    counts = ", ".join(f"{line[what]} {what}" for what in ("written", "unchanged", "rejected") if line.get(what))
+    return f"part {line['part']} of an import: {counts}" if counts else ""
+
+
+def _describe_archive(line: LogLine) -> str:
+    if "activity" in line:
+        return f"archived {line['activity']} activity entries of {line['day']}"
+    return f"archived {line['effect']}" if line["effect"] else ""
+
+
+def _describe_name_change(line: LogLine) -> str:
+    return f"another name on {line['orders']} open orders" if line["orders"] else ""
+
+
+def _order_expiry_entries(line: LogLine) -> Iterator[NewEntry]:
+    for what in ("lapsed", "assumed_delivered"):
+        if line[what]:
+            yield {"kind": "time", "text": f"{line[what]} orders {what.replace('_', ' ')}"}
+
+
+def _parked_entries(line: LogLine) -> Iterator[NewEntry]:
+    yield {
+        "kind": "parked",
+        "text": f"{line['reader']} put a record aside: {line['reason']}",
+        "order_id": _order_id_of(line),
+        "object": f"parked/{line['reader']}/{line['object']}.json",
+        **_pick_fields(line, "reader", "reason", "attempt"),
+    }
+
+
+def _failed_entries(line: LogLine) -> Iterator[NewEntry]:
+    yield {
+        "kind": "failed",
+        "text": f"{line['reader']} failed: {line['error']}",
+        "order_id": _order_id_of(line),
+        "reaction": line["reader"],
+        **_pick_fields(line, "error", "attempt"),
+    }
+
+
+ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
+    "request": _request_entries,
+    "published": _published_entries,
+    "copied": _copied_entries,
+    "fulfilled": _effect_entries("fulfilment", _describe_fulfilment),
+    "mailed": _effect_entries("notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""),
+    "not wanted": _effect_entries("notifications", lambda _: "no mail wanted"),
+    "noticed": _effect_entries("notices", _describe_product_alert),
+    "refunded": _effect_entries("refunds", _describe_refund),
+    "renamed": _effect_entries("names", _describe_name_change),
+    "imported": _effect_entries("bulk", _describe_import),
+    "archived": _effect_entries("archive", _describe_archive),
+    "looked": _order_expiry_entries,
+    "parked": _parked_entries,
+    "failed": _failed_entries,
+}
+
+
+def _pick_fields(line: LogLine, *names: str) -> dict[str, Any]:
+    return {name: line[name] for name in names if line.get(name) is not None}
+
+
+def _order_id_of(line: LogLine) -> str | None:
+    """Return the id of the order that the stream record or message in a log line belongs to, or None."""
+    kind, _, id = str((line.get("item") or {}).get("PK", "")).partition("#")
+    return id if kind == "ORDER" else line.get("order_id")
+
+
+def parse_log_line(text: bytes | str) -> list[NewEntry]:
+    """Return the activity log entries for a line of the functions' log. Empty if the message is unknown."""
+    try:
+        line = json.loads(text)
+        at = datetime.fromisoformat(line["timestamp"]).timestamp()
+        return [{"at": at, **noted} for noted in ENTRY_BUILDERS[line["message"]](line)]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+class LogTailer(threading.Thread):
+    """A thread that follows the functions' log file from its current end, and adds entries to the activity log."""
+
+    def __init__(self, log: Path, journal: ActivityLog) -> None:
+        super().__init__(name="narrator", daemon=True)
+        log.touch()
+        self._log, self._journal = log.open("rb"), journal
+        self._log.seek(0, os.SEEK_END)
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Process the lines that are already in the file, and stop."""
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+        self._log.close()
+
+    def run(self) -> None:
+        rest = b""
+        while True:
+            ending = self._stopping.wait(POLL_INTERVAL_SECONDS)
+            *lines, rest = (rest + self._log.read()).split(b"\n")
+            self._journal.append_all(noted for line in lines for noted in parse_log_line(line))
+            if ending:
+                return
+
+
+class TerminalPrinter:
+    """Prints entries of the activity log. It skips an entry with the same text as the last printed entry."""
+
+    def __init__(self) -> None:
+        self._last_printed = ""
+        self.is_muted = True
+
+    def print_entry(self, entry: ActivityLogEntry) -> None:
+        done = entry["kind"] == "delivery" and entry.get("outcome") == "done"
+        about = f" ({entry['order_id'][:8]})" if entry["order_id"] and entry["kind"] != "request" else ""
+        text = f"{entry['kind']:<10}{entry['text']}{about}"
+        if self.is_muted or done or entry["kind"] in HIDDEN_KINDS or text == self._last_printed:
+            return
+        self._last_printed = text
+        clock = datetime.fromisoformat(entry["at"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        milliseconds = entry.get("ms") or entry.get("lag_ms")
+        took = f"{milliseconds:.0f} ms" if milliseconds else ""
+        with suppress(OSError):  # if the terminal is closed, the caller must not fail
+            print(f"{clock}  {text:<84}{took:>8}".rstrip(), flush=True)

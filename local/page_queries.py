@@ -1,0 +1,119 @@
+"""Queries of the local page that the API does not offer: copies, mails and archive of an order, and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.keys import to_instant
+from functions.dynamodb.stream_batch import Permanent
+from local.aws_process import Mail
+from local.http_server import InvalidField, NoSuchResource
+from local.shop_client import RunningShop
+from local.shop_target import local_target
+from ops.cli_errors import RecordNotFound
+from ops.commands import order
+from ops.commands.restore import LOCAL_SETTLE_TIME, NotRestorable, RestoredOrder, make_archive_fetcher, restore_order
+from ops.failures.failure_store import DEAD_LETTER_PREFIX, FailureRepository
+from ops.failures.redrive import redrive_entries
+from ops.repair.rebuild import make_publisher
+
+JsonObject = dict[str, Any]
+
+
+class PageQueries:
+    """Reads the table, the buckets and the mails of the running shop, and redrives and restores. Thread-safe."""
+
+    def __init__(self, running: RunningShop) -> None:
+        self._running, self._place = running, local_target(running)
+        self._failures = FailureRepository.for_target(self._place)
+        self._archive = running.stack.outputs["ArchiveBucket"]
+
+    # an order ---------------------------------------------------------------------------------------------------------
+    def check_copies(self, order_id: str) -> JsonObject:
+        """Compare each copy of an order's data with its source item, and return the result. Raises NoSuchResource."""
+        return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
+
+    def describe_archive(self, order_id: str) -> JsonObject:
+        """Return the location and the content of an order's archive object in S3. Raises NoSuchResource."""
+        return self._translate_errors(
+            lambda: order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
+        )
+
+    def restore(self, order_id: str) -> JsonObject:
+        """Restore an archived order from S3 to the table, with the same code as the operator's command.
+
+        Returns when the restored order expires. Raises NoSuchResource if there is no such order, and InvalidField if
+        the order cannot be restored.
+        """
+        try:
+            outcome = restore_order(
+                self._place.shop,
+                make_archive_fetcher(self._place.client("s3"), self._archive),
+                order_id,
+                settles=LOCAL_SETTLE_TIME,
+            )
+        except NotRestorable as error:
+            raise InvalidField("order", f"stays archived: {error}") from None
+        if outcome == "no such order":
+            raise NoSuchResource(outcome)
+        return {"ends_at": outcome.ends_at if isinstance(outcome, RestoredOrder) else None}
+
+    def list_mails(self, order_id: str) -> JsonObject:
+        """Return the mails that were sent for an order, newest first."""
+        told = order.list_notifications(self._place.table, order_id)
+        found = [self._running.aws.find_mail(one.message_id) for one in told if one.message_id]
+        return {"items": [_mail_to_json(mail) for mail in found if mail]}
+
+    def get_mail_html(self, message_id: str) -> str:
+        """Return the HTML body of a mail. Raises NoSuchResource if there is no such mail."""
+        mail = self._running.aws.find_mail(message_id)
+        if mail is None:
+            raise NoSuchResource("no such mail")
+        return str(mail["BodyHtml"])
+
+    def _translate_errors(self, tell: Callable[[], JsonObject]) -> JsonObject:
+        try:
+            return tell()
+        except (Permanent, Unreadable) as error:
+            raise NoSuchResource(f"it cannot be read: {error}") from None
+        except RecordNotFound as error:
+            raise NoSuchResource(str(error)) from None
+
+    # the failure store ------------------------------------------------------------------------------------------------
+    def list_failures(self, limit: int, after: str | None) -> JsonObject:
+        """Return a page of parked records, failed batches and dead letters, newest first.
+
+        `cursor` in the result is the value of `after` for the next page.
+        """
+        items, cursor = self._failures.list_page(limit, before=after)
+        return {"items": items, "cursor": cursor}
+
+    def get_failure(self, key: str) -> Any:
+        """Return the content of the failure with this key. Raises NoSuchResource if there is none."""
+        try:
+            return self._failures.read_failure(key)
+        except (RecordNotFound, ValueError) as error:
+            raise NoSuchResource(str(error)) from None
+
+    def redrive(self, key: str) -> JsonObject:
+        """Redrive the failure with this key: process its records or messages again.
+
+        Returns whether the redrive succeeded (`redriven`), and if not, the reason (`why`). Raises NoSuchResource.
+        """
+        publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
+        found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)
+        left = {**found.rejected, **found.retryable}
+        if key not in {*found.done, *left}:
+            if key.startswith(DEAD_LETTER_PREFIX) and found.in_flight:
+                return {"redriven": False, "why": "somebody else may have it in hand: try again in a few minutes"}
+            raise NoSuchResource("it is not there any more")
+        return {"redriven": key in found.done, "why": left.get(key)}
+
+
+def _mail_to_json(mail: Mail) -> JsonObject:
+    at = to_instant(datetime.fromtimestamp(mail["Timestamp"], UTC))
+    to = ", ".join(mail["To"])
+    return {"id": mail["MessageId"], "at": at, "to": to, "subject": mail["Subject"], "text": mail["BodyText"]}

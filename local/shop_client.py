@@ -1,0 +1,114 @@
+"""Describes the running local shop, and finds it from another process."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from local import activity_log, backlog, processes, users
+from local import aws_process as local_aws
+from local import deploy as local_deploy
+from local import dynamodb_engine as local_engine
+from local.api_client import ApiClient
+from local.aws_process import LocalAws
+from local.deploy import DeployedStack
+from local.dynamodb_engine import Engine
+from ops.targets import ConsumerLag
+
+PROJECT = Path(__file__).parent.parent
+STATE_FOLDER = PROJECT / ".local"
+STACK_NAME = "orderstream-dev"
+READY_FILE = "ready.json"
+TOKEN_CACHE_SECONDS = 1800
+"""How long an access token is reused: half of the lifetime of a token."""
+
+
+@dataclass(frozen=True)
+class RunningShop:
+    """The running local shop: the handles of its processes, its deployed stack, and its addresses."""
+
+    engine: Engine
+    aws: LocalAws
+    stack: DeployedStack
+    provider_url: str
+    process_id: int
+    """The process id of `make up` itself."""
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The process ids of `make up`, the local DynamoDB and the local AWS, without their child processes."""
+        parts = (processes.running_process_id(part.directory) for part in (self.engine, self.aws))
+        return [self.process_id, *filter(None, parts)]
+
+    @property
+    def activity_log_file(self) -> Path:
+        return self.engine.directory.parent / activity_log.FILE
+
+    @property
+    def api_url(self) -> str:
+        return self.aws.public_url
+
+    @property
+    def table_name(self) -> str:
+        return self.stack.resource_name("AWS::DynamoDB::GlobalTable")
+
+    def order_activity(self, order_id: str) -> list[activity_log.ActivityLogEntry]:
+        """Return all entries of an order in the activity log, oldest first."""
+        return activity_log.read_order_entries(self.activity_log_file, order_id)
+
+    def consumer_lags(self) -> list[ConsumerLag]:
+        """Return the last measured lag of each stream reader and each queue."""
+        return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
+
+    @property
+    def warehouse_queue_url(self) -> str:
+        return self.stack.outputs["WarehouseQueueUrl"]
+
+    def api_client(self, user: str | None = None) -> ApiClient:
+        """Return an API client for this user, or an anonymous client. It renews the access token before it expires."""
+        return ApiClient(self.api_url, self.token_supplier(user) if user else None)
+
+    def token_supplier(self, user: str) -> Callable[[], str]:
+        """Return a function that returns an access token of this user. The token is valid for at least half an hour."""
+        return _cached_token(self.aws, self.stack, user)
+
+
+def find(state: Path = STATE_FOLDER) -> RunningShop | None:
+    """Return the shop that another process runs, or None if it is not running or not ready."""
+    ready = _read_ready_file(state)
+    if ready is None:
+        return None
+    engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
+    # After a kill, the ready file remains until the next start deletes it. If it changed, a start began meanwhile.
+    if engine is None or aws is None or _read_ready_file(state) != ready:
+        return None
+    try:
+        stack = local_deploy.describe_deployed_stack(aws, STACK_NAME)
+    except (BotoCoreError, ClientError):  # the shop is stopping or restarting
+        return None
+    return RunningShop(engine, aws, stack, ready["provider_url"], ready["process_id"])
+
+
+def _read_ready_file(state: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads((state / READY_FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and {"provider_url", "process_id"} <= found.keys() else None
+
+
+def _cached_token(aws: LocalAws, stack: DeployedStack, user: str) -> Callable[[], str]:
+    kept: dict[str, Any] = {}
+
+    def token() -> str:
+        if kept.get("until", 0) < time.monotonic():
+            kept.update(token=users.get_access_token(aws, stack, user), until=time.monotonic() + TOKEN_CACHE_SECONDS)
+        return str(kept["token"])
+
+    return token

@@ -1,0 +1,33 @@
+"""The running local shop as a target of the operator tools."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import boto3
+
+from local import shop_client
+from local.shop_client import RunningShop
+from ops.targets import ShopTarget
+
+
+def find_local_target() -> ShopTarget:
+    """Return the local shop. Ends the program with a sentence if it is not running."""
+    found = shop_client.find()
+    if found is None:
+        sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
+    return local_target(found)
+
+
+def local_target(shop: RunningShop) -> ShopTarget:
+    """Return a running local shop as a target."""
+
+    def client(service: str) -> Any:
+        if service == "dynamodb":
+            return shop.engine.dynamodb()
+        return boto3.client(service, **shop.aws.client_options)  # type: ignore[call-overload]
+
+    outputs = {**shop.stack.outputs, "TableName": shop.table_name}
+    return ShopTarget(outputs, cache(client), shop.stack.resource_names, shop.order_activity, shop.consumer_lags)

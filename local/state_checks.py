@@ -1,0 +1,125 @@
+"""Checks the state that an earlier run of the shop left on this machine, before a start uses it.
+
+Three parts of the state are the source of truth and must match:
+
+- the table (`engine/`),
+- the saved state of the local AWS, with users, secrets and queues (`aws/saved`),
+- the payments at the payment provider (`provider/events.jsonl`).
+
+If one of them is damaged or belongs to another shop, the start ends with an error message. All other files are caches
+or logs, which the shop rebuilds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from local.dynamodb_engine import DATABASE_FILE, Engine
+
+MANIFEST = "manifest.json"
+MIN_FREE_BYTES = 200 << 20
+"""Minimum free disk space for a start. The shop needs it for the unpacked functions, the logs and the table."""
+
+Fingerprint = Mapping[str, str]
+CREATE_FINGERPRINT_TABLE = "CREATE TABLE IF NOT EXISTS orderstream_fingerprint (name TEXT PRIMARY KEY, value TEXT)"
+
+
+class DamagedState(Exception):
+    """The saved state cannot be used. The message names the file, the problem and the remedy in one sentence."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} {why}; to begin with an empty shop: make reset")
+
+
+class UnusableFolder(Exception):
+    """The shop cannot store its state in the state folder. The message is one sentence with the reason."""
+
+
+def check_free_space(state: Path) -> None:
+    """Check the free disk space of the state folder. Raises UnusableFolder if it is below MIN_FREE_BYTES."""
+    free = shutil.disk_usage(state).free
+    if free < MIN_FREE_BYTES:
+        raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {MIN_FREE_BYTES >> 20} MB.")
+
+
+# folders with a manifest ----------------------------------------------------------------------------------------------
+def write_manifest(folder: Path) -> None:
+    """Write a manifest file to a folder: the SHA-256 of every file in this folder."""
+    (folder / MANIFEST).write_text(json.dumps(_checksums(folder), indent=1))
+
+
+def check_manifest(folder: Path) -> None:
+    """Compare the files of a folder with its manifest. Raises DamagedState if a file changed, is missing or was added.
+
+    Also raises DamagedState if the manifest cannot be read.
+    """
+    try:
+        expected = dict(json.loads((folder / MANIFEST).read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError):
+        raise DamagedState(folder / MANIFEST, "cannot be read") from None
+    found = _checksums(folder)
+    for name in sorted({*expected, *found}):
+        if expected.get(name) != found.get(name):
+            raise DamagedState(folder / name, "is damaged" if name in found else "is missing")
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != MANIFEST)
+    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+def check_database(directory: Path) -> None:
+    """Check the database file of the local DynamoDB. Raises DamagedState if the file exists and is damaged."""
+    file = directory / DATABASE_FILE
+    if not file.exists():
+        return
+    try:
+        with closing(sqlite3.connect(file, timeout=30)) as database:
+            [(result,)] = database.execute("PRAGMA quick_check(1)").fetchall()
+    except sqlite3.DatabaseError as error:
+        result = str(error)
+    if result != "ok":
+        raise DamagedState(file, f"is damaged ({result})")
+
+
+def read_fingerprint(directory: Path) -> Fingerprint | None:
+    """Return the fingerprint that is stored with the table, or None if there is none.
+
+    The fingerprint contains names and a hash that identify the shop.
+    """
+    file = directory / DATABASE_FILE
+    if not file.exists():
+        return None
+    with closing(sqlite3.connect(file, timeout=30)) as database:
+        database.execute(CREATE_FINGERPRINT_TABLE)
+        return dict(database.execute("SELECT name, value FROM orderstream_fingerprint")) or None
+
+
+def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
+    """Check that the table and the local AWS belong to the same shop. Raises DamagedState if they do not.
+
+    `fingerprint` is that of the local AWS. `stack_is_new`: whether this start created the stack. If it did not, the
+    table must exist. Call this function before you create the table.
+    """
+    kept = read_fingerprint(engine.directory)
+    if kept is not None and kept != fingerprint:
+        names = ", ".join(name for name in fingerprint if kept.get(name) != fingerprint[name])
+        raise DamagedState(aws, f"is of another shop than the table in {engine.directory} (other: {names})")
+    has_table = fingerprint["table"] in engine.dynamodb().list_tables()["TableNames"]
+    if not stack_is_new and not has_table:
+        raise DamagedState(engine.database, "lacks the table of this shop")
+
+
+def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
+    """Save the fingerprint in the database file of the local DynamoDB, so that it stays with the table."""
+    with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
+        database.execute(CREATE_FINGERPRINT_TABLE)
+        rows = list(fingerprint.items())
+        database.executemany("INSERT OR REPLACE INTO orderstream_fingerprint VALUES (?, ?)", rows)

@@ -1,0 +1,117 @@
+"""Supervises the processes of the local DynamoDB and the local AWS, and restarts a process that died.
+
+When the local AWS restarts, the stream pollers restart too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from local import aws_process as local_aws
+from local import dynamodb_engine as local_engine
+from local import processes
+from local.activity_log import ActivityLog
+from local.aws_process import LocalAws
+from local.dynamodb_engine import Engine
+from local.poller import StreamPoller
+
+CHECK_INTERVAL_SECONDS = 0.3
+PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
+
+
+class ProcessSupervisor(threading.Thread):
+    """A thread that restarts the local DynamoDB, the local AWS and the stream pollers if they died.
+
+    `start_readers` starts the stream pollers and returns them. The supervisor calls it at once, and stops the pollers
+    when it stops. `readers`: the running pollers. `reader_names`: the names of all pollers, also during a restart.
+    """
+
+    def __init__(
+        self, engine: Engine, aws: LocalAws, start_readers: Callable[[], list[StreamPoller]], journal: ActivityLog
+    ) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._engine, self._aws, self._start_readers, self._journal = engine, aws, start_readers, journal
+        self._stopping = threading.Event()
+        self._directories: dict[str, Path] = {"dynamodb": engine.directory, "aws": aws.directory}
+        self._restart_actions = {"dynamodb": self._restart_engine, "aws": self._restart_aws}
+        self.restarts: Counter[str] = Counter()
+        self._saved_reader_state: dict[str, tuple[bool, int]] = {}
+        self.readers = start_readers()
+        self.reader_names = [poller.reader for poller in self.readers]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+        self._stop_readers()
+
+    @property
+    def process_names(self) -> list[str]:
+        """The names of the supervised processes."""
+        return list(self._directories)
+
+    def is_running(self, name: str) -> bool:
+        """Return whether the process with this name is running. Raises KeyError for an unknown name."""
+        try:
+            return processes.running_process_id(self._directories[name]) is not None
+        except processes.ProcessFailed:  # the process is starting
+            return False
+
+    def kill(self, name: str) -> None:
+        """Kill a process and its children with SIGKILL. The supervisor then restarts the process.
+
+        Raises KeyError for an unknown name.
+        """
+        if id := processes.running_process_id(self._directories[name]):
+            os.killpg(id, signal.SIGKILL)
+
+    def run(self) -> None:
+        while not self._stopping.wait(CHECK_INTERVAL_SECONDS):
+            for name in self._directories:
+                if not self.is_running(name):
+                    self._restart_process(name)
+            if not self.readers:
+                self._restart_readers()
+
+    def _restart_process(self, name: str) -> None:
+        began = time.monotonic()
+        self._journal.append("process", f"{PROCESS_LABELS[name]} has died: starting it again")
+        try:
+            self._restart_actions[name]()
+        except Exception as error:  # noqa: BLE001  any error: the next check tries again
+            self._journal.append("process", f"{PROCESS_LABELS[name]} does not start: {error}")
+            return
+        self.restarts[name] += 1
+        took = time.monotonic() - began
+        self._journal.append("process", f"{PROCESS_LABELS[name]} is back after {took:.1f} s", ms=round(took * 1000))
+
+    def _restart_engine(self) -> None:
+        """Restart the local DynamoDB. No data is lost, and the stream pollers resume by themselves."""
+        local_engine.restart(self._engine)
+
+    def _restart_aws(self) -> None:
+        """Stop the stream pollers and restart the local AWS from the last snapshot. `run` then restarts the pollers."""
+        self._stop_readers()
+        local_aws.restart(self._aws)
+        self._journal.append("process", "what had happened since its last clean stop is delivered again")
+
+    def _restart_readers(self) -> None:
+        """Start the stream pollers, with the same `disabled` and `fail_next` as before the restart."""
+        try:
+            self.readers = self._start_readers()
+        except Exception as error:  # noqa: BLE001  a process that they need died too: the next check tries again
+            self._journal.append("process", f"the readers do not start ({type(error).__name__}), trying again")
+        for poller in self.readers:
+            poller.disabled, poller.fail_next = self._saved_reader_state.get(poller.reader, (False, 0))
+
+    def _stop_readers(self) -> None:
+        for poller in self.readers:
+            poller.stop()
+        self._saved_reader_state |= {poller.reader: (poller.disabled, poller.fail_next) for poller in self.readers}
+        self.readers = []

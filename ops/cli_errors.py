@@ -1,0 +1,37 @@
+"""Print errors of the operator tools as one line and exit: with 2 for wrong usage, with 1 for all other errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.keys import InvalidKeyValue
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.stream_batch import Permanent
+from ops.scan.checkpoint import Locked
+
+
+class UsageError(Exception):
+    """The operator used the command wrongly. The message is one sentence that says what to do."""
+
+
+class RecordNotFound(Exception):
+    """The record that the operator asked for does not exist, or no longer exists."""
+
+
+@contextmanager
+def exit_on_error() -> Iterator[None]:
+    """Print an error that stops a tool as one line and exit. Use it as a context manager."""
+    try:
+        yield
+    except (UsageError, InvalidKeyValue) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except (RecordNotFound, Permanent, Unreadable) as error:
+        sys.exit(str(error))
+    except (BotoCoreError, TableBusy, ClientError, Locked) as error:
+        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")

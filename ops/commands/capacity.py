@@ -1,0 +1,273 @@
+"""Estimate what the table costs with on-demand and with provisioned capacity, in each table class.
+
+The estimate uses CloudWatch metrics, grouped into hours. Two values are kept for each hour. The first is the units
+consumed in the hour, which on-demand mode bills. The second is the units consumed in the hour's busiest five minutes,
+which autoscaling would have to provision. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions",
+"Managing throughput capacity automatically with DynamoDB auto scaling", "Considerations when choosing a table class".
+
+The model is simpler than reality. It provisions the capacity of the busiest five minutes for the whole hour. Real
+autoscaling takes some minutes to scale up, and scales down after fifteen minutes. It cannot follow peaks of one or two
+minutes: burst capacity of five minutes covers such a peak, or DynamoDB throttles requests. Free tiers and reserved
+capacity are not included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.keys import to_instant
+from functions.model.table import INDEX_PROJECTIONS
+from ops import targets
+from stacks.stage import STAGES
+
+PRICES = Path(__file__).parents[1] / "prices.json"
+PERIOD_SECONDS = 300
+HOUR_SECONDS = 3600
+MONTH_HOURS = 730
+GIGABYTE = 1 << 30
+MAX_DAYS = 63
+"""The maximum of `--days`, because CloudWatch keeps five-minute datapoints for 63 days."""
+OPERATIONS = ("read", "write")
+BILLING = ("on-demand", "provisioned")
+TABLE = "table"
+
+HourUnits = tuple[int, int]
+"""The capacity units consumed in an hour, and those consumed in the busiest five minutes of that hour."""
+
+
+@dataclass(frozen=True)
+class TableTraffic:
+    """The capacity that a table and its indexes have consumed, from CloudWatch.
+
+    `read`, `write`: the units per hour, oldest first, for the table and each index.
+    `stored`: the size in bytes of the table and each index.
+    """
+
+    table: str
+    since: str
+    read: Mapping[str, Sequence[HourUnits]]
+    write: Mapping[str, Sequence[HourUnits]]
+    stored: Mapping[str, int]
+
+    @property
+    def hours(self) -> int:
+        return len(self.read[TABLE])
+
+    def hourly_units(self, operation: str, resource: str) -> Sequence[HourUnits]:
+        found: Sequence[HourUnits] = {"read": self.read, "write": self.write}[operation][resource]
+        return found
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
+        """Return the traffic from the data that `dump_traffic` wrote. Raises KeyError, TypeError, ValueError."""
+        ways = {
+            way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
+            for way in OPERATIONS
+        }
+        stored = {where: int(size) for where, size in data["stored"].items()}
+        found = cls(data["table"], data["since"], ways["read"], ways["write"], stored)
+        lengths = {len(hours) for way in ways.values() for hours in way.values()}
+        if len(lengths) != 1 or lengths == {0} or not found.read.keys() == found.write.keys() == stored.keys():
+            raise ValueError("it does not tell the same hours of the table and each index")
+        return found
+
+
+def _parse_hour(hour: Any) -> HourUnits:
+    units, busiest = hour
+    return int(units), int(busiest)
+
+
+@dataclass(frozen=True)
+class AutoscalingRules:
+    """The autoscaling settings: the target utilization in percent, and the minimum capacity units."""
+
+    utilization: int
+    min_units: int
+
+    def provisioned_units(self, peak_units: int) -> int:
+        """Return the units per second to provision in an hour. `peak_units`: the units of its busiest five minutes."""
+        return max(self.min_units, -(-peak_units * 100 // (PERIOD_SECONDS * self.utilization)))
+
+
+@dataclass(frozen=True)
+class MonthlyCosts:
+    """The monthly costs of the table, or of one index, in one table class."""
+
+    on_demand: float
+    provisioned: float
+    storage: float
+
+    def total(self, billing: str) -> float:
+        return self.storage + {"on-demand": self.on_demand, "provisioned": self.provisioned}[billing]
+
+
+# fetch ----------------------------------------------------------------------------------------------------------------
+def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> TableTraffic:
+    """Fetch the consumed capacity from CloudWatch, for `hours` hours from `since`, which must be a full hour."""
+    described = dynamodb.describe_table(TableName=table)["Table"]
+    indexes = {one["IndexName"]: one for one in described.get("GlobalSecondaryIndexes", ())}
+    stored = {TABLE: described["TableSizeBytes"], **{name: one["IndexSizeBytes"] for name, one in indexes.items()}}
+    places = [TABLE, *(name for name in INDEX_PROJECTIONS if name in indexes)]
+    wanted = list(product(OPERATIONS, places))
+    queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
+    found: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
+    until = since + timedelta(hours=hours)
+    pages = cloudwatch.get_paginator("get_metric_data").paginate(
+        MetricDataQueries=queries, StartTime=since, EndTime=until
+    )
+    for page in pages:
+        for result in page["MetricDataResults"]:
+            found[result["Id"]] |= dict(zip(result["Timestamps"], result["Values"], strict=True))
+    ways: dict[str, dict[str, Sequence[HourUnits]]] = {way: {} for way in OPERATIONS}
+    for (way, where), sums in zip(wanted, found.values(), strict=True):
+        ways[way][where] = _group_into_hours(sums, since, hours)
+    return TableTraffic(
+        table, to_instant(since), ways["read"], ways["write"], {where: stored[where] for where in places}
+    )
+
+
+def _metric_query(table: str, number: int, operation: str, resource: str) -> dict[str, Any]:
+    named = {"TableName": table, "GlobalSecondaryIndexName": "" if resource == TABLE else resource}
+    dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
+    metric = f"Consumed{operation.capitalize()}CapacityUnits"
+    counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
+
+
+def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: int) -> list[HourUnits]:
+    """Group five-minute sums of capacity units into hours. A missing datapoint means that no units were consumed."""
+    made = []
+    for hour in range(hours):
+        began = since + timedelta(hours=hour)
+        periods = [sums.get(began + timedelta(seconds=at), 0.0) for at in range(0, HOUR_SECONDS, PERIOD_SECONDS)]
+        made.append((round(sum(periods)), round(max(periods))))
+    return made
+
+
+# estimate -------------------------------------------------------------------------------------------------------------
+def estimate_costs(
+    traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules
+) -> dict[str, dict[str, MonthlyCosts]]:
+    """Return the monthly costs by table class, then by table or index."""
+    return {
+        name: {where: _estimate_cost(traffic, where, of_class, rules) for where in traffic.stored}
+        for name, of_class in prices["table_classes"].items()
+    }
+
+
+def _estimate_cost(
+    traffic: TableTraffic, resource: str, prices: Mapping[str, float], rules: AutoscalingRules
+) -> MonthlyCosts:
+    months = traffic.hours / MONTH_HOURS
+    by_request = provisioned = 0.0
+    for way in OPERATIONS:
+        hours = traffic.hourly_units(way, resource)
+        by_request += sum(units for units, _ in hours) / 1_000_000 * prices[f"{way}_million"]
+        provisioned += sum(rules.provisioned_units(busiest) for _, busiest in hours) * prices[f"{way}_unit_hour"]
+    return MonthlyCosts(
+        by_request / months, provisioned / months, traffic.stored[resource] / GIGABYTE * prices["gigabyte_month"]
+    )
+
+
+def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[tuple[str, str], float]:
+    """Return the monthly costs by billing mode and table class. Each is the sum for the table and its indexes."""
+    return {
+        (billing, name): sum(one.total(billing) for one in places.values())
+        for name, places in costs_by_class.items()
+        for billing in BILLING
+    }
+
+
+def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
+    """Yield the lines of the report: the monthly costs, and the cheapest billing mode and table class."""
+    yield (
+        f"{traffic.table}: {traffic.hours} hours from {traffic.since}, as a month of {MONTH_HOURS} hours in "
+        f"{prices['currency']}, by the prices of {prices['region']} of {prices['as_of']}; provisioned: "
+        f"{rules.utilization} % in use, at least {rules.min_units}"
+    )
+    costs_by_class = estimate_costs(traffic, prices, rules)
+    for name, places in costs_by_class.items():
+        yield f"{name:<28}{'on-demand':>12}{'provisioned':>13}{'storage':>11}"
+        for where, one in places.items():
+            yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
+    sums = sum_costs(costs_by_class)
+    yield "all together"
+    yield from (f"  {billing + ', ' + name:<40}{total:>10.2f}" for (billing, name), total in sums.items())
+    billing, name = min(sums, key=lambda one: sums[one])
+    yield f"cheapest: billing={billing}, table_class={name}"
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "capacity", help="what the table costs by request and provisioned, and in which table class"
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
+    which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --record has written")
+    parser.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
+    parser.add_argument("--days", type=_parse_days, default=14, help="how far back (default: %(default)s)")
+    parser.add_argument("--record", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    parser.add_argument("--prices", metavar="FILE", type=Path, default=PRICES, help="of another region or day")
+    prod = STAGES["prod"]
+    parser.add_argument("--utilization", type=_parse_percent, default=prod.utilization, help="default: %(default)s %%")
+    least = prod.capacity_range("write_units", TABLE)[0]
+    parser.add_argument(
+        "--least", type=targets.positive_int, default=least, help="units a second (default: %(default)s)"
+    )
+    parser.set_defaults(run=estimate_table_cost)
+
+
+def estimate_table_cost(args: argparse.Namespace) -> None:
+    """Print the monthly costs of the table in each billing mode and table class."""
+    try:
+        prices = json.loads(args.prices.read_text(encoding="utf-8"))
+        if args.kept:
+            counted = TableTraffic.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
+        else:
+            cloudwatch, dynamodb = (boto3.client(name, region_name=args.region) for name in ("cloudwatch", "dynamodb"))
+            until = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+            hours = args.days * 24
+            counted = fetch_traffic(cloudwatch, dynamodb, args.table, until - timedelta(hours=hours), hours)
+        if args.record:
+            args.record.write_text(dump_traffic(counted), encoding="utf-8")
+    except (BotoCoreError, ClientError, OSError) as error:
+        sys.exit(f"Not reckoned: {error}")
+    except (LookupError, TypeError, ValueError):
+        sys.exit(f"Not reckoned: {args.kept} holds no figures that --record has written")
+    print("\n".join(format_report(counted, prices, AutoscalingRules(args.utilization, args.least))))
+
+
+def dump_traffic(traffic: TableTraffic) -> str:
+    """Return the traffic as JSON, with one line for each table or index so that it is readable."""
+    parts = [f' "{name}": {json.dumps(getattr(traffic, name))}' for name in ("table", "since")]
+    for way in OPERATIONS:
+        lines = [f'  "{where}": {json.dumps(traffic.hourly_units(way, where))}' for where in traffic.stored]
+        parts.append(f' "{way}": {{\n' + ",\n".join(lines) + "\n }")
+    parts.append(f' "stored": {json.dumps(traffic.stored)}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _parse_days(text: str) -> int:
+    number = targets.positive_int(text)
+    if number > MAX_DAYS:
+        raise argparse.ArgumentTypeError(f"must be {MAX_DAYS} or less: CloudWatch keeps five minutes no longer")
+    return number
+
+
+def _parse_percent(text: str) -> int:
+    number = targets.positive_int(text)
+    if not 20 <= number <= 90:
+        raise argparse.ArgumentTypeError("must be from 20 to 90")
+    return number

@@ -1,0 +1,443 @@
+"""Check that every copy, log entry and total agrees with its primary item, and repair those that do not.
+
+A primary item is the item from which the others are derived. An item that seems wrong is checked again after a pause.
+The pause is longer than the usual lag of the stream readers. A discrepancy is reported only if the item and its primary
+item did not change during the pause, so the shop can stay open. A repair is written only if both are still unchanged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.keys import InvalidKeyValue, Row
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.writes import WriteConflict
+from functions.model.entities import Stretch
+from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.table import ACTIVITY, COUNTED, ORDER, ORDER_SUMMARY, RETURN, REVIEW
+from functions.shop.shop import Shop
+from ops import targets
+from ops.item_keys import ItemKey, item_key, load_existing, match_key
+from ops.repair.copy_checks import (
+    Discrepancy,
+    ImagesByKey,
+    activity_sources,
+    find_activity_discrepancies,
+    find_order_discrepancies,
+    find_summary_discrepancies,
+    read_source,
+    summary_sources,
+)
+from ops.repair.total_checks import (
+    TotalsScan,
+    check_totals,
+    contribution_sources,
+    find_contribution_discrepancies,
+    find_orphaned_contribution,
+    scan_totals,
+)
+from ops.scan.checkpoint import Checkpoint
+from ops.scan.progress import SweepProgress
+from ops.scan.sweep import sample_segments, sweep
+from ops.scan.sweep_result import AfterPage, LostRace, SweepResult
+from ops.scan.throttle import limit_capacity
+
+PAUSE_SECONDS = 30
+"""The pause before a second check. It is longer than the usual lag of the stream readers.
+
+A discrepancy that stays the same during the pause is not only a delayed copy.
+"""
+MAX_CHECKS = 4
+"""An item that has changed at each of this many checks counts as unstable and is not judged."""
+RECHECK_BATCH_SIZE = 500
+"""How many suspicious items are collected before they are checked again together."""
+DEFAULT_SAMPLE_ITEMS = 1_000
+MAX_UNSETTLED = 200
+"""How many keys of suspicious items the checkpoint stores.
+
+If there are more, the checkpoint is not updated. A resumed run then starts before the first suspicious item that is not
+stored.
+"""
+MAX_RECENT_ORDERS = 1_000
+"""How many recently checked orders are remembered, so that each order is checked once.
+
+A scan returns the items of one order one after the other.
+"""
+
+ReportDiscrepancy = Callable[[Discrepancy], None]
+
+
+@dataclass
+class DriftCheck:
+    """A check of the table for drift: copies, log entries and totals that do not agree with their primary items.
+
+    `discrepancies`: the discrepancies found, by key.
+    `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
+    `unstable`: how many items changed at every check and so were not judged.
+    `final_totals`: how many totals are final and so were not judged.
+    `checkpoint`: stores the progress of a full check. A resumed run checks the stored suspicious items again. Only the
+    run that holds the checkpoint may correct a total that the shop changes at the same time.
+    `progress`: reports the progress.
+    """
+
+    shop: Shop
+    repair: bool = False
+    pause_seconds: float = PAUSE_SECONDS
+    report_discrepancy: ReportDiscrepancy = lambda fault: None
+    checkpoint: Checkpoint | None = None
+    progress: SweepProgress | None = None
+    sweep_result: SweepResult = field(default_factory=SweepResult)
+    discrepancies: dict[ItemKey, Discrepancy] = field(default_factory=dict)
+    repaired: int = 0
+    unrepaired: int = 0
+    unstable: int = 0
+    final_totals: int = 0
+    _totals_scan: TotalsScan = field(default_factory=TotalsScan)
+    _contribution_discrepancies: list[Discrepancy] = field(default_factory=list)
+    _suspicions: list[_Suspicion] = field(default_factory=list)
+    _recent_orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _unsettled: dict[ItemKey, None] = field(default_factory=dict)
+    _sources: ImagesByKey = field(default_factory=dict)
+
+    def check_all(self, *, units_per_second: float | None = None) -> None:
+        """Check all items and totals of the table. If `repair` is set, repair them too.
+
+        Raises Locked if another run has taken over the checkpoint.
+        """
+        with limit_capacity(self.shop.table, units_per_second):
+            if self.checkpoint is None:
+                sweep(
+                    self.shop.table,
+                    self._check_item,
+                    result=self.sweep_result,
+                    before_page=self._load_sources,
+                    progress=self.progress,
+                )
+            else:
+                self._resume_sweep(self.checkpoint)
+            self._confirm_all()
+            again: Any = {"after_page": self._heartbeat_hooks, "progress": self.progress}
+            totals_scan = self._totals_scan if self._has_scanned_everything else scan_totals(self.shop, **again)
+            marks = {mark.key: mark for mark in self._contribution_discrepancies}
+            guard = (lambda: [kept.check_lock()]) if (kept := self.checkpoint) else tuple
+            totals_check = check_totals(self.shop, totals_scan, list(marks.values()), guard=guard, **again)
+            self.unstable += totals_check.unstable
+            self.final_totals = totals_check.final_totals
+            for fault in totals_check.find_discrepancies():
+                self._report(fault)
+            if self.repair:
+                mended, left = totals_check.repair()
+                self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
+
+    def _resume_sweep(self, checkpoint: Checkpoint) -> None:
+        """Scan the table from the position in the checkpoint.
+
+        First, the suspicious items that were stored in the checkpoint are checked again.
+        """
+        self.sweep_result = checkpoint.result
+        for text in checkpoint.sweep.waiting:
+            partition, _, sort = text.partition(" / ")
+            with suppress(Unreadable, InvalidKeyValue, Permanent):  # the scan has already listed the item as unreadable
+                self._check_first(self._make_suspicion((partition, sort)))
+
+        def remember(found: SweepResult, segments: tuple[Stretch, ...]) -> None:
+            if len(self._unsettled) <= MAX_UNSETTLED:
+                checkpoint.save_progress(found, segments, [" / ".join(at) for at in self._unsettled])
+
+        sweep(
+            self.shop.table,
+            checkpoint.with_heartbeat(self._check_item),
+            result=self.sweep_result,
+            segments=checkpoint.segments,
+            before_page=self._load_sources,
+            after_page=(remember,),
+            progress=self.progress,
+        )
+
+    @property
+    def _has_scanned_everything(self) -> bool:
+        return self.checkpoint is None or self.checkpoint.stopped_at is None
+
+    @property
+    def _heartbeat_hooks(self) -> Sequence[AfterPage]:
+        kept = self.checkpoint
+        return [lambda found, segments: kept.extend_lock()] if kept else []
+
+    def check_sample(self, number: int, *, units_per_second: float | None = None) -> None:
+        """Check about `number` items, read from random places of the table, and the copies that belong to these items.
+
+        Totals are not checked, because that requires all contributions to them. Contributions are checked but not
+        repaired, because their totals must be corrected together with them.
+        """
+        with limit_capacity(self.shop.table, units_per_second):
+            for segments, most in sample_segments(self.shop.table, number):
+                if self.sweep_result.read >= number:
+                    break
+                sweep(
+                    self.shop.table,
+                    self._check_item,
+                    result=self.sweep_result,
+                    segments=segments,
+                    before_page=self._load_sources,
+                    progress=self.progress,
+                    max_items=most,
+                )
+            self._confirm_all()
+        for mark in self._contribution_discrepancies:
+            self._report(mark)
+        self.unrepaired += len(self._contribution_discrepancies) if self.repair else 0
+
+    # find and confirm -------------------------------------------------------------------------------------------------
+    def _load_sources(self, images: Sequence[Image]) -> None:
+        """Read the primary items of all items of a page. A few batch requests replace one request per item."""
+        places: list[ItemKey] = []
+        for image in images:
+            for row, find in ITEM_CHECKS.items():
+                if match_key(row, item_key(image)):
+                    with suppress(InvalidKeyValue):  # the check of the item itself reports this error
+                        places += find.sources(image)
+        self._sources = load_existing(self.shop, places)
+
+    def _check_item(self, image: Image) -> bool | None:
+        """Check an item. Returns whether it seems wrong; None if this type of item is not checked.
+
+        Raises Unreadable, InvalidKeyValue, Permanent.
+        """
+        self._totals_scan.add_item(image)
+        suspicion = self._make_suspicion(item_key(image))
+        return self._check_first(suspicion, image) if suspicion else None
+
+    def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
+        """Return the check for the item with this key: a check of its whole order, or of the item alone.
+
+        Returns None if there is nothing to check. An order is checked once, when its first item is read.
+        """
+        if order := match_key(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
+            order_id = order["order_id"]
+            if order_id in self._recent_orders:
+                return None
+            self._recent_orders[order_id] = None
+            if len(self._recent_orders) > MAX_RECENT_ORDERS:
+                self._recent_orders.popitem(last=False)
+            return _Suspicion(at, lambda _: _check_order(self.shop, order_id))
+        for row, find in ITEM_CHECKS.items():
+            if match_key(row, at):
+                return _Suspicion(at, partial(self._find_discrepancies, at, find), row in CHECKED_LAST)
+        return None
+
+    def _find_discrepancies(self, at: ItemKey, item_check: ItemCheck, image: Image | None) -> list[Discrepancy]:
+        """Return the discrepancies of one item. `image`: the item on the current page of the scan.
+
+        If `image` is None, the item and its primary items are read again.
+        """
+        if image:
+            return list(item_check.find_discrepancies(self.shop, image, self._sources))
+        image = load_existing(self.shop, [at]).get(at)
+        if image is None:
+            return []
+        sources: ImagesByKey = {}
+        with suppress(InvalidKeyValue):
+            sources = load_existing(self.shop, item_check.sources(image))
+        return list(item_check.find_discrepancies(self.shop, image, sources))
+
+    def _check_first(self, suspicion: _Suspicion | None, image: Image | None = None) -> bool:
+        found = suspicion.check(image) if suspicion else []
+        if suspicion is None or not found:
+            return False
+        self._unsettled[suspicion.key] = None
+        suspicion.discrepancies, suspicion.checked_at = found, self.shop.now().timestamp()
+        self._suspicions.append(suspicion)
+        if sum(not one.is_checked_last for one in self._suspicions) >= RECHECK_BATCH_SIZE:
+            self._confirm([one for one in self._suspicions if not one.is_checked_last])
+            self._suspicions = [one for one in self._suspicions if one.is_checked_last]
+        return True
+
+    def _confirm_all(self) -> None:
+        """Check all remaining suspicious items again. Items of the types in `CHECKED_LAST` come last."""
+        for last in (False, True):
+            self._confirm([one for one in self._suspicions if one.is_checked_last is last])
+
+    def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
+        """Check suspicious items again after the pause, and report the discrepancies that stayed the same.
+
+        Items with new discrepancies are checked again, up to MAX_CHECKS times. After that they are counted as unstable.
+        """
+        for _ in range(MAX_CHECKS):
+            if not suspicions:
+                return
+            due = max(one.checked_at for one in suspicions) + self.pause_seconds
+            if (seconds := due - self.shop.now().timestamp()) > 0:
+                if self.checkpoint:
+                    self.checkpoint.extend_lock(seconds)
+                if self.progress:
+                    places = f"{len(suspicions):,} places seem wrong"
+                    self.progress.note(f"{places}, they are checked again in {seconds:.0f} seconds")
+                self.shop.table.sleep(seconds)
+            suspicions = [one for number, one in enumerate(suspicions) if self._recheck(one, number, len(suspicions))]
+        self.unstable += len(suspicions)
+
+    def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
+        """Check a suspicious item again and report the discrepancies that stayed the same.
+
+        If `repair` is set, they are repaired too. Returns whether new discrepancies have appeared.
+        """
+        if self.checkpoint:
+            self.checkpoint.extend_lock()
+        if self.progress:
+            self.progress.note(f"{number:,} of {total:,} places are checked again", only_when_due=True)
+        try:
+            found = suspicion.check(None)
+        except (Unreadable, InvalidKeyValue, Permanent):
+            return False  # the scan lists an unreadable item, now or at the next run
+        same = [fault for fault in found if fault in suspicion.discrepancies]
+        settled = len(same) == len(found)
+        for fault in same:
+            if fault.key not in self.discrepancies and fault.kind.startswith("mark"):
+                self._contribution_discrepancies.append(fault)
+                settled = False
+            elif fault.key not in self.discrepancies:
+                self._report(fault)
+                settled = self.repair and self._repair(fault) and settled
+        if settled:
+            self._unsettled.pop(suspicion.key, None)
+        suspicion.discrepancies, suspicion.checked_at = found, self.shop.now().timestamp()
+        return len(same) < len(found)
+
+    def _report(self, fault: Discrepancy) -> None:
+        self.discrepancies[fault.key] = fault
+        self.report_discrepancy(fault)
+
+    def _repair(self, fault: Discrepancy) -> bool:
+        try:
+            fault.repair(self.shop)
+        except (WriteConflict, LostRace, Permanent):
+            self.unrepaired += 1
+            return False
+        self.repaired += 1
+        return True
+
+
+@dataclass
+class _Suspicion:
+    """An item that seems wrong.
+
+    `check`: finds its discrepancies. It gets the item if that is known, otherwise None.
+    `is_checked_last`: whether the item is checked after all others.
+    `discrepancies`, `checked_at`: the result and the time of the last check.
+    """
+
+    key: ItemKey
+    check: Callable[[Image | None], list[Discrepancy]]
+    is_checked_last: bool = False
+    discrepancies: list[Discrepancy] = field(default_factory=list)
+    checked_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class ItemCheck:
+    """How an item type is checked.
+
+    `sources`: returns the keys of the items that `find_discrepancies` needs.
+    """
+
+    find_discrepancies: Callable[[Shop, Image, ImagesByKey], Iterable[Discrepancy]]
+    sources: Callable[[Image], Sequence[ItemKey]]
+
+
+def _check_order(shop: Shop, order_id: str) -> list[Discrepancy]:
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+    counted = [read_source(one) for one in images if any(match_key(row, item_key(one)) for row in (ORDER, RETURN))]
+    return [*find_order_discrepancies(shop, order_id, images), *find_contribution_discrepancies(shop, counted)]
+
+
+ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
+    REVIEW: ItemCheck(lambda shop, image, _: find_contribution_discrepancies(shop, [read_source(image)]), lambda _: []),
+    ORDER_SUMMARY: ItemCheck(lambda _, image, sources: find_summary_discrepancies(image, sources), summary_sources),
+    ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
+    COUNTED: ItemCheck(find_orphaned_contribution, contribution_sources),
+}
+"""The checks of the item types that are not checked together with their order."""
+CHECKED_LAST = (ACTIVITY, COUNTED)
+"""The item types that may contain a wrong owner. They are checked last, so that the true owner's check reports them."""
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+MAX_NAMED = 3
+"""The report prints the keys of up to this many discrepancies of each kind."""
+
+
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "drift",
+        parents=[targets.target_options(), targets.throttle_options(), targets.resume_options(with_segments=False)],
+        help="is every copy, log and total as its primaries say?",
+    )
+    parser.add_argument("--repair", action="store_true", help="make it so")
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument("--all", action="store_true", help="look at everything, totals too")
+    some.add_argument(
+        "--sample",
+        type=targets.positive_int,
+        default=DEFAULT_SAMPLE_ITEMS,
+        metavar="N",
+        help="else at so many items (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pause", type=targets.positive_number, default=PAUSE_SECONDS, metavar="SECONDS",
+        help="what is wrong must stay so for this long: longer than the stream's readers take (default: %(default)s)",
+    )  # fmt: skip
+    parser.set_defaults(run=run_drift)
+
+
+def run_drift(args: argparse.Namespace) -> None:
+    """Report drift, and repair it if `--repair` is given.
+
+    Exits with 1 if any discrepancy is left or could not be judged.
+    """
+    shop = targets.resolve_shop(args)
+    drift = DriftCheck(shop, repair=args.repair, pause_seconds=args.pause)
+    if args.all:
+        drift.progress = SweepProgress(shop.table, "drift", dry=True)
+        with targets.open_checkpoint(
+            args, shop.table, "drift", "all", "repair" if args.repair else "look"
+        ) as drift.checkpoint:
+            drift.check_all(units_per_second=targets.units_per_second(args))
+    else:
+        drift.progress = SweepProgress(shop.table, "drift", dry=True, sample_size=args.sample)
+        drift.check_sample(args.sample, units_per_second=targets.units_per_second(args))
+        drift.progress.finish()
+    print("\n".join(format_report(drift, whole=args.all)))
+    if drift.unrepaired or drift.unstable or drift.sweep_result.unreadable or (drift.discrepancies and not args.repair):
+        sys.exit(1)
+
+
+def format_report(drift: DriftCheck, *, whole: bool) -> Iterator[str]:
+    """Yield the lines of the report: the discrepancies by kind, the first keys of each kind, and the next step."""
+    kinds: dict[str, list[Discrepancy]] = {}
+    for fault in drift.discrepancies.values():
+        kinds.setdefault(fault.kind, []).append(fault)
+    for kind, faults in sorted(kinds.items()):
+        yield f"{len(faults):>7,}  {kind}"
+        yield from (f"         {' / '.join(fault.key)}" for fault in faults[:MAX_NAMED])
+    yield from (f"cannot be read: {at}: {why}" for at, why in list(drift.sweep_result.unreadable.items())[:MAX_NAMED])
+    if drift.unstable:
+        yield f"{drift.unstable:,} changed whenever they were looked at: look again when it is quieter."
+    if drift.final_totals:
+        yield f"{drift.final_totals:,} totals are final, and stay as they are."
+    looked = f"{drift.sweep_result.read:,} items read" + ("" if whole else ", totals not (--all)")
+    if not drift.discrepancies:
+        yield f"{looked}: nothing {'else ' if drift.unstable else ''}has drifted."
+    elif drift.repair:
+        again = "run it again" if whole else "marks want --all"
+        left = f", {drift.unrepaired:,} left: {again}" if drift.unrepaired else ""
+        yield f"{looked}: {len(drift.discrepancies):,} have drifted, {drift.repaired:,} mended{left}."
+    else:
+        yield f"{looked}: {len(drift.discrepancies):,} have drifted. Mend them with --repair."

@@ -1,0 +1,166 @@
+"""List, show and redrive failed stream records and messages.
+
+Redrive means to process them again, in the order of each item. A stream record is in the failure store for one of two
+reasons. A stream reader parked the record because it can never process it, or the event source mapping gave up after
+all retries. A failed message is in the failure store if its worker parked it, otherwise in the dead-letter queue of its
+queue.
+
+To redrive a record, `ops.repair.rebuild` reads the record's item again. To redrive a message, this tool sends it to its
+queue as a new message. Both are safe to repeat, also after a kill, because every consumer recognizes the id of an event
+that it has already handled.
+
+A redriven document is kept, so that an erasure of personal data finds it. A marker beside the document records the
+redrive. If a record of the document cannot be read, there is no marker, because a newer version of this code may read
+it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from functions.dynamodb.keys import to_instant
+from ops import targets
+from ops.cli_errors import RecordNotFound, UsageError
+from ops.failures.failure_store import MAX_DEAD_LETTERS, FailureEntry, FailureRepository
+from ops.failures.redrive import redrive_entries
+from ops.repair.rebuild import make_publisher
+from ops.scan.progress import ProgressBar
+from ops.targets import ShopTarget
+
+DURATION = re.compile(r"(\d+)([dhm])")
+DURATION_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
+IN_FLIGHT_MESSAGE = (
+    "{:,} dead letters are in somebody else's hands, or in those of a run that was killed: look again in a few minutes."
+)
+
+
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "failures", help="what could not be worked: what there is of it, and have it worked again"
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    at = targets.target_options(needs_stack=True)
+
+    list_parser = actions.add_parser(
+        "list", parents=[at], help="what was put aside, given up or left for dead, newest first"
+    )
+    list_parser.add_argument("--limit", type=targets.positive_int, default=20, help="how many (default: %(default)s)")
+    list_parser.add_argument("--redriven", action="store_true", help="what was redriven since, too")
+    list_parser.set_defaults(run=list_failures)
+
+    show_parser = actions.add_parser("show", parents=[at], help="one of them whole, as JSON")
+    show_parser.add_argument("key", help="as `list` names it")
+    show_parser.set_defaults(run=show_failure)
+
+    redrive_parser = actions.add_parser(
+        "redrive",
+        parents=[at],
+        help="have it worked again, each item's earlier records first",
+        description="Safe to run twice, and again after a kill. What cannot be read yet stays; ends with 1 then.",
+    )
+    which = redrive_parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "keys", nargs="*", default=[], metavar="KEY", help="as `list` names it; again, if it was already"
+    )
+    which.add_argument("--all", action="store_true", help="all that was not redriven yet")
+    which.add_argument(
+        "--since", metavar="WHEN", help="of that, what was put there since: 3d, 12h, or 2026-11-21T09:30Z"
+    )
+    redrive_parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    redrive_parser.add_argument(
+        "--per-second", type=targets.positive_number, default=50, help="records and messages (default: %(default)s)"
+    )
+    redrive_parser.set_defaults(run=redrive_failures)
+
+
+def list_failures(args: argparse.Namespace) -> None:
+    """Print the failures, newest first: time, kind, reader, reason and key of each.
+
+    Exits with 1 if dead letters are in flight, because these are not listed.
+    """
+    failures = _open_failures(args)
+    in_flight = failures.count_in_flight()
+    shown, more = failures.list_page(args.limit, redriven=args.redriven)
+    for one in shown:
+        kind = f"{one['kind']}, redriven" if one["redriven"] else one["kind"]
+        print(f"{one['at']}  {kind}  {one['reader']}: {one['reason']}\n  {one['key']}")
+    if more:
+        print(f"There are older ones: --limit {2 * args.limit}")
+    elif not shown and not in_flight:
+        print("Nothing was put aside.")
+    if in_flight:
+        sys.exit(IN_FLIGHT_MESSAGE.format(in_flight))
+
+
+def show_failure(args: argparse.Namespace) -> None:
+    failures = _open_failures(args)
+    try:
+        print(json.dumps(failures.read_failure(args.key), indent=2, ensure_ascii=False))
+    except RecordNotFound as error:
+        sys.exit(f"{args.key}: {error}")
+    except json.JSONDecodeError as error:
+        sys.exit(f"{args.key} is no JSON: {error}")
+
+
+def redrive_failures(args: argparse.Namespace) -> None:
+    """Redrive the selected failures and print the result.
+
+    Exits with 1 and prints the reasons if any failure is left.
+    """
+    resolved = targets.resolve_target(args)
+    shop, failures = resolved.shop, _open_failures(args, resolved)
+    chosen = build_selector(args, shop.now())
+    publish = make_publisher(shop, resolved.client("events"), resolved.bus_name)
+    bar = ProgressBar("redrive")
+
+    def report_progress(done: int, of: int) -> None:
+        bar.update(done / of, f"{done:,} of {of:,}", done=done == of)
+
+    result = redrive_entries(
+        failures, shop, publish, chosen, dry=args.dry_run, per_second=args.per_second, report_progress=report_progress
+    )
+    for key in args.keys:
+        if key not in {*result.done, *result.rejected, *result.retryable}:
+            result.rejected[key] = "nothing lies there"
+    for key, why in {**result.rejected, **result.retryable}.items():
+        print(f"{key}: {why}")
+    print(f"{result.summary(dry=args.dry_run)}.")
+    if result.retryable:
+        print("Run it again for those that may heal: what is done is not done again.")
+    if result.has_more:
+        print(f"There may be more than {MAX_DEAD_LETTERS:,} dead letters in a queue: run it again for the rest.")
+    if result.in_flight:
+        print(IN_FLIGHT_MESSAGE.format(result.in_flight))
+    if result.rejected or result.retryable or result.has_more or result.in_flight:
+        sys.exit(1)
+
+
+def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[FailureEntry], bool]:
+    """Return a function that decides whether to redrive a failure. Raises UsageError if `--since` is not a time."""
+    if args.keys:
+        return lambda entry: entry.key in args.keys
+    since = "" if args.all else to_instant(parse_time(args.since, now))
+    return lambda entry: not entry.redriven and entry.at >= since
+
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """Parse a time such as "2026-11-21T09:30Z", or a duration before `now` such as "3d".
+
+    Raises UsageError if it is neither.
+    """
+    if ago := DURATION.fullmatch(text):
+        return now - timedelta(**{DURATION_UNITS[ago[2]]: int(ago[1])})
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no time: say 3d, 12h, 30m, or 2026-11-21T09:30Z") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _open_failures(args: argparse.Namespace, found: ShopTarget | None = None) -> FailureRepository:
+    return FailureRepository.for_target(found or targets.resolve_target(args), wait_seconds=1 if args.stack else 0)

@@ -1,0 +1,311 @@
+"""Show the health of the shop on one screen. Each line says "ok" or what to do.
+
+The checks only read. They read a sample of the table, not all of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.adapters import object_store
+from functions.dynamodb.codec import Image
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.table import Table
+from functions.model.table import INDEX_PROJECTIONS
+from ops import targets
+from ops.commands.drift import DriftCheck
+from ops.failures.failure_store import PARKED_PREFIX, FailureRepository
+from ops.scan.sweep import sweep
+from ops.scan.throttle import limit_capacity
+from ops.targets import ShopTarget
+
+MAX_LAG_SECONDS = 60
+"""If a stream reader is further behind than this, it has a problem, because a batch takes a second at most."""
+ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
+"""A stream reader that was invoked within the first window is running.
+
+One that was invoked within the second window exists.
+"""
+BUSY_MINUTES = 5
+"""The table is busy if it was written in at least this number of minutes of the window.
+
+If the table is busy, every stream reader must have been invoked. If it is not, the writes may not concern every reader.
+"""
+WHILE_TABLE_IS_WRITTEN = "though the table was written all the time"
+CHECK_MAPPING_ADVICE = "is its mapping off? aws lambda list-event-source-mappings"
+MAX_WAITING_MESSAGES = 1000
+"""A queue with more waiting messages than this is reported, because they are not processed within minutes."""
+SAMPLE_ITEMS = 2000
+DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
+NEAR_LIMIT_BYTES = 300_000
+"""An item that is larger than this is reported.
+
+DynamoDB allows 400 KB, and only an item that keeps growing gets so large.
+"""
+EXPIRING_WITHIN = timedelta(days=1)
+TTL_OVERDUE_AFTER = timedelta(days=3)
+"""An item that still exists this long after its ttl is reported.
+
+DynamoDB deletes an item within a few days of its ttl (developer guide, "Using time to live").
+"""
+MAX_VALID_TTL = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
+"""A ttl after this time is reported. It is probably in milliseconds instead of seconds."""
+UNUSED_DAYS = 14
+MAX_NAMED = 3
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One line of the health report: the subject, its status, and what to do. `action` is empty if the status is ok."""
+
+    subject: str
+    status: str
+    action: str = ""
+
+    def __str__(self) -> str:
+        mark, then = ("!!", f" -> {self.action}") if self.action else ("ok", "")
+        return f"{mark}  {self.subject:14} {self.status}{then}"
+
+
+HealthCheck = Callable[[ShopTarget, datetime], Iterator[CheckResult]]
+
+
+# the stream -----------------------------------------------------------------------------------------------------------
+def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
+    """Check how far the stream readers are behind the stream, and whether each of them is invoked.
+
+    A stream reader is a Lambda function that had an IteratorAge metric in CloudWatch in the last 14 days.
+    """
+    latest, minutes = {}, []
+    for name in target.resources("AWS::Lambda::Function"):
+        of = [{"Name": "FunctionName", "Value": name}]
+        if _fetch_datapoints(target, "AWS/Lambda", "IteratorAge", of, "Maximum", now, KNOWN_READER_WINDOW, 24 * 3600):
+            ages = _fetch_datapoints(target, "AWS/Lambda", "IteratorAge", of, "Maximum", now, ACTIVE_READER_WINDOW, 60)
+            latest[name] = ages[-1] / 1000 if ages else None
+            minutes.append(len(ages))
+    writes = [{"Name": "TableName", "Value": target.outputs["TableName"]}]
+    written = _fetch_datapoints(
+        target, "AWS/DynamoDB", "ConsumedWriteCapacityUnits", writes, "Sum", now, ACTIVE_READER_WINDOW, 60
+    )
+    is_busy = max([sum(units > 0 for units in written), *minutes]) >= BUSY_MINUTES
+    for name, seconds in latest.items():
+        if seconds is not None:
+            behind = f"{name} is {seconds:,.0f} s behind the stream"
+            yield CheckResult("stream", behind, "its log says why; failures list" if seconds > MAX_LAG_SECONDS else "")
+        else:
+            said = f"{name} was not called in {ACTIVE_READER_WINDOW.seconds // 60} minutes"
+            yield CheckResult(
+                "stream",
+                f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'in which little happened'}",
+                CHECK_MAPPING_ADVICE if is_busy else "",
+            )
+    if not latest:
+        said = f"no reader was called in {KNOWN_READER_WINDOW.days} days"
+        yield CheckResult(
+            "stream",
+            f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and nothing written lately'}",
+            CHECK_MAPPING_ADVICE if is_busy else "",
+        )
+
+
+def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Check which stream readers and queues of the local shop are behind, and report how far."""
+    behind = [lane for lane in target.lanes() if lane.is_behind]
+    for lane in behind:
+        yield CheckResult("lane", str(lane), "it catches up by itself; else .local/aws/functions.log says why")
+    if not behind:
+        yield CheckResult("lanes", "no reader and no queue is behind")
+
+
+def _fetch_datapoints(
+    target: ShopTarget,
+    namespace: str,
+    metric: str,
+    dimensions: Sequence[Mapping[str, str]],
+    statistic: str,
+    now: datetime,
+    since: timedelta,
+    period_seconds: int,
+) -> list[float]:
+    """Return the datapoints of a CloudWatch metric, oldest first."""
+    found = target.client("cloudwatch").get_metric_statistics(
+        Namespace=namespace,
+        MetricName=metric,
+        Dimensions=[*dimensions],
+        StartTime=now - since,
+        EndTime=now,
+        Period=period_seconds,
+        Statistics=[statistic],
+    )
+    return [point[statistic] for point in sorted(found["Datapoints"], key=lambda point: point["Timestamp"])]
+
+
+# failures and queues --------------------------------------------------------------------------------------------------
+def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Count the parked records, and the batches that an event source mapping gave up, in the failure store.
+
+    Documents that were redriven are not counted.
+    """
+    failures = FailureRepository(target.client("s3"), None, target.outputs["FailuresBucket"], ())
+    keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
+    parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
+    says = f"{parked} parked, {len(keys) - parked} given up by a mapping"
+    yield CheckResult("failure store", says, "failures list says why; mended: failures redrive" if keys else "")
+
+
+def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Report how many messages wait in the queues, and how many are in each dead-letter queue."""
+    failures = FailureRepository.for_target(target)
+    waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
+    for url, (wait, in_hand) in waiting.items():
+        if wait > MAX_WAITING_MESSAGES:
+            yield CheckResult(
+                "queue", f"{_queue_name(url)}: {wait} wait, {in_hand} in hand", "its worker's log says why"
+            )
+    total = sum(wait for wait, _ in waiting.values())
+    yield CheckResult("queues", f"{total} messages wait in {len(waiting)} queues")
+    dead_letter_counts = {queue.url: sum(failures.count_messages(queue.url)) for queue in failures.dead_letter_queues}
+    for url, count in dead_letter_counts.items():
+        if count:
+            says = f"{count} in {_queue_name(url)}"
+            yield CheckResult("dead letters", says, "failures list says whose; mended: failures redrive")
+    if not any(dead_letter_counts.values()):
+        yield CheckResult("dead letters", f"none in {len(dead_letter_counts)} queues")
+
+
+def _queue_name(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
+    """Check the size and the ttl of a sample of the table's items, and count the items that expire soon.
+
+    A ttl is wrong if it is in the far future, or if the item still exists days after it.
+    """
+    items = sample_items(target.table)
+    ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
+    large = [image for image in items if len(object_store.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
+    says = f"{len(large)} of {len(items)} are larger than {NEAR_LIMIT_BYTES // 1000} KB{_format_names(large)}"
+    yield CheckResult("items", says, "400 KB is the most: find out what grows in them" if large else "")
+    wrong = [image for image, ttl in ends if ttl > MAX_VALID_TTL]
+    says = f"{len(wrong)} of {len(ends)} that end do so after the year 2200{_format_names(wrong)}"
+    yield CheckResult(
+        "ttl", says, "a ttl is in seconds: who wrote milliseconds? mend it by a migration" if wrong else ""
+    )
+    late = [image for image, ttl in ends if ttl < (now - TTL_OVERDUE_AFTER).timestamp()]
+    says = f"{len(late)} should have gone {TTL_OVERDUE_AFTER.days} days ago{_format_names(late)}"
+    yield CheckResult(
+        "ttl lag", says, "is time to live on for the attribute ttl? aws dynamodb describe-time-to-live" if late else ""
+    )
+    soon = sum(now.timestamp() <= ttl < (now + EXPIRING_WITHIN).timestamp() for _, ttl in ends)
+    yield CheckResult("expiring", f"{soon} of {len(items)} end within {EXPIRING_WITHIN.days} day")
+
+
+def sample_items(table: Table) -> list[Image]:
+    """Return the first SAMPLE_ITEMS items of a scan.
+
+    The scan order follows the hashes of the keys, so this is a fair sample.
+    """
+    items: list[Image] = []
+    sweep(table, items.append, max_items=SAMPLE_ITEMS)
+    return items
+
+
+def _format_names(images: Sequence[Image]) -> str:
+    names = [f"{image['PK']['S']} / {image['SK']['S']}" for image in images[:MAX_NAMED]]
+    return f" ({', '.join(names)}{', …' if len(images) > MAX_NAMED else ''})" if names else ""
+
+
+def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
+    """Check a sample of items for drift: copies and log entries that do not agree with their primary items.
+
+    If an item seems wrong, the check takes longer, because it checks the item again after a pause.
+    """
+    drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
+    drift.check_sample(DRIFT_ITEMS)
+    counts = Counter(fault.kind for fault in drift.discrepancies.values())
+    counts |= {"unreadable": drift.sweep_result.passed_over, "changed whenever looked at": drift.unstable}
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    says = f"{kinds or 'nothing'} in {drift.sweep_result.read} items, and what belongs to them"
+    yield CheckResult("drift", says, "drift --all, then --repair" if kinds else "")
+
+
+def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
+    """Report the indexes that were not read in the last 14 days.
+
+    Each index costs an additional write for each of its items.
+    """
+    unused = []
+    for index in INDEX_PROJECTIONS:
+        of = [
+            {"Name": "TableName", "Value": target.outputs["TableName"]},
+            {"Name": "GlobalSecondaryIndexName", "Value": index},
+        ]
+        days = timedelta(days=UNUSED_DAYS)
+        units = _fetch_datapoints(target, "AWS/DynamoDB", "ConsumedReadCapacityUnits", of, "Sum", now, days, 24 * 3600)
+        if not sum(units):
+            unused.append(index)
+    says = f"{', '.join(unused) or 'none'} not read in {UNUSED_DAYS} days"
+    yield CheckResult(
+        "indexes", says, "young tables aside: who should ask it? else drop it, make predeploy" if unused else ""
+    )
+
+
+LOCAL_CHECKS: tuple[HealthCheck, ...] = (
+    check_local_backlog,
+    check_failure_store,
+    check_queues,
+    check_sampled_items,
+    check_drift,
+)
+AWS_CHECKS: tuple[HealthCheck, ...] = (
+    check_stream_lag,
+    check_failure_store,
+    check_queues,
+    check_sampled_items,
+    check_drift,
+    check_indexes,
+)
+
+
+def run_checks(target: ShopTarget, checks: Sequence[HealthCheck], now: datetime) -> Iterator[CheckResult]:
+    """Run all checks and yield their results. A check that fails with an error yields a result about the error."""
+    for check in checks:
+        try:
+            yield from check(target, now)
+        except (BotoCoreError, TableBusy, ClientError) as error:
+            subject = check.__name__.removeprefix("check_").replace("_", " ")
+            yield CheckResult(subject, f"cannot be looked at: {error}", "may you? is the service away?")
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "health",
+        parents=[targets.target_options(needs_stack=True), targets.throttle_options()],
+        help="how the shop is, on one screen",
+    )
+    parser.set_defaults(run=show_health)
+
+
+def show_health(args: argparse.Namespace) -> None:
+    """Print the health of the shop. Exits with 1 if a check found something to do."""
+    where = targets.resolve_target(args)
+    todo = 0
+    with limit_capacity(where.table, targets.units_per_second(args)):
+        for line in run_checks(where, AWS_CHECKS if args.stack else LOCAL_CHECKS, datetime.now(UTC)):
+            print(line, flush=True)
+            todo += bool(line.action)
+    if not args.stack:
+        print("    the stream's readers and the indexes' use: on the page, at Stream and Insight")
+    if todo:
+        sys.exit(f"{todo} to look at.")
+    print("All is well.")

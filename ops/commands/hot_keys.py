@@ -1,0 +1,255 @@
+"""Find which table, index or key is hot, from CloudWatch's metrics about throttled DynamoDB requests.
+
+The metric UserErrors is not used. It counts invalid requests (any 400 error except throttling), so it shows bugs of a
+client but not a hot key. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "CloudWatch throttling
+metrics", "CloudWatch Contributor Insights for DynamoDB: how it works".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.keys import to_instant
+from functions.model.table import INDEX_PROJECTIONS
+from ops import targets
+
+THROTTLE_EVENTS = "ThrottleEvents"
+CAUSES: Mapping[str, str] = {
+    "KeyRangeThroughput": "one partition is at its limit, 3,000 read or 1,000 write units a second: a hot key",
+    "ProvisionedThroughput": "it is at its provisioned capacity, whichever the key",
+    "MaxOnDemandThroughput": "it is at the on-demand maximum that was set for it, whichever the key",
+    "AccountLimit": "the account is at its limit in this region, whichever the key",
+}
+"""The cause of throttling, by the middle part of the metric names {Read,Write}{cause}ThrottleEvents."""
+HOT_PARTITION_CAUSE = "KeyRangeThroughput"
+OPERATIONS = (
+    "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
+)  # fmt: skip
+"""The DynamoDB operations that the shop's Lambda functions use."""
+PERIOD_SECONDS = 60
+MAX_HOURS = 15 * 24
+"""The maximum of `--hours`, because CloudWatch keeps one-minute datapoints for 15 days."""
+MAX_KEYS = 10
+THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
+"""The name prefix of the Contributor Insights rules that count throttled requests by partition key.
+
+These rules store keys in plain text. No key of this table identifies a person.
+"""
+
+
+@dataclass(frozen=True)
+class ThrottleCount:
+    """How often requests were throttled, in total and in the minute with the most throttled requests.
+
+    `index`: "" means the table itself. `operation`: "" means all operations.
+    """
+
+    metric: str
+    index: str
+    operation: str
+    total: int
+    most: int
+    most_at: str
+
+
+@dataclass(frozen=True)
+class ThrottledKey:
+    """A partition key and how often requests for it were throttled."""
+
+    index: str
+    key: str
+    total: int
+
+
+@dataclass(frozen=True)
+class ThrottleReport:
+    """The throttled requests of a table in a time range.
+
+    `seen`: the indexes for which Contributor Insights counts throttled keys; "" means the table itself.
+    """
+
+    table: str
+    since: str
+    until: str
+    counted: tuple[ThrottleCount, ...]
+    seen: tuple[str, ...] = ()
+    keys: tuple[ThrottledKey, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ThrottleReport:
+        """Return the report from the data that `as_json` returned. Raises KeyError, TypeError."""
+        return cls(
+            data["table"],
+            data["since"],
+            data["until"],
+            tuple(ThrottleCount(**one) for one in data["counted"]),
+            tuple(data["seen"]),
+            tuple(ThrottledKey(**one) for one in data["keys"]),
+        )
+
+
+# fetch ----------------------------------------------------------------------------------------------------------------
+def fetch_throttle_report(
+    cloudwatch: Any, dynamodb: Any, table: str, since: datetime, until: datetime
+) -> ThrottleReport:
+    """Fetch the throttling metrics of a table and its indexes from CloudWatch.
+
+    The throttled keys are included only if Contributor Insights is enabled.
+    """
+    wanted = list(_metrics_to_fetch())
+    queries = [_metric_query(table, number, *one) for number, one in enumerate(wanted)]
+    times: dict[str, dict[datetime, float]] = {query["Id"]: {} for query in queries}
+    pages = cloudwatch.get_paginator("get_metric_data").paginate(
+        MetricDataQueries=queries, StartTime=since, EndTime=until
+    )
+    for page in pages:
+        for result in page["MetricDataResults"]:
+            times[result["Id"]] |= dict(zip(result["Timestamps"], result["Values"], strict=True))
+    counted = []
+    for (metric, index, operation), minutes in zip(wanted, times.values(), strict=True):
+        if any(minutes.values()):
+            at = max(sorted(minutes), key=lambda minute: minutes[minute])
+            sums = int(sum(minutes.values())), int(minutes[at])
+            counted.append(ThrottleCount(metric, index, operation, *sums, to_instant(at.astimezone(UTC))))
+    rules = dict(_throttled_key_rules(dynamodb, table))
+    keys = [
+        key for index, rule in rules.items() for key in _fetch_throttled_keys(cloudwatch, index, rule, since, until)
+    ]
+    return ThrottleReport(table, to_instant(since), to_instant(until), tuple(counted), tuple(rules), tuple(keys))
+
+
+def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
+    """Yield the metrics to fetch, each as (metric, index, operation)."""
+    for index in ("", *INDEX_PROJECTIONS):
+        for way in ("Read", "Write"):
+            yield f"{way}{THROTTLE_EVENTS}", index, ""
+            yield from ((f"{way}{cause}{THROTTLE_EVENTS}", index, "") for cause in CAUSES)
+    yield from (("ThrottledRequests", "", operation) for operation in OPERATIONS)
+
+
+def _metric_query(table: str, number: int, metric: str, index: str, operation: str) -> dict[str, Any]:
+    named = {"TableName": table, "GlobalSecondaryIndexName": index, "Operation": operation}
+    dimensions = [{"Name": name, "Value": value} for name, value in named.items() if value]
+    counted = {"Namespace": "AWS/DynamoDB", "MetricName": metric, "Dimensions": dimensions}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": counted, "Period": PERIOD_SECONDS, "Stat": "Sum"}}
+
+
+def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
+    """Yield each index with its Contributor Insights rule, if the rule counts throttled keys.
+
+    "" means the table itself.
+    """
+    for index in ("", *INDEX_PROJECTIONS):
+        told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))
+        for rule in told.get("ContributorInsightsRuleList", ()):
+            if told["ContributorInsightsStatus"] == "ENABLED" and rule.startswith(THROTTLED_RULE_PREFIX):
+                yield index, rule
+
+
+def _fetch_throttled_keys(
+    cloudwatch: Any, index: str, rule: str, since: datetime, until: datetime
+) -> Iterator[ThrottledKey]:
+    report = cloudwatch.get_insight_rule_report(
+        RuleName=rule, StartTime=since, EndTime=until, Period=3600, MaxContributorCount=MAX_KEYS, OrderBy="Sum"
+    )
+    for one in report.get("Contributors", ()):
+        yield ThrottledKey(index, " ".join(one["Keys"]), int(one["ApproximateAggregateValue"]))
+
+
+# report ---------------------------------------------------------------------------------------------------------------
+def has_hot_partition(report: ThrottleReport) -> bool:
+    """Return whether any partition was throttled because it was at its limit."""
+    return any(HOT_PARTITION_CAUSE in one.metric for one in report.counted)
+
+
+def format_report(report: ThrottleReport) -> Iterator[str]:
+    """Yield the lines of the report: the throttled requests and the cause, first of the table, then of each index.
+
+    The throttled keys follow if Contributor Insights counts them.
+    """
+    yield f"{report.table} from {report.since} to {report.until}"
+    events = [one for one in report.counted if not one.operation]
+    if not events:
+        yield "Nothing was throttled."
+        return
+    for index, counted in groupby(sorted(events, key=lambda one: one.index), key=lambda one: one.index):
+        yield from _format_index(report, index, list(counted))
+    by_operation = sorted((one for one in report.counted if one.operation), key=lambda one: -one.total)
+    if by_operation:
+        yield "requests throttled: " + ", ".join(f"{one.total} {one.operation}" for one in by_operation)
+
+
+def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleCount]) -> Iterator[str]:
+    totals = {one.metric: one for one in counted}
+    for way in ("Read", "Write"):
+        causes = [(cause, totals.get(f"{way}{cause}{THROTTLE_EVENTS}")) for cause in CAUSES]
+        for cause, one in causes:
+            if one:
+                yield (
+                    f"{index or 'table'}: {one.total} {way.lower()}s throttled, {one.most} of them in the minute of "
+                    f"{one.most_at}: {CAUSES[cause]}"
+                )
+        one = totals.get(f"{way}{THROTTLE_EVENTS}")
+        if one and not any(found for _, found in causes):
+            yield f"{index or 'table'}: {one.total} {way.lower()}s throttled; CloudWatch does not tell why"
+    if any(HOT_PARTITION_CAUSE in one.metric for one in counted):
+        if index not in found.seen:
+            yield f"  which key: turn on Contributor Insights for {index or 'the table'}, mode THROTTLED_KEYS"
+        for key in sorted((key for key in found.keys if key.index == index), key=lambda key: -key.total):
+            yield f"  {key.total:>8}  {key.key}"
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "hot-keys", help="which table, index or key is throttled, by CloudWatch's own figures, and why"
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
+    which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --save has written")
+    parser.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
+    parser.add_argument("--hours", type=_parse_hours, default=24, help="how far back (default: %(default)s)")
+    parser.add_argument("--save", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    parser.set_defaults(run=find_hot_keys)
+
+
+def find_hot_keys(args: argparse.Namespace) -> None:
+    """Print how many requests were throttled and why. Exits with 1 if a partition was at its limit."""
+    try:
+        if args.kept:
+            found = ThrottleReport.from_json(json.loads(args.kept.read_text(encoding="utf-8")))
+        else:
+            cloudwatch, dynamodb = (boto3.client(name, region_name=args.region) for name in ("cloudwatch", "dynamodb"))
+            until = datetime.now(UTC).replace(second=0, microsecond=0)
+            since = until - timedelta(hours=args.hours)
+            found = fetch_throttle_report(cloudwatch, dynamodb, args.table, since, until)
+        if args.save:
+            args.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+    except (BotoCoreError, ClientError, OSError) as error:
+        sys.exit(f"Not looked at: {error}")
+    except (LookupError, TypeError, ValueError):
+        sys.exit(f"Not looked at: {args.kept} holds no figures that --save has written")
+    print("\n".join(format_report(found)))
+    if has_hot_partition(found):
+        sys.exit(1)
+
+
+def _parse_hours(text: str) -> int:
+    number = targets.positive_int(text)
+    if number > MAX_HOURS:
+        raise argparse.ArgumentTypeError(f"must be {MAX_HOURS} or less: CloudWatch keeps minutes no longer")
+    return number

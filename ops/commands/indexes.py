@@ -1,0 +1,201 @@
+"""Check before a deploy how it would change the table's indexes, and plan the deploys that are needed.
+
+DynamoDB creates or deletes only one index per table update, and cannot change an existing index. CloudFormation sends
+all changes in one update. If DynamoDB rejects the update, CloudFormation rolls back after minutes or hours. So this
+tool compares the indexes before the deploy and splits the changes into several deploys.
+
+Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes"; API reference, UpdateTable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.model.table import create_table_request
+from ops import targets
+
+TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
+
+
+@dataclass(frozen=True)
+class IndexDefinition:
+    """A global secondary index. `attributes`: its projected attributes besides the keys; None if all are projected."""
+
+    keys: tuple[str, ...]
+    attributes: frozenset[str] | None
+    status: str = "ACTIVE"
+
+    def has_same_definition(self, other: IndexDefinition) -> bool:
+        return (self.keys, self.attributes) == (other.keys, other.attributes)
+
+
+@dataclass(frozen=True)
+class TableIndexes:
+    """The keys of a table, and its indexes by name."""
+
+    keys: tuple[str, ...]
+    indexes: Mapping[str, IndexDefinition]
+
+
+# read indexes ---------------------------------------------------------------------------------------------------------
+def indexes_from_model() -> TableIndexes:
+    """Return the indexes that the key table in the code declares.
+
+    The template is generated from the same declaration.
+    """
+    return _parse_table(create_table_request("any"))
+
+
+def indexes_from_file(path: Path) -> TableIndexes | None:
+    """Return the indexes from a template or from the JSON of `aws dynamodb describe-table`.
+
+    Returns None if the file contains no table.
+    """
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if "Table" in document:
+        return _parse_table(document["Table"])
+    tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
+    if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
+        return indexes_from_model()  # a table restored from a backup is no resource of the template
+    return _parse_table(tables[0]) if tables else None
+
+
+def indexes_from_table(client: Any, name: str) -> TableIndexes:
+    return _parse_table(client.describe_table(TableName=name)["Table"])
+
+
+def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
+    """Return the indexes of a deployed stack's table. Returns None if the stack or its table does not exist yet."""
+    try:
+        (stack,) = boto3.client("cloudformation", region_name=region).describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    if "TableName" not in outputs:  # the stack's first deploy failed
+        return None
+    return indexes_from_table(boto3.client("dynamodb", region_name=region), outputs["TableName"])
+
+
+def _parse_table(table: Mapping[str, Any]) -> TableIndexes:
+    return TableIndexes(
+        _parse_keys(table),
+        {
+            index["IndexName"]: IndexDefinition(
+                _parse_keys(index),
+                _parse_projection(index["Projection"]),
+                index.get("IndexStatus", "ACTIVE"),
+            )
+            for index in table.get("GlobalSecondaryIndexes", ())
+        },
+    )
+
+
+def _parse_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{key['AttributeName']} ({key['KeyType']})" for key in schema["KeySchema"])
+
+
+def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
+    return None if projection["ProjectionType"] == "ALL" else frozenset(projection.get("NonKeyAttributes", ()))
+
+
+# plan deploys ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class DeployPlan:
+    """The deploys that change the indexes, in the order in which they must run.
+
+    `obstacles`: changes that no deploy can make, or that no deploy can make now.
+    `fits_one_deploy`: whether one deploy of the template is enough.
+    """
+
+    steps: Sequence[str] = ()
+    obstacles: Sequence[str] = ()
+
+    @property
+    def fits_one_deploy(self) -> bool:
+        return len(self.steps) <= 1 and not self.obstacles
+
+    def describe(self) -> Iterator[str]:
+        yield from self.obstacles
+        if self.fits_one_deploy:
+            yield f"One deploy does it: {self.steps[0]}." if self.steps else "The indexes stay as they are."
+        elif self.steps:
+            yield f"DynamoDB changes one index at a time. Deploy {len(self.steps)} times, one after the other is done:"
+            yield from (f"  {number}. {wave}" for number, wave in enumerate(self.steps, 1))
+
+
+def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
+    """Plan the deploys that change the deployed indexes to the wanted indexes.
+
+    New indexes are created first and old ones deleted last, so every query always has its index. A changed index must
+    be created under a new name, because two indexes of one name cannot exist at the same time.
+    """
+    if wanted is None or wanted.keys != deployed.keys:
+        return DeployPlan((), ("The table's own keys differ: a deploy would make a new and empty table in its place.",))
+    before, after = deployed.indexes, wanted.indexes
+    made = [
+        f"make {name}, and fill what has no keys for it by a migration" for name in sorted(after.keys() - before.keys())
+    ]
+    changed = sorted(name for name in before.keys() & after.keys() if not before[name].has_same_definition(after[name]))
+    made += [f"make what {name} shall be under a new name, and have that asked in {name}'s place" for name in changed]
+    gone = [f"delete {name}" for name in sorted({*(before.keys() - after.keys()), *changed})]
+    why_not = [f"{name} cannot be changed: its keys and what it holds are for ever." for name in changed]
+    why_not += [
+        f"{name} is {one.status} still: wait until it is ACTIVE."
+        for name, one in sorted(before.items())
+        if one.status != "ACTIVE" and (made or gone)
+    ]
+    return DeployPlan((*made, *gone), tuple(why_not))
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "indexes",
+        parents=[targets.target_options()],
+        help="before a deploy: can the deployed table's indexes become the template's at once?",
+        description="Compares the table that is named, or a stack's, or that of the shop on this machine, with a "
+        "template. Ends with 1 where a deploy would fail, and says which deploys lead there.",
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="a template, or what describe-table said, instead of a table"
+    )
+    parser.add_argument(
+        "--template", type=Path, metavar="FILE", help="what is to be deployed (default: what the model says)"
+    )
+    parser.set_defaults(run=check_indexes)
+
+
+def check_indexes(args: argparse.Namespace) -> None:
+    """Print how a deploy would change the table's indexes. Exits with 1 if one deploy of the template would fail."""
+    try:
+        wanted = indexes_from_file(args.template) if args.template else indexes_from_model()
+        deployed = _deployed_indexes(args)
+    except (BotoCoreError, ClientError, LookupError, OSError, ValueError) as error:
+        sys.exit(f"Not compared: {error}")
+    if deployed is None:
+        print("There is no table yet: it is made with all its indexes at once.")
+        return
+    found = plan_deploys(deployed, wanted)
+    print("\n".join(found.describe()))
+    if not found.fits_one_deploy:
+        sys.exit(1)
+
+
+def _deployed_indexes(args: argparse.Namespace) -> TableIndexes | None:
+    if args.against:
+        return indexes_from_file(args.against)
+    if args.stack:
+        return indexes_from_stack(args.stack, args.region)
+    table = targets.resolve_table(args)
+    return indexes_from_table(table.client, table.name)

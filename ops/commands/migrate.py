@@ -1,0 +1,320 @@
+"""Migrate the stored items of one type to the format that the current code writes, while the shop is open.
+
+A migration is a module of ops/migrations. It names an item type and a function that transforms one item. Each migration
+reads the whole table once (a table sweep). The function works on plain values, because the entity classes may no longer
+be able to read old items. A migration does not raise an item's version, because consumers must not react to it. See
+docs/decisions/0020.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.keys import InvalidKeyValue
+from functions.model.entities import Sweep
+from functions.model.table import ROWS_BY_TYPE
+from functions.shop.shop import Shop
+from ops import migrations, targets
+from ops.cli_errors import UsageError
+from ops.item_codec import decode_item, encode_item
+from ops.migration import Migration, TransformItem
+from ops.repair.rebuild import refresh_copies
+from ops.scan.checkpoint import Checkpoint, current_operator, load_sweeps
+from ops.scan.progress import SweepProgress
+from ops.scan.sweep import filter_by_type, rewrite_item, sweep
+from ops.scan.sweep_result import AfterPage, ItemAction, SweepResult
+
+TOOL = "migrate"
+IMMUTABLE_ATTRIBUTES = ("PK", "SK", "version")
+MODULE_NAME = re.compile(r"m(\d{4})_(\w+)")
+
+
+Migrations = Mapping[str, Migration]
+"""All migrations by version number, such as "0001", in ascending order."""
+
+
+def load_migrations() -> Migrations:
+    """Load the migrations from the modules of ops/migrations, by version.
+
+    Raises UsageError if two have the same version.
+    """
+    known: dict[str, Migration] = {}
+    for module in sorted(pkgutil.iter_modules(migrations.__path__), key=lambda module: module.name):
+        if not (named := MODULE_NAME.fullmatch(module.name)):
+            continue
+        if named[1] in known:
+            raise UsageError(f"two migrations are number {named[1]}: give one of them the next number")
+        known[named[1]] = importlib.import_module(f"{migrations.__name__}.{module.name}").MIGRATION
+    return known
+
+
+# run migrations -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class PlannedMigration:
+    """A migration that is about to run. `task`: "up" or "down"."""
+
+    version: str
+    migration: Migration
+    task: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.version} {self.task}"
+
+
+def plan_migrations(
+    known: Migrations, state: Mapping[str, Sweep], task: str, to: str | None = None, again: str | None = None
+) -> list[PlannedMigration]:
+    """Return the migrations to run, in the order in which they run.
+
+    Task "up" selects the migrations that are not up yet, up to version `to` (default: all of them). Task "down" selects
+    the migrations above version `to`, the last first (default: only the last one). A migration that was stopped
+    half-way is resumed.
+    `again`: run only the migration of this version, although it is already up. Use it if items that it skipped are
+    readable now.
+
+    Raises UsageError if a given version does not exist.
+    """
+    for version in (to, again):
+        if version is not None and version not in known and not (task == "down" and version == "0000"):
+            raise UsageError(f"there is no migration {version}; there are {', '.join(known) or 'none'}")
+    if again is not None:
+        versions = [again]
+    elif task == "up":
+        versions = [one for one in known if (to is None or one <= to) and not is_up(state.get(one))]
+    else:
+        versions = [one for one in reversed([*known]) if (to is None or one > to) and not is_down(state.get(one))]
+        versions = versions[:1] if to is None else versions
+    return [PlannedMigration(version=one, migration=known[one], task=task) for one in versions]
+
+
+def is_up(sweep: Sweep | None) -> bool:
+    return sweep is not None and sweep.task == "up" and sweep.status == "DONE"
+
+
+def is_down(sweep: Sweep | None) -> bool:
+    return sweep is None or (sweep.task == "down" and sweep.status == "DONE")
+
+
+def run_migration(
+    shop: Shop,
+    planned: PlannedMigration,
+    *,
+    by: str,
+    dry: bool = False,
+    segments: int = 1,
+    after_page: tuple[AfterPage, ...] = (),
+    progress: SweepProgress | None = None,
+    units_per_second: float | None = None,
+) -> SweepResult:
+    """Run a migration and return the counts of its items. `dry`: write nothing.
+
+    The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run holds the
+    checkpoint of this migration. Also raises TableBusy and UsageError.
+    """
+    migration = planned.migration
+    act = build_migration_action(shop, migration, planned.task, dry=dry)
+    sweep_options: dict[str, Any] = {
+        "scan": filter_by_type(migration.item_type),
+        "after_page": after_page,
+        "progress": progress,
+        "units_per_second": units_per_second,
+    }
+    if migration.has_nothing_to_do(planned.task):
+        return SweepResult() if dry else _mark_done(shop, planned, by)
+    if dry:
+        return sweep(shop.table, act, **sweep_options)
+    with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by, segments=segments) as checkpoint:
+        return sweep(shop.table, act, checkpoint=checkpoint, **sweep_options)
+
+
+def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
+    """Store in the table that a migration is done, without reading any item. Used if the migration changes no item."""
+    with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by):
+        return SweepResult()
+
+
+def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
+    """Return the function that a migration runs on each item."""
+    step = migration.transform_for(task)
+    derives = migration.rederives_copies and task == "up"
+
+    def act(image: Image) -> bool | None:
+        if image["type"] != {"S": migration.item_type}:
+            return None  # the item's type has changed since the scan read it
+        after = migrate_image(step, image)
+        changed = after != image
+        if changed and not dry:
+            rewrite_item(shop.table, image, after)
+        return (derives and refresh_copies(shop, ROWS_BY_TYPE[migration.item_type].decode(after), dry=dry)) or changed
+
+    return act
+
+
+def migrate_image(step: TransformItem, image: Image) -> Image:
+    """Return the migrated item in DynamoDB JSON. Attributes with an unchanged value keep their stored form.
+
+    Raises Unreadable if the item cannot be transformed. Raises UsageError if the migration changes the keys or the
+    version.
+    """
+    row = ROWS_BY_TYPE.get(image["type"]["S"])
+    schema = int(image.get("schema", {"N": "1"})["N"])
+    if row is not None and schema > row.schema:
+        raise Unreadable(f"{row.type} of schema {schema}; this code knows {row.schema}")
+    before = decode_item(image)
+    try:
+        after = step(deepcopy(before))
+    except (Unreadable, InvalidKeyValue):
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    if after is None:
+        return image
+    if changed_attributes := [name for name in IMMUTABLE_ATTRIBUTES if after.get(name) != before.get(name)]:
+        raise UsageError(f"a migration leaves {', '.join(changed_attributes)} as it is")
+    written, was = encode_item(after), encode_item(before)
+    return {name: image[name] if was.get(name) == value else value for name, value in written.items()}
+
+
+# show migrations ------------------------------------------------------------------------------------------------------
+def load_state(shop: Shop, known: Migrations) -> dict[str, Sweep]:
+    """Return the stored progress of these migrations, by version."""
+    return load_sweeps(shop.table, TOOL, list(known))
+
+
+def describe_migrations(shop: Shop, known: Migrations) -> Iterator[str]:
+    """Yield a line with the state of each migration, and a line for each item that the migration skipped."""
+    sweeps, now = load_state(shop, known), shop.now_instant()
+    for version, migration in known.items():
+        sweep = sweeps.get(version)
+        yield f"{version}  {_describe_sweep(sweep, now)}: {migration.description}"
+        if sweep is not None:
+            yield from (f"      passed over: {key}: {why}" for key, why in sweep.unreadable.items())
+
+
+def _describe_sweep(sweep: Sweep | None, now: str) -> str:
+    if sweep is None:
+        return "not up"
+    counts = f"{sweep.changed:,} changed, {sweep.right:,} right already" + (
+        f", {sweep.passed_over:,} passed over" if sweep.passed_over else ""
+    )
+    if sweep.status == "DONE":
+        return f"{sweep.task} since {sweep.updated_at} by {sweep.by} ({counts})"
+    going = "going" if sweep.held_until > now else "stopped half-way"
+    return f"{going} {sweep.task} by {sweep.by}, last page {sweep.updated_at} ({counts} so far)"
+
+
+MODULE_TEMPLATE = '''"""{description}"""
+
+from ops.migration import Item, Migration
+
+
+def up(item: Item) -> Item | None:
+    """The item as it shall be; None: as it is. It does nothing but compute."""
+    return None
+
+
+def down(item: Item) -> Item | None:
+    """The item as the code before this knew it; None: as it is."""
+    return None
+
+
+MIGRATION = Migration(description="{description}", item_type="Product", up=up, down=down)
+'''
+
+
+def write_migration_module(description: str, folder: Path | None = None) -> Path:
+    """Write the module of a new migration, with the next free number. Returns the path of the module.
+
+    Raises UsageError if the description contains no letters or digits, or contains quotes, backslashes or control
+    characters.
+    """
+    words = re.findall(r"[a-z0-9]+", description.lower())
+    if not words or not description.isprintable() or {'"', "\\"} & set(description):
+        raise UsageError("say in a few plain words what the migration does, such as: products have a weight")
+    folder = folder or Path(migrations.__path__[0])
+    numbers = [int(named[1]) for path in folder.glob("*.py") if (named := MODULE_NAME.fullmatch(path.stem))]
+    path = folder / f"m{max(numbers, default=0) + 1:04}_{'_'.join(words)}.py"
+    path.write_text(MODULE_TEMPLATE.format(description=description), encoding="utf-8")
+    return path
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser("migrate", help="make items what they are now, while the shop is open")
+    tasks = parser.add_subparsers(dest="task", required=True)
+    target_options = targets.target_options()
+    new_parser = tasks.add_parser("new", help="write the module of a new migration")
+    new_parser.add_argument("name", nargs="+", help="what it does, in a few words: products have a weight")
+    new_parser.set_defaults(run=lambda given: create_migration(" ".join(given.name)))
+    status_parser = tasks.add_parser("status", parents=[target_options], help="which have run, and how far they are")
+    status_parser.set_defaults(
+        run=lambda given: print("\n".join(describe_migrations(targets.resolve_shop(given), load_migrations())))
+    )
+    for task, what in (
+        ("up", "run those that have not run, or have stopped; up to a version, or all"),
+        ("down", "undo those above a version, the last first; or the last one"),
+    ):
+        run_parser = tasks.add_parser(task, parents=[target_options, targets.throttle_options()], help=what)
+        which = run_parser.add_mutually_exclusive_group()
+        which.add_argument("--to", type=_pad_version, metavar="VERSION", help="such as 0001; down to 0000 undoes all")
+        if task == "up":
+            which.add_argument("--again", type=_pad_version, metavar="VERSION", help="just this one, though it is up")
+        run_parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be changed in the table as it is, write nothing"
+        )
+        run_parser.add_argument(
+            "--segments",
+            type=targets.positive_int,
+            default=1,
+            help="how many parts of the table at once (default: %(default)s)",
+        )
+        run_parser.set_defaults(run=run_migrations)
+
+
+def create_migration(description: str) -> None:
+    """Write the module of a new migration and print its path. Exits with 2 if the description cannot be used."""
+    print(f"{write_migration_module(description)}: say which items it is about, and what becomes of one.")
+
+
+def run_migrations(args: argparse.Namespace) -> None:
+    """Run the planned migrations one after the other and print the counts of each.
+
+    Exits with 2 for wrong usage. Exits with 1 if a migration was interrupted or items were skipped.
+    """
+    passed_over = 0
+    shop, known = targets.resolve_shop(args), load_migrations()
+    again = getattr(args, "again", None)
+    todo = plan_migrations(known, load_state(shop, known), args.task, args.to, again)
+    if not todo:
+        print(f"Nothing to take {args.task}.")
+    for one in todo:
+        done = run_migration(
+            shop,
+            one,
+            by=current_operator(),
+            dry=args.dry_run,
+            segments=args.segments,
+            progress=SweepProgress(shop.table, one.title, dry=args.dry_run),
+            units_per_second=targets.units_per_second(args),
+        )
+        passed_over += done.passed_over
+        print(f"{one.title}: {done.summary(dry=args.dry_run)} ({one.migration.description})", flush=True)
+        for key, why in done.unreadable.items():
+            print(f"  passed over: {key}: {why}")
+    if passed_over:
+        sys.exit(f"{passed_over} items were passed over: nobody can read them.")
+
+
+def _pad_version(text: str) -> str:
+    return text.zfill(4)

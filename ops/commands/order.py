@@ -1,0 +1,259 @@
+"""Show everything about one order: its items, history, copies, mails, effects and archive object.
+
+Nothing is written. The local page also uses this module for data that the API does not return.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.keys import instant_from_epoch, to_instant
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
+from functions.handlers.archive_worker import parse_archive
+from functions.model import copies
+from functions.model.entities import ArchivedOrder, Notification, Order
+from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
+from functions.shop.shop import Shop
+from ops import targets
+from ops.cli_errors import RecordNotFound
+from ops.item_codec import decode_item
+from ops.item_keys import ItemKey, item_key, load_existing, match_key
+from ops.repair.copy_checks import find_order_discrepancies, read_source
+from ops.targets import ShopTarget
+from ops.timeline import build_timeline as whole
+from ops.timeline import entries_from_table, list_effects
+
+LOGS = (TIMELINE, ACTIVITY)
+MAX_NOTIFICATIONS = 100
+
+JsonObject = dict[str, Any]
+
+
+def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
+    """Return the order, or the archived order that replaced it. Raises RecordNotFound, Unreadable."""
+    found = table.get(ORDER_BY_ID, order_id=order_id)
+    if found is None:
+        raise RecordNotFound("no such order")
+    return found
+
+
+# copies ---------------------------------------------------------------------------------------------------------------
+COPY_STATES = {
+    "missing": "missing",
+    "wrong": "behind",
+    "orphaned": "left over",
+    "foreign": "left over",
+    "name": "behind",
+}
+"""The state of a copy, by the last word of `Discrepancy.kind`."""
+
+
+def compare_copies(shop: Shop, order_id: str) -> JsonObject:
+    """Compare each copy of an order with the copy that it should be. The rules are those of the `drift` command.
+
+    Raises RecordNotFound, Unreadable, Permanent.
+    """
+    order = get_order(shop.table, order_id)
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+    faults = {fault.key: fault for fault in find_order_discrepancies(shop, order_id, images)}
+    expected = copies.copies_of(ROWS_BY_TYPE[type(order).__name__], order)
+    existing = {item_key(image): image for image in images}
+    existing |= load_existing(shop, [at for at in expected if at not in existing])
+    states = {at: COPY_STATES[fault.kind.rpartition(" ")[2]] for at, fault in faults.items()}
+    found = [
+        _describe_copy(at, states.get(at, "in sync"), existing.get(at), copy) for at, (_, copy) in expected.items()
+    ]
+    unexpected = [at for at in states if at not in expected and not any(match_key(log, at) for log in LOGS)]
+    found += [_describe_copy(at, states[at], faults[at].actual) for at in unexpected]
+    if isinstance(order, Order):
+        found.append(_describe_log(order, images, {at for at in states if at not in expected and at not in unexpected}))
+    return {
+        "in_sync": all(copy["state"] == "in sync" for copy in found),
+        "checked_at": shop.now_instant(),
+        "copies": found,
+    }
+
+
+def _describe_copy(target: ItemKey, state: str, image: Image | None, expected: Any = None) -> JsonObject:
+    kind = type(expected).__name__ if expected else str((image or {}).get("type", {}).get("S", ""))
+    shown: JsonObject = {"type": kind, "PK": target[0], "SK": target[1], "state": state}
+    return shown | {"expected": asdict(expected) if expected else None, "found": _read_or_raw(image) if image else None}
+
+
+def _read_or_raw(image: Image) -> JsonObject:
+    """Return the fields of a decoded item. If it cannot be decoded, return its plain attribute values."""
+    try:
+        return asdict(read_source(image)[1])
+    except Unreadable:
+        return decode_item(image)
+
+
+def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
+    """Describe the state of the order's timeline.
+
+    The timeline must have one entry for each logged version of the order.
+    """
+    versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
+    missing = sorted(set(order.logged_versions) - versions)
+    shown = {"type": TIMELINE.type, "PK": f"ORDER#{order.order_id}", "SK": "TIMELINE#…"}
+    return shown | {
+        "state": "missing" if missing else "behind" if wrong else "in sync",
+        "expected": {"versions": len(order.logged_versions)},
+        "found": {"versions": len(versions), "missing": missing},
+    }
+
+
+# archive and mails ----------------------------------------------------------------------------------------------------
+def describe_archived(table: Table, s3: Any, bucket: str, order_id: str) -> JsonObject:
+    """Return in which S3 object an archived order is stored, and what the object contains.
+
+    Raises RecordNotFound, Unreadable.
+    """
+    stub = get_order(table, order_id)
+    if not isinstance(stub, ArchivedOrder):
+        raise RecordNotFound("the order is not archived")
+    return _read_archive_object(s3, bucket, stub)[0]
+
+
+def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[JsonObject, list[Image]]:
+    answer = s3.get_object(Bucket=bucket, Key=stub.object_key)
+    body = answer["Body"].read()
+    images = parse_archive(body)
+    summary = {
+        "bucket": bucket,
+        "key": stub.object_key,
+        "bytes": len(body),
+        "sha256": stub.sha256,
+        "stored_at": to_instant(answer["LastModified"]),
+        "storage_class": answer.get("StorageClass", "STANDARD"),
+        "items": dict(sorted(Counter(image["type"]["S"] for image in images).items())),
+    }
+    return summary, images
+
+
+def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
+    """Return the notifications that were sent to the customer about an order, newest first."""
+    return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
+
+
+# the whole order ------------------------------------------------------------------------------------------------------
+TIME_FIELDS = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at", "restored_at")
+# fmt: off
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "TimelineEvent": ("at", "version", "event", "status", "change_id"),
+    "Payment":       ("payment_id", "status", "method", "amount", "refunded", "disputes", "reason", "updated_at"),
+    "Refund":        ("refund_id", "status", "amount", "why", "attempt", "account_id", "reason", "updated_at"),
+    "Shipment":      ("shipment_id", "status", "quantities", "carrier", "tracking_number", "updated_at"),
+    "Return":        ("return_id", "quantities", "amount", "owed", "created_at"),
+    "Invoice":       ("invoice_id", "total", "currency", "issued_at"),
+    "Effect":        ("created_at", "reaction", "result"),
+    "Notification":  ("at", "event", "status", "message_id"),
+}
+# fmt: on
+
+
+TIMELINE_COLUMNS = ("at", "kind", "text")
+
+
+def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
+    """Yield the lines of text that show everything about an order.
+
+    For an archived order, they include what its archive object contains. Raises RecordNotFound, Unreadable, Permanent.
+    """
+    table = target.table
+    stub = order = get_order(table, order_id)
+    images = {image["SK"]["S"]: image for image in table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)}
+    state = "archived, was " if isinstance(order, ArchivedOrder) else ""
+    yield f"order {order_id}: {state}{order.status}, version {order.version}, of customer {order.customer_id}"
+    archive_summary: JsonObject = {}
+    if isinstance(order, ArchivedOrder):
+        archive_summary, archived_images = _read_archive_object(
+            target.client("s3"), target.outputs["ArchiveBucket"], order
+        )
+        size, stored_at = archive_summary["bytes"], archive_summary["stored_at"]
+        yield f"  archive: {archive_summary['key']} in {archive_summary['bucket']}, {size:,} bytes, stored {stored_at}"
+        yield f"  it holds {', '.join(f'{count} {kind}' for kind, count in archive_summary['items'].items())}"
+        images = {image["SK"]["S"]: image for image in archived_images} | images
+        order = next(
+            (ROWS_BY_TYPE["Order"].decode(image) for image in archived_images if image["type"]["S"] == "Order"), order
+        )
+    yield from _format_order(order, images.values())
+    groups: dict[str, list[Any]] = {kind: [] for kind in COLUMNS}
+    for image in images.values():
+        if image["type"]["S"] in groups:
+            groups[image["type"]["S"]].append(ROWS_BY_TYPE[image["type"]["S"]].decode(image))
+    groups["TimelineEvent"].sort(key=lambda event: event.version)
+    mails = list_notifications(table, order_id)
+    effects = list_effects(table, order)
+    groups |= {"Effect": effects, "Notification": [*mails]}
+    for kind, items in groups.items():
+        yield from _format_table(
+            kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items]
+        )
+    items = [item for kind in groups if kind not in ("Effect", "Notification") for item in groups[kind]]
+    entries = whole(target.journal_entries(order_id), entries_from_table(stub, items, mails, effects))
+    yield from _format_table("story", TIMELINE_COLUMNS, [[one[name] for name in TIMELINE_COLUMNS] for one in entries])
+    compared = compare_copies(target.shop, order_id)
+    yield from _format_table(
+        "copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]]
+    )
+    if not archive_summary:
+        yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: look again in a moment'}"
+
+
+def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
+    times = [f"{name.removesuffix('_at')} {at}" for name in TIME_FIELDS if (at := getattr(order, name, None))]
+    yield "  " + ", ".join(times)
+    if isinstance(order, Order):
+        money = f"total {order.total}, paid {order.paid}, refunded {order.refunded}, owed {order.owed} {order.currency}"
+        yield f"  {money} (minor units)"
+        for id, line in order.lines.items():
+            counts = {"shipped": line.shipped, "delivered": line.delivered, "returned": line.returned}
+            yield f"  {line.quantity} x {id} at {line.price}: {', '.join(f'{n} {what}' for what, n in counts.items())}"
+    for image in images:
+        if image["type"]["S"] == "Expiry":
+            yield f"  ends {instant_from_epoch(int(image['ttl']['N']))}, then it is archived"
+
+
+def _format_table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    if not rows:
+        return
+    yield ""
+    yield f"{title} ({len(rows)})"
+    lines = [list(head), *([_format_cell(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        yield "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _format_cell(cell: Any) -> str:
+    if isinstance(cell, Mapping):
+        return ", ".join(f"{name}: {value}" for name, value in cell.items()) or "-"
+    return "-" if cell is None else str(cell)
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "order", parents=[targets.target_options(needs_stack=True)], help="all there is of one order, as text"
+    )
+    parser.add_argument("order_id", metavar="ID", help="its id")
+    parser.set_defaults(run=show_order)
+
+
+def show_order(args: argparse.Namespace) -> None:
+    """Print everything about an order. Exits with 1 if it does not exist or cannot be read."""
+    where = targets.resolve_target(args)
+    try:
+        for line in describe_order(where, args.order_id):
+            print(line)
+    except (RecordNotFound, Permanent, Unreadable) as error:
+        sys.exit(f"order {args.order_id}: {error}")

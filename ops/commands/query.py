@@ -1,0 +1,160 @@
+"""The `query` command: run an access pattern and print the requests, the items and the consumed capacity."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.retry import TableBusy
+from ops import targets
+from ops.pattern_queries import (
+    DEFAULT_LIMIT,
+    DisplayFilter,
+    InvalidArgument,
+    build_display_filter,
+    build_query,
+    describe_patterns,
+    find_pattern,
+    format_arguments,
+)
+from ops.query_results import ItemGroup, PatternResult, RecordedRequest, run_pattern
+
+MAX_VALUE_LENGTH = 40
+"""The maximum number of characters that are shown of a value. If fields were chosen, values are shown in full."""
+
+
+def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Parse texts of the form name=value into a dict.
+
+    Raises InvalidArgument. `option`: its name in the error message.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidArgument(option, f"is given as name=value, not as {text}")
+        if name in found:
+            raise InvalidArgument(f"{option} {name}", "is given twice")
+        found[name] = value
+    return found
+
+
+def list_patterns() -> Iterator[str]:
+    """Yield a line for every access pattern: its id, question and arguments. Optional arguments are in brackets."""
+    rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
+    yield from _align_columns(("", "question", "arguments"), rows)
+
+
+def format_result(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
+    """Yield the lines of text that show a result. If fields were chosen, long values are shown in full."""
+    yield f"{result.id}: {result.question}"
+    yield ""
+    yield from _format_requests(result.requests)
+    for group in result.groups:
+        yield from _format_group(group, in_full=bool(display_filter.fields))
+    yield ""
+    why = "; ".join(_explain_counts(result, display_filter))
+    yield f"{result.read} read, {result.shown} shown" + (f" ({why})" if why else "")
+    counted = (result.units, "unit"), (len(result.requests), "request"), (result.pages, "page")
+    yield ", ".join(f"{number:g} {what}" + ("" if number == 1 else "s") for number, what in counted)
+    if result.cursor is not None:
+        yield f"There is more: --cursor {quote(result.cursor)} (or --all)"
+
+
+def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
+    """Yield the reasons why fewer items are shown than DynamoDB read. The display filter does not reduce the reads."""
+    if result.passed_over:
+        yield f"{result.passed_over} lie behind the page's end, have expired, or are no answer"
+    if display_filter.where:
+        yield "--where chooses among what was read, it reads no less"
+    if display_filter.fields:
+        yield "--fields chooses what is shown, whole items were read"
+
+
+def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
+    """Yield the lines that show the requests.
+
+    The first is shown in full, the others by their differences from the first.
+    """
+    for number, request in enumerate(requests, 1):
+        yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 but for")
+        width = max(map(len, requests[0].sent))
+        for name, text in request.sent.items():
+            yield f"   {name:{width}}  {'(not sent)' if text is None else text}"
+
+
+def _format_group(group: ItemGroup, *, in_full: bool) -> Iterator[str]:
+    yield ""
+    yield f"{group.type} ({len(group.items)})"
+    yield from _align_columns(
+        group.fields, [[text if in_full else _shorten(text) for text in item] for item in group.items]
+    )
+
+
+def _align_columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    for line in lines:
+        yield "  " + "  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "query",
+        parents=[targets.target_options()],
+        help="ask an access pattern, and see the requests, the items and what it cost",
+        description="Asks the shop on this machine, or the table that is named. Without a pattern: which there are.",
+    )
+    parser.add_argument("pattern", nargs="?", help="such as A9; all are in docs/access-patterns.md")
+    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="what is known; repeatable")
+    parser.add_argument("--from", dest="since", default="", help="the range's first (a time, mostly)")
+    parser.add_argument("--to", dest="until", default="", help="the first beyond the range")
+    parser.add_argument("--limit", type=targets.positive_int, help=f"items of a page (default: {DEFAULT_LIMIT})")
+    pages = parser.add_mutually_exclusive_group()
+    pages.add_argument("--cursor", help="where to go on, as the page before told it")
+    pages.add_argument("--all", action="store_true", help="page after page, to the end")
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="show only such, of what is read; repeatable",
+    )
+    parser.add_argument("--fields", default="", metavar="A,B", help="show only these, in this order and in full")
+    parser.set_defaults(run=run_query)
+
+
+def run_query(args: argparse.Namespace) -> None:
+    """Run an access pattern and print the result. Without a pattern, list all access patterns.
+
+    Exits with 2 for wrong usage. Exits with 1 if the query failed.
+    """
+    if args.pattern is None:
+        print("\n".join(list_patterns()))
+        return
+    try:
+        pattern = find_pattern(args.pattern)
+        query = build_query(
+            pattern,
+            parse_pairs(args.arg, "--arg"),
+            since=args.since,
+            until=args.until,
+            limit=args.limit,
+            after=args.cursor,
+            all=args.all,
+        )
+        fields = [name for name in args.fields.split(",") if name]
+        display_filter = build_display_filter(pattern, parse_pairs(args.where, "--where"), fields)
+        print("\n".join(format_result(run_pattern(targets.resolve_table(args), query, display_filter), display_filter)))
+    except (BotoCoreError, TableBusy, ClientError, Unreadable) as error:
+        sys.exit(f"Not answered: {error}")

@@ -1,0 +1,299 @@
+"""Replay past events for a new or repaired consumer. The source is the event bus archive or the table's current state.
+
+Events are sent to the consumers of one rule or of all rules. A consumer that has already handled an event recognizes
+the event's id and does nothing. Copies are written again from their primary items, without publishing events. Totals
+are never replayed: an item adds to its totals only if it has not been counted yet. To repair a wrong total, use
+`drift`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.keys import to_instant
+from functions.model.events import EVENT_SOURCE
+from functions.model.retention import BUS_ARCHIVE_DAYS
+from ops import targets
+from ops.cli_errors import UsageError
+from ops.commands.failures import parse_time
+from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
+from ops.scan.progress import SweepProgress
+from ops.scan.sweep_result import SweepResult
+from ops.targets import ShopTarget
+
+SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
+"""The keys of an EventBridge event pattern that a replay from the table can evaluate."""
+FAILED_STATES = {"CANCELLED", "FAILED"}
+FINAL_STATES = {"COMPLETED", *FAILED_STATES}
+POLL_SECONDS = 5.0
+
+
+# destination ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class EventRule:
+    """An EventBridge rule of the bus. `pattern`: its event pattern. `targets`: the ARNs of its targets."""
+
+    name: str
+    arn: str
+    pattern: Mapping[str, Any]
+    targets: Sequence[str]
+
+
+def find_rule(shop: ShopTarget, text: str) -> EventRule:
+    """Return the EventBridge rule with this name, or the only rule whose name contains the text.
+
+    Raises UsageError if no rule or more than one rule matches.
+    """
+    client = shop.client("events")
+    pages = client.get_paginator("list_rules").paginate(EventBusName=shop.bus_name)
+    rules = {rule["Name"]: rule for page in pages for rule in page["Rules"] if "EventPattern" in rule}
+    meant = [text] if text in rules else [name for name in rules if text.lower() in name.lower()]
+    if len(meant) != 1:
+        raise UsageError(
+            f"{len(meant) or 'no'} rules are called {text!r}; the bus has: {', '.join(sorted(meant or rules))}"
+        )
+    found = rules[meant[0]]
+    found_targets = client.list_targets_by_rule(Rule=meant[0], EventBusName=shop.bus_name)["Targets"]
+    return EventRule(
+        meant[0], found["Arn"], json.loads(found["EventPattern"]), [target["Arn"] for target in found_targets]
+    )
+
+
+def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
+    """Return a function that sends events directly to the SQS queues of one rule, so no other consumer gets them.
+
+    The function sends only the events that match the rule's pattern. Raises UsageError if this module does not support
+    the pattern, or if a target of the rule is not an SQS queue.
+    """
+    if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
+        raise UsageError(f"{rule.name} chooses by {', '.join(sorted(more))}, too: only the archive can play to it")
+    if any(not isinstance(wanted, str) for values in rule.pattern.values() for wanted in values):
+        raise UsageError(f"{rule.name} chooses by more than whole words: only the archive can play to it")
+    if others := [arn for arn in rule.targets if arn.split(":")[2] != "sqs"]:
+        raise UsageError(f"{rule.name} goes to {others[0]}, which is no queue: only the archive can play to it")
+    sqs = target.client("sqs")
+    urls = [sqs.get_queue_url(QueueName=arn.rpartition(":")[2])["QueueUrl"] for arn in rule.targets]
+
+    def publish(details: Sequence[Mapping[str, Any]]) -> None:
+        for detail in details:
+            event = {"version": "0", "id": detail["id"], "source": EVENT_SOURCE, "detail-type": detail["type"]}
+            if all(event[name] in wanted for name, wanted in rule.pattern.items()):
+                for url in urls:
+                    body = json.dumps({**event, "time": detail["time"], "resources": [], "detail": detail})
+                    sqs.send_message(QueueUrl=url, MessageBody=body)
+
+    return publish
+
+
+# from the archive -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class TimeRange:
+    """The time range of the events to replay.
+
+    `validate` raises UsageError if the range is empty or starts before the oldest event that the archive keeps.
+    """
+
+    since: datetime
+    until: datetime
+
+    def validate(self, now: datetime) -> None:
+        if self.since >= self.until:
+            raise UsageError("it ends before it begins")
+        if self.since < now - timedelta(days=BUS_ARCHIVE_DAYS):
+            raise UsageError(f"the archive keeps {BUS_ARCHIVE_DAYS} days; what is older is played --from-table")
+
+
+@dataclass(frozen=True)
+class EventArchive:
+    """The EventBridge archive of the bus.
+
+    `bus_arn`: the bus to which the archive replays. `events`: how many it contains.
+    """
+
+    client: Any
+    arn: str
+    bus_arn: str
+    events: int
+
+    @classmethod
+    def for_target(cls, target: ShopTarget) -> EventArchive:
+        """Return the archive of the target's event bus. Raises UsageError if the bus has no archive."""
+        client = target.client("events")
+        bus_arn = client.describe_event_bus(Name=target.bus_name)["Arn"]
+        archives = client.list_archives(EventSourceArn=bus_arn)["Archives"]
+        if not archives:
+            raise UsageError("the bus keeps no archive; play --from-table")
+        found = client.describe_archive(ArchiveName=archives[0]["ArchiveName"])
+        return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
+
+    def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
+        """Start a replay of a time range to one rule (None: to all rules). Returns the replay's name and state.
+
+        If a replay of the same range and rule is running or completed, that replay is returned and no new one starts.
+        If it failed or was cancelled, a new replay is started under the next free name.
+        """
+        told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
+        name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
+        for attempt in itertools.count(2):
+            state = self._start_or_find(name, time_range, rule)
+            if state not in FAILED_STATES:
+                break
+            name = f"{name.partition('.')[0]}.{attempt}"
+        return name, state
+
+    def _start_or_find(self, name: str, time_range: TimeRange, rule: EventRule | None) -> str:
+        try:
+            found = self.client.start_replay(
+                ReplayName=name,
+                EventSourceArn=self.arn,
+                EventStartTime=time_range.since,
+                EventEndTime=time_range.until,
+                Destination={"Arn": self.bus_arn, **({"FilterArns": [rule.arn]} if rule else {})},
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                raise
+            return str(self.client.describe_replay(ReplayName=name)["State"])
+        return "STARTING" if found["State"] in FINAL_STATES else str(found["State"])
+
+    def wait_for_end(self, name: str, report: Callable[[str], None]) -> str:
+        """Poll a replay until it has ended, report its progress, and return its final state."""
+        while True:
+            found = self.client.describe_replay(ReplayName=name)
+            if (state := str(found["State"])) in FINAL_STATES:
+                return state
+            report(f"{state.lower()}, up to {found.get('EventLastReplayedTime', found['EventStartTime'])}")
+            time.sleep(POLL_SECONDS)
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "replay",
+        parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
+        help="history for a new or repaired consumer, from the bus archive or from the table's state",
+        description="Safe to run twice: whoever has acted on an event knows it by its id. Totals are never played "
+        "again; what was not counted yet is, with the copies.",
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--from-archive", action="store_true", help="events as they were said, up to 30 days ago")
+    source.add_argument("--from-table", action="store_true", help="what the table's items say by now")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--copies", action="store_true", help="from the table: copies, logs and totals; no event")
+    what.add_argument("--reactions", action="store_true", help="from the table: the event of each item's present state")
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument("--to", metavar="RULE", help="events go to this rule of the bus alone: to nobody else's effects")
+    to.add_argument("--to-all", action="store_true", help="events go to everybody who listens")
+    parser.add_argument("--since", metavar="WHEN", help="from the archive: 3d, 12h, or 2026-11-21T09:30Z")
+    parser.add_argument("--until", metavar="WHEN", default="0m", help="the same (default: now)")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.set_defaults(run=run_replay)
+
+
+def run_replay(args: argparse.Namespace) -> None:
+    """Replay events or copies and print the result.
+
+    Exits with 1 if the replay failed or items were skipped. Exits with 2 for wrong usage.
+    """
+    if args.from_table and not (args.copies or args.reactions):
+        raise UsageError("From the table: --copies or --reactions?")
+    if args.copies and (args.to or args.to_all):
+        raise UsageError("Copies are made in the table: nobody is told.")
+    if not args.copies and not (args.to or args.to_all):
+        raise UsageError("To whom? --to RULE, or --to-all.")
+    if args.from_archive and (args.copies or args.reactions or not args.since):
+        raise UsageError("From the archive: --since WHEN, and neither --copies nor --reactions.")
+    if args.from_archive and args.to and not args.stack:
+        raise UsageError("The bus of this machine plays to every rule: --to-all, or --from-table --to RULE.")
+    resolved = targets.resolve_target(args)
+    if args.from_archive:
+        _replay_from_archive(args, resolved)
+    else:
+        _replay_from_table(args, resolved)
+
+
+def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
+    now = target.shop.now()
+    time_range = TimeRange(parse_time(args.since, now), parse_time(args.until, now))
+    time_range.validate(now)
+    archive = EventArchive.for_target(target)
+    rule = find_rule(target, args.to) if args.to else None
+    receiver = rule.name if rule else "everybody who listens"
+    summary = f"{to_instant(time_range.since)} to {to_instant(time_range.until)}, to {receiver}"
+    if args.dry_run:
+        print(f"Would be played: {summary} (the archive has {archive.events:,} events in all).")
+        return
+    name, state = archive.start_replay(time_range, rule)
+    if state == "COMPLETED":
+        print(f"Was played before, to its end: {summary} ({name}). Nothing is played again.")
+        return
+    print(f"Plays {summary} ({name}). It goes on if this is stopped; to follow it then:", flush=True)
+    print(f"  {_resume_command(args, time_range)}", flush=True)
+    state = archive.wait_for_end(name, lambda line: print(line, file=sys.stderr, flush=True))
+    print(f"{state.capitalize()}.")
+    if state != "COMPLETED":
+        sys.exit(1)
+
+
+def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
+    """Return the command line that follows this replay again.
+
+    It has absolute times, so that it finds the same replay later.
+    """
+    words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
+    words += ["--to", args.to] if args.to else ["--to-all"]
+    for name in ("stack", "region"):
+        words += [f"--{name}", getattr(args, name)] if getattr(args, name) else []
+    return f"python -m ops replay {shlex.join(words)}"
+
+
+def _replay_from_table(args: argparse.Namespace, target: ShopTarget) -> None:
+    shop, dry = target.shop, args.dry_run
+    what = "copies" if args.copies else "reactions"
+    settings: dict[str, Any] = {
+        "progress": SweepProgress(shop.table, what, dry=dry),
+        "units_per_second": targets.units_per_second(args),
+    }
+    if args.copies:
+        name, play = "copies", partial(rebuild_copies, shop, dry=dry, **settings)
+    else:
+        rule = find_rule(target, args.to) if args.to else None
+        publish = (
+            make_rule_publisher(target, rule)
+            if rule
+            else make_publisher(shop, target.client("events"), target.bus_name)
+        )
+        name = f"reactions to {rule.name if rule else 'all'}"
+        play = partial(republish_events, shop, _publish_nothing if dry else publish, **settings)
+    if dry:
+        found = play()
+    else:
+        with targets.open_checkpoint(args, shop.table, "replay", name, "from the table") as checkpoint:
+            found = play(checkpoint=checkpoint)
+    _print_result(what, found, dry=dry)
+
+
+def _publish_nothing(_: Sequence[Mapping[str, Any]]) -> None:
+    """Publish no event. A dry run uses this instead of a publisher."""
+
+
+def _print_result(what: str, found: SweepResult, *, dry: bool) -> None:
+    done = {"copies": "brought up to their primaries", "reactions": "told of"}[what]
+    print(f"{found.read:,} items read, {found.changed:,} {'would be ' if dry else ''}{done}.")
+    for key, why in found.unreadable.items():
+        print(f"{key}: {why}")
+    if found.passed_over:
+        sys.exit(f"{found.passed_over:,} passed over: mend them, and run it again.")

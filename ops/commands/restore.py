@@ -1,0 +1,422 @@
+"""Restore archived orders from their objects in S3 into the table, without any effects.
+
+An order is always either complete in the table or archived, also after a crash. One transaction writes all items of an
+order, on condition that the archived order is unchanged since it was read. If the items do not fit into one
+transaction, earlier transactions with the same condition write some of them. Log entries come first, payments and
+refunds last. These early items are not read until the order itself is restored, and a repeated run finds them.
+
+Each restored item has the attribute `restored_at`, so the stream readers ignore it. No mail, shipment, invoice or
+refund follows, and totals do not change. See docs/decisions/0025.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from botocore.exceptions import ClientError
+
+from functions.adapters import object_store
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.keys import Instant, Row, instant_from_epoch, to_instant
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
+from functions.handlers.archive_worker import parse_archive
+from functions.model.changes import RESTORED_ATTRIBUTE
+from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
+from functions.model.events import PERSONAL_FIELDS
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND, ROWS_BY_TYPE
+from functions.shop.archive import TYPES_KEPT_IN_TABLE
+from functions.shop.cancellation import put_expiry_marker
+from functions.shop.shop import Shop, retry_on_conflict
+from ops import targets
+from ops.cli_errors import UsageError
+from ops.scan.checkpoint import Checkpoint
+from ops.scan.progress import ProgressBar, SweepProgress
+from ops.scan.sweep import filter_by_type, sweep
+from ops.scan.sweep_result import SweepResult
+from ops.scan.throttle import limit_capacity
+
+FetchObject = Callable[[str], bytes]
+"""Function that returns an object of the archive bucket by its key.
+
+Raises NotRestorable if the object is not available.
+"""
+KEEP_DAYS = 30
+MAX_TRANSACTION_ITEMS, MAX_TRANSACTION_BYTES = 97, 3_500_000
+"""The limits for the restored items of one transaction. DynamoDB accepts 100 items and 4 MB.
+
+The remaining capacity is for the order or archived order, its customer and its expiry marker.
+"""
+MONEY_TYPES = (REFUND.type, PAYMENT.type)
+TOOL = "restore"
+SETTLE_TIME = timedelta(minutes=15)
+"""An order can be restored only after it has been archived for this time.
+
+Two archive Lambdas may archive the same order. The slower one may still run for this time and delete the order's items.
+"""
+LOCAL_SETTLE_TIME = timedelta(0)
+"""The local shop does not wait before a restore, because its clock can be advanced by years at once."""
+UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
+"""The S3 error codes of an object that is missing or in cold storage.
+
+An error for missing permissions is not included.
+"""
+
+
+class NotRestorable(Permanent):
+    """The order cannot be restored and stays archived. The message says why."""
+
+
+@dataclass(frozen=True)
+class RestoredOrder:
+    """An order that was restored, or that would be restored without `--dry-run`.
+
+    `items`: the number of its items. `ends_at`: when it expires again.
+    `is_customer_erased`: whether its customer was erased. If so, it is restored without name and address.
+    """
+
+    order_id: str
+    items: int
+    ends_at: Instant
+    is_customer_erased: bool
+
+    def __str__(self) -> str:
+        without = ", without name and address: its customer was forgotten" if self.is_customer_erased else ""
+        return f"{self.items} items, until {self.ends_at}{without}"
+
+
+RestoreOutcome = RestoredOrder | Literal["there already", "no such order"]
+
+
+def restore_order(
+    shop: Shop,
+    fetch: FetchObject,
+    order_id: str,
+    *,
+    keep_days: int = KEEP_DAYS,
+    settles: timedelta = SETTLE_TIME,
+    dry: bool = False,
+) -> RestoreOutcome:
+    """Restore an archived order from S3. After `keep_days` it is archived again, in a new object next to the first.
+
+    `settles`: how long ago the order must have been archived. `dry`: check everything, write nothing.
+
+    Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
+    """
+
+    def attempt() -> RestoreOutcome:
+        stub = shop.table.get(ORDER_BY_ID, order_id=order_id)
+        if stub is None:
+            return "no such order"
+        if isinstance(stub, Order):
+            return "there already"
+        if settles and stub.archived_at and shop.now() < (free := datetime.fromisoformat(stub.archived_at) + settles):
+            raise NotRestorable(
+                f"it was archived just now, and somebody may still be at it: again after {free:%H:%M:%S} UTC"
+            )
+        images = _fetch_images(shop, fetch, stub)
+        closed = next((image for image in images if image["type"]["S"] == ORDER.type), None)
+        if closed is None:
+            raise NotRestorable(f"its object {stub.object_key} does not hold it")
+        now = shop.now_instant()
+        customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=stub.customer_id)
+        is_customer_erased = isinstance(customer, ErasedCustomer)
+        header = _restored_order(stub, closed, now, is_customer_erased=is_customer_erased)
+        there = {
+            image["SK"]["S"]: image
+            for image in shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+        }
+        parts = list(_split_into_transactions(list(_missing_items(images, there, now))))
+        # The expiry marker gets the order's version, as when an order is closed.
+        end = put_expiry_marker(shop, ORDER.decode(header), keep_days)
+        if not dry:
+            for part in parts[:-1]:
+                shop.table.write(check_unchanged(ARCHIVED_ORDER, stub), *map(_put_item, part))
+            customer_check = _check_customer_unchanged(customer, stub.customer_id)
+            shop.table.write(_replace_stub(stub, header), customer_check, end, *map(_put_item, parts[-1]))
+        ends_at = instant_from_epoch(int(end.request["Item"]["ttl"]["N"]))
+        return RestoredOrder(order_id, 1 + sum(map(len, parts)), ends_at, is_customer_erased)
+
+    return retry_on_conflict(shop, attempt)
+
+
+def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
+    """Return the items in an order's archive object.
+
+    Raises WriteConflict if an erasure has replaced the object since.
+    """
+    try:
+        return _verify_and_read(stub, fetch(stub.object_key))
+    except NotRestorable:
+        if shop.table.get(ORDER_BY_ID, order_id=stub.order_id) != stub:
+            raise WriteConflict(ARCHIVED_ORDER, ARCHIVED_ORDER.key_of(stub)) from None
+        raise
+
+
+def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
+    """Return a condition check that fails if the customer has changed since it was read.
+
+    If an erasure of the customer has just started, the check fails and the restore is tried again with the new state.
+    """
+    if customer is None:
+        key = CUSTOMER.key(customer_id=customer_id)
+        return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER, key))
+    return check_unchanged(ROWS_BY_TYPE[type(customer).__name__], customer)
+
+
+def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
+    """Return the items in an order's archive object.
+
+    Raises NotRestorable if the SHA-256 of the object differs from the one stored in the archived order.
+    """
+    found = hashlib.sha256(body).hexdigest()
+    if found != stub.sha256:
+        raise NotRestorable(f"its object {stub.object_key} is another than was written: sha256 {found}")
+    return parse_archive(body)
+
+
+def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
+    """Return the restored order in DynamoDB JSON. Its version is the one after the version of the archived order.
+
+    If the customer was erased, the personal attributes are left out.
+    """
+    version = stub.version + 1
+    order = _known_row(closed).decode(closed)
+    archived_versions = (*(order.away or ()), *range(order.version + 1, version))
+    kept = {name: value for name, value in closed.items() if not (is_customer_erased and name in PERSONAL_FIELDS)}
+    ours = ORDER.encode(replace(order, restored_at=now, away=archived_versions, version=version))
+    return {**kept, **{name: ours[name] for name in ("restored_at", "away", "version")}}
+
+
+def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
+    """Yield the order's items that are missing in the table.
+
+    Snapshots are left out, because the stream readers derive them again. Items that an earlier run restored are left
+    out too. Raises NotRestorable if an item with the same key was written since the order was archived, unless it is a
+    log entry or of a type that stays in the table.
+    """
+    for image in images:
+        row = _known_row(image)
+        found = there.get(image["SK"]["S"])
+        if (
+            row in (ORDER, EXPIRY)
+            or row.kind == "snapshot"
+            or (found and (row.type in TYPES_KEPT_IN_TABLE or _is_already_restored(found, image)))
+        ):
+            continue
+        if found and row.kind != "log":
+            raise NotRestorable(f"{image['SK']['S']} has come again since it was archived, and is not as it was then")
+        yield {**image, RESTORED_ATTRIBUTE: {"S": now}}
+
+
+def _known_row(image: Image) -> Row[Any]:
+    row = ROWS_BY_TYPE.get(image["type"]["S"])
+    if row is None or int(image["schema"]["N"]) > row.schema:
+        raise NotRestorable(f"{image['SK']['S']} is such as this code does not know: deploy the newer one")
+    return row
+
+
+def _is_already_restored(found: Image, image: Image) -> bool:
+    """Return whether an earlier run of the restore has already written this item."""
+    return RESTORED_ATTRIBUTE in found and {**found, RESTORED_ATTRIBUTE: None} == {**image, RESTORED_ATTRIBUTE: None}
+
+
+def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
+    """Split items into transactions. There is at least one transaction, and the last one is filled first."""
+    ordered = sorted(
+        images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")
+    )
+    parts: list[list[Image]] = [[]]
+    size = 0
+    for image in reversed(ordered):
+        size += (its_own := len(object_store.to_canonical_json(image)))
+        if len(parts[-1]) == MAX_TRANSACTION_ITEMS or size > MAX_TRANSACTION_BYTES:
+            parts.append([])
+            size = its_own
+        parts[-1].append(image)
+    yield from reversed(parts)
+
+
+def _put_item(image: Image) -> Write[Any]:
+    """Return a write that puts an item if the item does not exist.
+
+    A log entry is written without this condition, because the stream readers may have written it already.
+    """
+    row = _known_row(image)
+    key = {"PK": image["PK"], "SK": image["SK"]}
+    request: dict[str, Any] = {"Item": image}
+    if row.kind != "log":
+        request["ConditionExpression"] = "attribute_not_exists(PK)"
+    return Write("Put", row, request, lambda _: WriteConflict(row, key))
+
+
+def _replace_stub(stub: ArchivedOrder, image: Image) -> Write[Any]:
+    request = {
+        "Item": image,
+        "ConditionExpression": "#type = :stub AND #version = :version AND #sha256 = :sha256",
+        "ExpressionAttributeNames": {"#type": "type", "#version": "version", "#sha256": "sha256"},
+        "ExpressionAttributeValues": {
+            ":stub": {"S": ARCHIVED_ORDER.type},
+            ":version": {"N": str(stub.version)},
+            ":sha256": {"S": stub.sha256},
+        },
+    }
+    return Write("Put", ORDER, request, lambda _: WriteConflict(ORDER, ARCHIVED_ORDER.key_of(stub)))
+
+
+def restore_orders_placed(
+    shop: Shop,
+    fetch: FetchObject,
+    since: Instant,
+    until: Instant,
+    report: Callable[[RestoreOutcome], None] = lambda _: None,
+    *,
+    keep_days: int = KEEP_DAYS,
+    settles: timedelta = SETTLE_TIME,
+    dry: bool = False,
+    progress: SweepProgress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> SweepResult:
+    """Restore every archived order that was placed in [since, until), and return the counts.
+
+    Orders that cannot be restored are skipped and listed in the result.
+    """
+
+    def act(image: Image) -> bool:
+        order_id = ARCHIVED_ORDER.decode(image).order_id
+        outcome = restore_order(shop, fetch, order_id, keep_days=keep_days, settles=settles, dry=dry)
+        report(outcome)
+        return isinstance(outcome, RestoredOrder)
+
+    stubs = filter_by_type(ARCHIVED_ORDER.type)
+    stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
+    stubs["ExpressionAttributeValues"] |= {":since": {"S": since}, ":until": {"S": until}}
+    return sweep(shop.table, act, scan=stubs, progress=progress, checkpoint=checkpoint)
+
+
+def make_archive_fetcher(client: Any, bucket: str) -> FetchObject:
+    """Return a function that reads objects of the S3 archive bucket."""
+
+    def fetch(key: str) -> bytes:
+        try:
+            return bytes(client.get_object(Bucket=bucket, Key=key)["Body"].read())
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in UNAVAILABLE_CODES:
+                raise
+            raise NotRestorable(f"its object {key} is not to be had: {error}") from error
+
+    return fetch
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser(
+        "restore",
+        parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
+        help="bring archived orders back, as they were, without any effect",
+        description="Of the shop on this machine, or of the stack that is named. Safe to repeat, also after a kill.",
+    )
+    parser.add_argument("orders", nargs="*", metavar="ORDER", help="their ids")
+    parser.add_argument(
+        "--from", dest="since", type=_parse_date, metavar="DATE", help="all placed on this day or later"
+    )
+    parser.add_argument("--to", dest="until", type=_parse_date, metavar="DATE", help="all placed before this day")
+    parser.add_argument(
+        "--keep-days",
+        type=targets.positive_int,
+        default=KEEP_DAYS,
+        help="then they are archived again (default: %(default)s)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be restored, write nothing")
+    parser.set_defaults(run=run_restore)
+
+
+def _parse_date(text: str) -> Instant:
+    moment = datetime.fromisoformat(text)
+    return to_instant(moment if moment.tzinfo else datetime.fromisoformat(f"{moment.isoformat()}+00:00"))
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    if bool(args.orders) == bool(args.since or args.until) or bool(args.since) != bool(args.until):
+        raise UsageError("Name orders, or a time by both --from and --to.")
+    if args.since and args.since >= args.until:
+        raise UsageError("--from is before --to.")
+
+
+def run_restore(args: argparse.Namespace) -> None:
+    """Restore the named orders and print the results.
+
+    Exits with 1 if an order does not exist or cannot be restored.
+    """
+    _check_usage(args)
+    where = targets.resolve_target(args)
+    fetch = make_archive_fetcher(where.client("s3"), where.outputs["ArchiveBucket"])
+    with limit_capacity(where.shop.table, targets.units_per_second(args)):
+        tally = _restore_all(where.shop, fetch, args)
+    print(
+        f"{tally.restored} {'would be restored' if args.dry_run else 'restored'}, {tally.already_there} there already."
+    )
+    if tally.not_restored:
+        sys.exit(f"{tally.not_restored} not restored: see above. What they have in the archive stays as it is.")
+    if tally.restored and not args.dry_run:
+        print("Next: python -m ops order ID tells all of one of them; their copies follow within seconds.")
+
+
+@dataclass
+class _RestoreTally:
+    bar: ProgressBar
+    restored: int = 0
+    already_there: int = 0
+    not_restored: int = 0
+
+    def add_outcome(self, order_id: str, outcome: RestoreOutcome | Exception) -> None:
+        if isinstance(outcome, RestoredOrder):
+            self.restored += 1
+        elif outcome == "there already":
+            self.already_there += 1
+        else:
+            self.not_restored += 1
+        says = f"stays archived: {outcome}" if isinstance(outcome, Exception) else str(outcome)
+        self.bar.print_line(f"{order_id}: {says}")
+
+
+def _restore_all(shop: Shop, fetch: FetchObject, args: argparse.Namespace) -> _RestoreTally:
+    how: Any = {
+        "keep_days": args.keep_days,
+        "dry": args.dry_run,
+        "settles": SETTLE_TIME if args.stack else LOCAL_SETTLE_TIME,
+    }
+    if args.orders:
+        tally, ids = _RestoreTally(ProgressBar(TOOL)), list(dict.fromkeys(args.orders))
+        for number, order_id in enumerate(ids, 1):
+            try:
+                outcome: RestoreOutcome | Exception = restore_order(shop, fetch, order_id, **how)
+            except (Unreadable, ValueError, Permanent) as error:
+                outcome = error
+            tally.add_outcome(order_id, outcome)
+            tally.bar.update(number / len(ids), f"{number:,} of {len(ids):,}", done=number == len(ids))
+        return tally
+    progress = SweepProgress(shop.table, TOOL, dry=args.dry_run)
+    tally = _RestoreTally(progress)
+
+    def tell(outcome: RestoreOutcome) -> None:
+        if isinstance(outcome, RestoredOrder):
+            tally.add_outcome(outcome.order_id, outcome)
+
+    how["progress"] = progress
+    if args.dry_run:
+        found = restore_orders_placed(shop, fetch, args.since, args.until, tell, **how)
+    else:
+        name, task = f"{args.since} to {args.until}", f"for {args.keep_days} days"
+        with targets.open_checkpoint(args, shop.table, TOOL, name, task) as kept:
+            found = restore_orders_placed(shop, fetch, args.since, args.until, tell, **how, checkpoint=kept)
+    for key, why in found.unreadable.items():
+        tally.add_outcome(key.partition(" / ")[0].removeprefix("ORDER#"), NotRestorable(why))
+    return replace(tally, restored=found.changed, not_restored=found.passed_over)

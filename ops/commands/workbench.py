@@ -1,0 +1,204 @@
+"""Export the key table as a data model for NoSQL Workbench: its indexes, a facet for each item type, and sample items.
+
+The format is that of Workbench's own exports (version 3.0), which AWS's sample models also use. The name of a facet is
+the item type. Its key aliases are the key templates. Sample items are generated from the declared types of the fields.
+The same code as in the shop encodes them, so their keys are correct. The samples are part of the facets, because a
+table with facets has no `TableData` of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+import typing
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from docs.pages import model
+from functions.dynamodb.codec import is_list, is_map, unwrap_newtype, unwrap_optional
+from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, Instant, Row, instant_from_epoch
+from functions.model import entities as e
+from functions.model import table as t
+from ops import targets
+
+MODEL_NAME = "Orderstream"
+WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
+"""A fixed date, so that the exported file changes only if the model changes."""
+SAMPLE_TIME = instant_from_epoch(1_795_253_400)
+SAMPLE_VALUES: Mapping[str, Any] = {  # for fields that need a special value
+    "country": "AT",
+    "email": "ann@example.com",
+    "name": "Ann",
+    "parent": e.ROOT_CATEGORY,
+    "path": "/kitchen/",
+    "category": "/kitchen/",
+    "catalog": e.DEFAULT_CATALOG,
+    "part": 0,
+    "season": SAMPLE_TIME[:7],
+    "shard": "0",
+    "ttl": 2**33,
+    "valid_until": None,  # valid without end
+}
+
+
+def render_model() -> str:
+    """Return the data model for NoSQL Workbench as JSON."""
+    return json.dumps(build_data_model(), indent=2, ensure_ascii=False)
+
+
+def build_data_model() -> dict[str, Any]:
+    keys = [name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair]
+    return {
+        "ModelName": MODEL_NAME,
+        "ModelMetadata": {
+            "Author": MODEL_NAME,
+            "DateCreated": WRITTEN_AT,
+            "DateLastModified": WRITTEN_AT,
+            "Description": (t.__doc__ or "").partition("\n")[0],
+            "AWSService": "Amazon DynamoDB",
+            "Version": "3.0",
+        },
+        "DataModel": [
+            {
+                "TableName": MODEL_NAME,
+                "KeyAttributes": _key_attributes("main"),
+                "NonKeyAttributes": [
+                    *({"AttributeName": name, "AttributeType": "S"} for name in keys),
+                    *({"AttributeName": name, "AttributeType": tag} for name, tag in attribute_types().items()),
+                ],
+                "TableFacets": [_build_facet(row) for row in t.ROWS],
+                "GlobalSecondaryIndexes": [
+                    {
+                        "IndexName": index.upper(),
+                        "KeyAttributes": _key_attributes(index),
+                        "Projection": t.projection(index.upper()),
+                    }
+                    for index in KEY_ATTRIBUTES
+                    if index != "main"
+                ],
+                "DataAccess": {"MySql": {}},
+                "BillingMode": t.create_table_request(MODEL_NAME)["BillingMode"],
+            }
+        ],
+    }
+
+
+def attribute_types() -> dict[str, str]:
+    """Return the DynamoDB type of every attribute except the keys, by attribute name.
+
+    Raises TypeError if two item types use an attribute name with different types. Workbench allows only one type for
+    each attribute of a table.
+    """
+    found = {"type": "S", "schema": "N"}
+    for row in t.ROWS:
+        for name, hint in row.fields.items():
+            if found.setdefault(name, attribute_type(hint)) != attribute_type(hint):
+                raise TypeError(f"{row.type}.{name} is {attribute_type(hint)}, elsewhere {found[name]}")
+    return found
+
+
+def attribute_type(hint: Any) -> str:
+    """Return the DynamoDB type, such as "S", for a declared Python type."""
+    hint = unwrap_newtype(unwrap_optional(hint) or hint)
+    if is_list(hint):
+        return "L"
+    if is_map(hint) or is_dataclass(hint):
+        return "M"
+    return {str: "S", int: "N", bool: "BOOL", bytes: "B"}[hint]
+
+
+def sample_item(row: Row[Any]) -> dict[str, Any]:
+    """Return a sample item of the type that this row of the key table declares, with bytes as base64.
+
+    All samples belong to one customer and one order.
+    """
+    # An item type that replaces another one has the same key template. Number 2 gives its sample a different key.
+    number = 1 if row.replaces is None else 2
+    image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
+    return {
+        name: {"B": base64.b64encode(value["B"]).decode()} if "B" in value else value for name, value in image.items()
+    }
+
+
+def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
+    """Return the item with the first status in which all of its index keys are set.
+
+    If there is no such status, return the item unchanged.
+    """
+    keys = {name for index in row.indexes for name in KEY_ATTRIBUTES[index]}
+    states = typing.get_args(typing.get_type_hints(row.entity).get("status"))
+    variants = [item, *(replace(item, status=state) for state in states)]
+    return next((one for one in variants if keys <= row.encode(one).keys()), item)
+
+
+def _build_facet(row: Row[Any]) -> dict[str, Any]:
+    partition, sort = row.templates("main")
+    keys = [name for index in row.indexes if index != "main" for name in KEY_ATTRIBUTES[index]]
+    return {
+        "FacetName": row.type,
+        "KeyAttributeAlias": {"PartitionKeyAlias": partition.text, "SortKeyAlias": sort.text},
+        "TableData": [sample_item(row)],
+        "NonKeyAttributes": [*keys, "type", "schema", *row.fields],
+        "DataAccess": {"MySql": {}},
+    }
+
+
+def _key_attributes(index: IndexName) -> dict[str, Any]:
+    names = zip(("PartitionKey", "SortKey"), KEY_ATTRIBUTES[index], strict=True)
+    return {key: {"AttributeName": name, "AttributeType": "S"} for key, name in names}
+
+
+def _make_sample(cls: type[Any], number: int) -> Any:
+    hints = typing.get_type_hints(cls)
+    return cls(**{name: _sample_value(name, hints[name], number) for name in hints})
+
+
+def _sample_value(name: str, hint: Any, number: int) -> Any:
+    """Return a sample value for a field: the fixed value in SAMPLE_VALUES, or else a value of the field's type."""
+    if name in SAMPLE_VALUES:
+        return SAMPLE_VALUES[name]
+    hint = unwrap_optional(hint) or hint
+    choices = typing.get_args(hint)
+    if hint is Instant:
+        return SAMPLE_TIME
+    if is_list(hint):
+        return (_sample_value(name, choices[0], number),)
+    if is_map(hint):
+        return {f"{name}-{number}": _sample_value(name, choices[1], number)}
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _make_sample(hint, number)
+    if typing.get_origin(hint) is typing.Literal:
+        return choices[0]
+    return {str: f"{name}-{number}", int: number, bool: True, bytes: name.encode()}[hint]
+
+
+# the command ----------------------------------------------------------------------------------------------------------
+def command(commands: targets.Subparsers) -> None:
+    parser = commands.add_parser("model", help="the key table for other tools")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--diagram", action="store_true", help="an entity diagram, as Mermaid text")
+    which.add_argument(
+        "--workbench",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="a data model for NoSQL Workbench (default: to stdout)",
+    )
+    parser.set_defaults(run=export_model)
+
+
+def export_model(args: argparse.Namespace) -> None:
+    """Print the key table as a diagram or as a Workbench model, or write the Workbench model to the given file."""
+    if args.diagram:
+        print(model.render_diagram())
+    elif args.workbench == "-":
+        print(render_model())
+    else:
+        try:
+            Path(args.workbench).write_text(render_model() + "\n", encoding="utf-8")
+        except OSError as error:
+            sys.exit(f"Not written: {error}")

@@ -1,0 +1,336 @@
+"""Read failed records and messages from the failure store in S3 and the dead-letter queues, and mark redriven ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.adapters.object_store import REDRIVEN_PREFIX
+from functions.dynamodb.keys import to_instant
+from ops.cli_errors import RecordNotFound
+from ops.scan.checkpoint import current_operator
+from ops.targets import ShopTarget
+
+PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
+VISIBILITY_SECONDS = 120
+"""The visibility timeout of received dead letters, in addition to the time to process them.
+
+If a run is killed, its dead letters become visible again after this timeout.
+"""
+MAX_VISIBILITY_SECONDS = 12 * 3600
+MAX_DEAD_LETTERS = 2000
+"""The maximum number of dead letters that are received from a queue at a time.
+
+A run can send this number of messages back to their source queue within the visibility timeout.
+"""
+SQS_BATCH_SIZE = 10
+COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+REACTION_QUEUE_NAME = re.compile(r"([A-Z][a-z]+)ReactionQueue")
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FailureEntry:
+    """A document in the failure store or a dead letter.
+
+    `at`: when it was stored there. `redriven`: whether it has been redriven since.
+    """
+
+    at: str
+    key: str
+    bytes: int
+    redriven: bool = False
+
+
+@dataclass(frozen=True)
+class DeadLetterQueueInfo:
+    """A dead-letter queue.
+
+    `name`: the reaction or queue whose failed messages are sent here.
+    `source`: the URL of the source queue; None if no queue has this dead-letter queue.
+    `max_receive_count`: SQS moves a message here after this number of receives.
+    """
+
+    name: str
+    url: str
+    source: str | None
+    max_receive_count: int
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that was received from a dead-letter queue."""
+
+    queue: DeadLetterQueueInfo
+    message: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        return f"{DEAD_LETTER_PREFIX}{self.queue.name}/{self.message['MessageId']}"
+
+    @property
+    def entry(self) -> FailureEntry:
+        sent_at = int(self.message["Attributes"]["SentTimestamp"]) / 1000
+        return FailureEntry(
+            to_instant(datetime.fromtimestamp(sent_at, UTC)), self.key, len(self.message["Body"].encode())
+        )
+
+    def summary(self) -> JsonObject:
+        """Return the kind, reader and reason of the dead letter.
+
+        The reason does not contain the receive count of the message itself, because every receive by an operator tool
+        raises that count.
+        """
+        reason = (
+            f"failed at all {self.queue.max_receive_count} deliveries" if self.queue.source else "a call that never was"
+        )
+        return {"kind": "dead letter", "reader": self.queue.name, "reason": reason}
+
+    def to_document(self) -> JsonObject:
+        return {"queue": self.queue.name, "message": self.message, "event": event_detail_in(self.message["Body"])}
+
+
+def sort_newest_first(entries: Iterable[FailureEntry]) -> list[FailureEntry]:
+    return sorted(entries, key=lambda entry: (entry.at, entry.key), reverse=True)
+
+
+class FailureRepository:
+    """The failure store and the dead-letter queues of a shop. Thread-safe, because boto3 clients are.
+
+    `wait_seconds`: how long a receive waits for messages (long polling), because SQS may not return them at once.
+    `max_dead_letters`: the maximum number of dead letters that are received from a queue at a time.
+    """
+
+    max_dead_letters = MAX_DEAD_LETTERS
+
+    def __init__(self, s3: Any, sqs: Any, bucket: str, queue_urls: Sequence[str], *, wait_seconds: int = 0) -> None:
+        self.s3, self.sqs, self.bucket = s3, sqs, bucket
+        self._urls, self._wait_seconds = queue_urls, wait_seconds
+
+    @classmethod
+    def for_target(cls, target: ShopTarget, *, wait_seconds: int = 0) -> FailureRepository:
+        bucket, queues = target.outputs["FailuresBucket"], target.resources("AWS::SQS::Queue")
+        return cls(target.client("s3"), target.client("sqs"), bucket, queues, wait_seconds=wait_seconds)
+
+    # the queues -------------------------------------------------------------------------------------------------------
+    @cached_property
+    def source_queue_urls(self) -> Mapping[str, str]:
+        """The URL of each queue that is not a dead-letter queue, by its ARN."""
+        dead = {queue.url for queue in self.dead_letter_queues}
+        return {arn: url for url, (arn, _) in self._queue_attributes.items() if url not in dead}
+
+    @cached_property
+    def dead_letter_queues(self) -> Sequence[DeadLetterQueueInfo]:
+        arns = {arn: url for url, (arn, _) in self._queue_attributes.items()}
+        leads = {
+            arns[policy["deadLetterTargetArn"]]: (url, int(policy["maxReceiveCount"]))
+            for url, (_, policy) in self._queue_attributes.items()
+            if policy
+        }
+        alone = {
+            url: (None, 0) for url, (_, policy) in self._queue_attributes.items() if not policy and url not in leads
+        }
+        return [
+            DeadLetterQueueInfo(_queue_label(source or url), url, source, most)
+            for url, (source, most) in {**leads, **alone}.items()
+        ]
+
+    @cached_property
+    def _queue_attributes(self) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
+        """The ARN and the redrive policy of each queue, by its URL."""
+
+        def fetch(url: str) -> tuple[str, Mapping[str, Any]]:
+            found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+            return found["QueueArn"], json.loads(found.get("RedrivePolicy") or "{}")
+
+        return {url: fetch(url) for url in self._urls}
+
+    @contextmanager
+    def receive_dead_letters(
+        self, queues: Sequence[DeadLetterQueueInfo] | None = None, working_seconds: float = 0
+    ) -> Iterator[list[DeadLetter]]:
+        """Receive the dead letters of these queues (default: all) and hide them from other consumers.
+
+        They stay hidden for the visibility timeout plus `working_seconds`. At the end of the context, the dead letters
+        that were not deleted become visible again.
+        """
+        queues = self.dead_letter_queues if queues is None else queues
+        received = [
+            letter for queue in queues for letter in self._receive_all(queue, int(VISIBILITY_SECONDS + working_seconds))
+        ]
+        try:
+            yield received
+        finally:
+            for queue in queues:
+                self._release(queue, [letter for letter in received if letter.queue is queue])
+
+    def count_in_flight(self) -> int:
+        """Return the approximate number of dead letters in flight.
+
+        Another run has received them, or a run that was killed.
+        """
+        return sum(self.count_messages(queue.url)[1] for queue in self.dead_letter_queues)
+
+    def count_messages(self, url: str) -> tuple[int, int]:
+        """Return the approximate numbers of messages of a queue that are waiting and that are in flight."""
+        found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*COUNT_ATTRIBUTES]).get("Attributes", {})
+        waiting, in_hand = (int(found.get(name, 0)) for name in COUNT_ATTRIBUTES)
+        return waiting, in_hand
+
+    def _receive_all(self, queue: DeadLetterQueueInfo, visibility_seconds: int) -> Iterable[DeadLetter]:
+        received: dict[str, DeadLetter] = {}
+        while len(received) < self.max_dead_letters:
+            found = self.sqs.receive_message(
+                QueueUrl=queue.url,
+                MaxNumberOfMessages=SQS_BATCH_SIZE,
+                VisibilityTimeout=min(visibility_seconds, MAX_VISIBILITY_SECONDS),
+                WaitTimeSeconds=self._wait_seconds,
+                MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
+                MessageAttributeNames=["All"],
+            ).get("Messages", [])
+            if {message["MessageId"] for message in found} <= received.keys():
+                break
+            received |= {message["MessageId"]: DeadLetter(queue, message) for message in found}
+        return received.values()
+
+    def _release(self, queue: DeadLetterQueueInfo, letters: Sequence[DeadLetter]) -> None:
+        entries = [
+            {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
+            for number, letter in enumerate(letters)
+        ]
+        with suppress(ClientError, BotoCoreError):  # after an error, the messages become visible at their timeout
+            for start in range(0, len(entries), SQS_BATCH_SIZE):  # SQS errors for deleted messages are ignored
+                self.sqs.change_message_visibility_batch(
+                    QueueUrl=queue.url, Entries=entries[start : start + SQS_BATCH_SIZE]
+                )
+
+    # list and show ----------------------------------------------------------------------------------------------------
+    def list_entries(self, letters: Iterable[DeadLetter] = ()) -> list[FailureEntry]:
+        """Return all documents in the failure store together with these dead letters, newest first."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        objects = [found for page in pages for found in page.get("Contents", ())]
+        marked = {
+            found["Key"].removeprefix(REDRIVEN_PREFIX) for found in objects if found["Key"].startswith(REDRIVEN_PREFIX)
+        }
+        found = [
+            FailureEntry(_utc_instant(one["LastModified"]), one["Key"], one["Size"], one["Key"] in marked)
+            for one in objects
+            if not one["Key"].startswith(REDRIVEN_PREFIX)
+        ]
+        return sort_newest_first([*found, *(letter.entry for letter in letters)])
+
+    def summarize(self, key: str) -> JsonObject:
+        """Return the kind, reader and reason of a document in the failure store.
+
+        A document with an unknown format gets a summary too, with the format error as its reason.
+        """
+        try:
+            document = self.read_document(key)
+            if key.startswith(PARKED_PREFIX):
+                return {"kind": "parked", "reader": document["reader"], "reason": document["reason"]}
+            context = document["requestContext"]
+            whose = context["functionArn"].rpartition(":")[2]
+            return {"kind": "given up", "reader": whose, "reason": context["condition"]}
+        except (RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
+            return {"kind": "parked", "reader": "nobody", "reason": f"no document of ours: {type(error).__name__}"}
+
+    def read_document(self, key: str) -> Any:
+        """Return a document of the failure store. If its payload is JSON text, the payload is parsed.
+
+        Raises RecordNotFound if the document does not exist, ValueError if it is not JSON.
+        """
+        try:
+            body = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in ("NoSuchKey", "404"):
+                raise
+            raise RecordNotFound("no such document") from None
+        document: Any = json.loads(body)
+        if isinstance(document, dict) and isinstance(document.get("payload"), str):
+            document["payload"] = json.loads(document["payload"])
+        return document
+
+    def read_failure(self, key: str) -> Any:
+        """Return the full content of a document or dead letter by its key. Raises RecordNotFound, or ValueError."""
+        if not key.startswith(DEAD_LETTER_PREFIX):
+            return self.read_document(key)
+        with self.receive_dead_letters() as letters:
+            for letter in letters:
+                if letter.key == key:
+                    return letter.to_document()
+        raise RecordNotFound("it is not in the dead-letter queue any more")
+
+    def list_page(
+        self, limit: int, *, before: str | None = None, redriven: bool = True
+    ) -> tuple[list[JsonObject], str | None]:
+        """Return a page of failures, newest first, and the cursor of the next page; None if there is no next page.
+
+        `before`: the cursor of this page. `redriven`: whether to include failures that were redriven.
+        """
+        with self.receive_dead_letters() as letters:
+            by_key = {letter.key: letter for letter in letters}
+            found = [entry for entry in self.list_entries(letters) if redriven or not entry.redriven]
+        if before is not None:
+            found = [entry for entry in found if f"{entry.at} {entry.key}" < before]
+        shown = [
+            {"key": entry.key, "at": entry.at, "bytes": entry.bytes, "redriven": entry.redriven}
+            | (by_key[entry.key].summary() if entry.key in by_key else self.summarize(entry.key))
+            for entry in found[:limit]
+        ]
+        return shown, f"{shown[-1]['at']} {shown[-1]['key']}" if len(found) > limit else None
+
+    # redrive ----------------------------------------------------------------------------------------------------------
+    def mark_redriven(self, key: str, at: str) -> None:
+        """Record that a document was redriven, in a marker object. If the document has a marker already, keep that one.
+
+        A marker contains no customer data.
+        """
+        body = json.dumps({"redriven_at": at, "by": current_operator()}).encode()
+        try:
+            self.s3.put_object(Bucket=self.bucket, Key=f"{REDRIVEN_PREFIX}{key}", Body=body, IfNoneMatch="*")
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "PreconditionFailed":
+                raise
+
+    def send_to_queue(self, url: str, body: str, attributes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Send a message to a queue as a new message, with the given body and message attributes."""
+        told = {
+            name: {part: value[part] for part in ("DataType", "StringValue", "BinaryValue") if part in value}
+            for name, value in attributes.items()
+        }
+        self.sqs.send_message(QueueUrl=url, MessageBody=body, **({"MessageAttributes": told} if told else {}))
+
+    def delete_dead_letter(self, letter: DeadLetter) -> None:
+        self.sqs.delete_message(QueueUrl=letter.queue.url, ReceiptHandle=letter.message["ReceiptHandle"])
+
+
+def event_detail_in(body: str) -> Mapping[str, Any]:
+    """Return the `detail` of the EventBridge event in a message body; {} if the body contains no such event."""
+    try:
+        detail = json.loads(body)["detail"]
+    except (LookupError, TypeError, ValueError):
+        return {}
+    return detail if isinstance(detail, dict) else {}
+
+
+def _queue_label(url: str) -> str:
+    """Return the name of the reaction that a queue belongs to.
+
+    If it belongs to no reaction, return the queue's own name.
+    """
+    name = url.rpartition("/")[2]
+    ours = REACTION_QUEUE_NAME.search(name)
+    return ours[1].lower() if ours else name
+
+
+def _utc_instant(at: datetime) -> str:
+    return to_instant(at.astimezone(UTC))

@@ -1,0 +1,252 @@
+"""Redrive parked records and dead letters: process them again, so that each item's records keep their order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.dynamodb.stream_batch import Permanent, Record, item_key_of
+from functions.model import changes
+from functions.model.retention import MAX_REPLAY_AGE_DAYS
+from functions.runtime.queue_batch import parse_event
+from functions.shop.shop import Shop
+from ops.cli_errors import RecordNotFound
+from ops.failures.failure_store import DeadLetter, FailureEntry, FailureRepository, event_detail_in, sort_newest_first
+from ops.repair import rebuild
+from ops.repair.rebuild import PublishEvents
+
+
+class TooOld(Permanent):
+    """The record is too old to redrive.
+
+    The idempotency markers of its effects may have expired, so effects could be repeated.
+    """
+
+
+@dataclass
+class RedriveStep:
+    """A stream record or message to process again.
+
+    `sort_key`: steps are processed in ascending order of this key.
+    `item_key`: the key of the item that the record is about; () for a message.
+    `check`, `act`: check or process the record. Both raise Permanent if this code cannot process it.
+    `keys`: the keys of the documents in the failure store that contain the record.
+    """
+
+    sort_key: tuple[int, int]
+    item_key: tuple[str, ...]
+    happened_at: float | None
+    check: Callable[[], object]
+    act: Callable[[], None]
+    keys: list[str] = field(default_factory=list)
+
+
+@dataclass
+class RedriveResult:
+    """The result of a redrive.
+
+    `done`: the keys of the documents and dead letters that were redriven.
+    `rejected`: why this code cannot process a document or dead letter, by key.
+    `retryable`: why a document or dead letter failed this time, by key. It can be tried again.
+    `has_more`: whether there may be more dead letters than were received.
+    `in_flight`: how many dead letters another run had received.
+    """
+
+    done: list[str] = field(default_factory=list)
+    rejected: dict[str, str] = field(default_factory=dict)
+    retryable: dict[str, str] = field(default_factory=dict)
+    has_more: bool = False
+    in_flight: int = 0
+
+    def summary(self, *, dry: bool = False) -> str:
+        parts = [f"{len(self.done):,} {'would be redriven' if dry else 'redriven'}"]
+        parts += [f"{len(self.rejected):,} stay as they are"] if self.rejected else []
+        parts += [f"{len(self.retryable):,} to be tried again"] if self.retryable else []
+        return ", ".join(parts)
+
+
+def redrive_entries(
+    failures: FailureRepository,
+    shop: Shop,
+    publish: PublishEvents,
+    is_selected: Callable[[FailureEntry], bool],
+    *,
+    dry: bool = False,
+    per_second: float | None = None,
+    report_progress: Callable[[int, int], None] = lambda done, of: None,
+) -> RedriveResult:
+    """Redrive the selected documents and dead letters, and return the result.
+
+    The records of all documents are processed first, in their order in the stream. The dead letters follow, queue by
+    queue. A record that cannot be read stays in the failure store, and later records of its item are still processed.
+    After an error that may be temporary, later records of the same item are not processed in this run.
+
+    `report_progress` gets the number of processed records and their total. Safe to repeat, also after a kill.
+    """
+    result = RedriveResult(in_flight=failures.count_in_flight())
+
+    def redrive_batch(entries: Sequence[FailureEntry], letters: Sequence[DeadLetter] = ()) -> None:
+        one = _RedriveRun(failures, shop, publish, {letter.key: letter for letter in letters}, result)
+        for entry in reversed(entries):
+            if is_selected(entry):
+                one.add_document(entry.key)
+        one.run(dry=dry, per_second=per_second, report_progress=report_progress)
+
+    redrive_batch(failures.list_entries())
+    for queue in failures.dead_letter_queues:
+        with failures.receive_dead_letters(
+            [queue], failures.max_dead_letters / per_second if per_second else 0
+        ) as letters:
+            redrive_batch(sort_newest_first(letter.entry for letter in letters), letters)
+            result.has_more |= len(letters) >= failures.max_dead_letters
+    return result
+
+
+@dataclass
+class _RedriveRun:
+    failures: FailureRepository
+    shop: Shop
+    publish: PublishEvents
+    letters: Mapping[str, DeadLetter]
+    result: RedriveResult
+    steps: dict[object, RedriveStep] = field(default_factory=dict)
+    remaining: dict[str, int] = field(default_factory=dict)
+
+    def add_document(self, key: str) -> None:
+        """Add the records of a document to this run. A record that several documents contain is processed once."""
+        try:
+            steps = self._read_steps(key)
+        except (Permanent, RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
+            self.result.rejected[key] = str(error) or type(error).__name__
+            return
+        self.remaining[key] = len(steps)
+        for id, step in steps.items():
+            self.steps.setdefault(id, step).keys.append(key)
+
+    def _read_steps(self, key: str) -> dict[object, RedriveStep]:
+        if letter := self.letters.get(key):
+            return {key: self._dead_letter_step(letter)}
+        document = self.failures.read_document(key)
+        records = document["payload"]["Records"] if "payload" in document else [document["record"]]
+        if "body" in records[0]:
+            return {key: self._message_step(records[0])}
+        return {_record_id(record): self._record_step(record) for record in records}
+
+    def _record_step(self, record: Record) -> RedriveStep:
+        told = record.get("dynamodb") or {}
+        return RedriveStep(
+            sort_key=(0, int(told.get("SequenceNumber", 0))),
+            item_key=item_key_of(record),
+            happened_at=told.get("ApproximateCreationDateTime"),
+            check=lambda: changes.parse_change(record),
+            act=lambda: rebuild.redrive_record(self.shop, self.publish, record),
+        )
+
+    def _message_step(self, message: Mapping[str, Any]) -> RedriveStep:
+        """Return the step for a parked message.
+
+        It sends the message to the queue that the message names as its source.
+        """
+        url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
+        if url is None:
+            raise Permanent("it is of no queue that is here")
+        return self._requeue_step(url, message, message["body"], check=lambda: parse_event(message), done=lambda: None)
+
+    def _dead_letter_step(self, letter: DeadLetter) -> RedriveStep:
+        url = letter.queue.source
+        if url is None:
+            raise Permanent("it is of no queue: the next run of what was called does all there is to do")
+        return self._requeue_step(
+            url,
+            letter.message,
+            letter.message["Body"],
+            check=lambda: None,  # the queue's worker parks an unreadable message
+            done=lambda: self.failures.delete_dead_letter(letter),
+        )
+
+    def _requeue_step(
+        self,
+        url: str,
+        message: Mapping[str, Any],
+        body: str,
+        *,
+        check: Callable[[], object],
+        done: Callable[[], None],
+    ) -> RedriveStep:
+        def act() -> None:
+            self.failures.send_to_queue(url, body, message.get("MessageAttributes") or {})
+            done()
+
+        detail = event_detail_in(body)
+        version = detail.get("version")
+        return RedriveStep(
+            sort_key=(1, version if isinstance(version, int) else 0),
+            item_key=(),
+            happened_at=_event_timestamp(detail.get("time")),
+            check=check,
+            act=act,
+        )
+
+    # ------------------------------------------------------------------------------------------------------------------
+    def run(self, *, dry: bool, per_second: float | None, report_progress: Callable[[int, int], None]) -> None:
+        blocked: set[tuple[str, ...]] = set()
+        for number, step in enumerate(sorted(self.steps.values(), key=lambda step: step.sort_key), 1):
+            if step.item_key and step.item_key in blocked:
+                self._note_failure(self.result.retryable, step, "an earlier record of its item could not be redriven")
+            else:
+                self._run_step(step, blocked, dry=dry)
+                if per_second and not dry:
+                    self.shop.table.sleep(1 / per_second)
+            report_progress(number, len(self.steps))
+
+    def _run_step(self, step: RedriveStep, blocked: set[tuple[str, ...]], *, dry: bool) -> None:
+        try:
+            self._check_age(step)
+            step.check()
+            if not dry:
+                step.act()
+            self._finish(step, dry=dry)
+        except Permanent as error:
+            self._note_failure(self.result.rejected, step, str(error) or type(error).__name__)
+        except Exception as error:  # noqa: BLE001  whatever it is, what is in there is not lost
+            blocked.add(step.item_key)
+            self._note_failure(self.result.retryable, step, f"{type(error).__name__}: {error}")
+
+    def _check_age(self, step: RedriveStep) -> None:
+        if step.happened_at is None:
+            return
+        days = (self.shop.now().timestamp() - step.happened_at) / timedelta(days=1).total_seconds()
+        if days > MAX_REPLAY_AGE_DAYS:
+            raise TooOld(
+                f"it is {days:.0f} days old, and what is older than {MAX_REPLAY_AGE_DAYS} could have its effect twice"
+            )
+
+    def _finish(self, step: RedriveStep, *, dry: bool) -> None:
+        for key in step.keys:
+            self.remaining[key] -= 1
+            if not self.remaining[key]:
+                if not dry and key not in self.letters:
+                    self.failures.mark_redriven(key, self.shop.now_instant())
+                self.result.done.append(key)
+
+    @staticmethod
+    def _note_failure(where: dict[str, str], step: RedriveStep, why: str) -> None:
+        for key in step.keys:
+            where.setdefault(key, why)
+
+
+def _record_id(record: Record) -> object:
+    """Return an id of a stream record. It is the same in every document that contains the record."""
+    told = record.get("dynamodb") or {}
+    return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
+
+
+def _event_timestamp(time: object) -> float | None:
+    """Return the time of an event as a Unix timestamp; None if the event has no valid time."""
+    try:
+        return datetime.fromisoformat(str(time)).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,74 @@
+"""Declares a migration of stored items: which item type it transforms, and how."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from functions.dynamodb.keys import INDEXES, KEY_ATTRIBUTES, Row
+from functions.model.copies import SOURCE_ROWS
+from ops.item_codec import decode_value, encode_item
+
+Item = dict[str, Any]
+TransformItem = Callable[[Item], Item | None]
+"""Function that transforms a stored item, given as plain values with its keys and type.
+
+It returns the new item, or None to leave the item unchanged. It must be a pure function. If it raises for an item, the
+migration skips the item and lists it as unreadable.
+"""
+
+
+def leave_unchanged(_: Item) -> None:
+    """Return None, so that the migration changes no item. This is the default transformation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Migration:
+    """A transformation of all items of one type.
+
+    `up`: transforms an item to the new format.
+    `down`: undoes `up`, so that the previous version of the code can read the item.
+    `rederives_copies`: whether the migration also writes the copies of each item again after `up`.
+    """
+
+    description: str
+    item_type: str
+    up: TransformItem = leave_unchanged
+    down: TransformItem = leave_unchanged
+    rederives_copies: bool = False
+
+    def transform_for(self, task: str) -> TransformItem:
+        return self.up if task == "up" else self.down
+
+    def has_nothing_to_do(self, task: str) -> bool:
+        """Return whether this task ("up" or "down") changes no item."""
+        return self.transform_for(task) is leave_unchanged and not (self.rederives_copies and task == "up")
+
+
+def rekey_items(row: Row[Any], description: str) -> Migration:
+    """Return a migration that writes the current index keys of every item of one type.
+
+    Use it to backfill a new index.
+    """
+    return Migration(description=description, item_type=row.type, up=partial(with_index_keys, row))
+
+
+def rederive_copies(row: Row[Any], description: str) -> Migration:
+    """Return a migration that writes again all copies of the items of one type. Use it to backfill a new copy.
+
+    Raises TypeError if this item type has no copies.
+    """
+    if row not in SOURCE_ROWS:
+        raise TypeError(f"nothing is derived from {row.type}")
+    return Migration(description=description, item_type=row.type, rederives_copies=True)
+
+
+def with_index_keys(row: Row[Any], item: Item) -> Item:
+    """Return the item with its index keys as the key table defines them now.
+
+    `row`: the row of the key table that declares the item type. Raises Unreadable, InvalidKeyValue.
+    """
+    keys = {name for index in INDEXES if index != "main" for name in KEY_ATTRIBUTES[index]}
+    written = row.encode(row.decode(encode_item(item)))
+    rest = {name: value for name, value in item.items() if name not in keys}
+    return rest | {name: decode_value(written[name]) for name in sorted(keys & written.keys())}

@@ -1,0 +1,250 @@
+"""Describe the access patterns, and build a query from an operator's arguments.
+
+An invalid argument raises an error that names the field.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from functions.dynamodb.keys import Instant, KeyTemplate, to_instant
+from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.table import highest_key_before
+from functions.model.patterns import PATTERNS
+from ops import cli_errors
+
+DEFAULT_LIMIT = 50
+Pattern: TypeAlias = Get[Any] | Query[Any]
+
+
+class InvalidArgument(cli_errors.UsageError):
+    """An argument of a query is invalid.
+
+    `field`: the argument. `reason`: why it is invalid. The message contains both.
+    """
+
+    def __init__(self, field: str, reason: str, message: str = "") -> None:
+        super().__init__(message or f"{field} {reason}")
+        self.field, self.reason = field, reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternSpec:
+    """The arguments that an access pattern accepts, and the fields that it returns.
+
+    `needs`: the required arguments.
+    `may`: the optional arguments; each one needs those before it.
+    `numbers`: the arguments that are whole numbers.
+    `range`: the field that a range selects on; "" if the access pattern accepts no range.
+    `is_time`: whether the field of the range is a time.
+    `pages`: whether the access pattern accepts a limit and a cursor.
+    `fields`: the fields of the returned items.
+    """
+
+    id: str
+    question: str
+    needs: Sequence[str]
+    may: Sequence[str]
+    numbers: Sequence[str]
+    range: str
+    is_time: bool
+    pages: bool
+    fields: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternQuery:
+    """An access pattern with its arguments.
+
+    `after`: the cursor from which to continue. `all`: whether to read all pages.
+    """
+
+    pattern: Pattern
+    known: Mapping[str, Any]
+    since: str = ""
+    until: str = ""
+    limit: int = DEFAULT_LIMIT
+    after: str | None = None
+    all: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisplayFilter:
+    """Selects the items and fields to show. The requests to DynamoDB stay the same, so it saves no capacity."""
+
+    where: Mapping[str, str]
+    fields: Sequence[str]
+
+
+# describe patterns ----------------------------------------------------------------------------------------------------
+def describe_patterns() -> Iterator[PatternSpec]:
+    """Yield a description of every access pattern: its question, its arguments and the fields of its items."""
+    for pattern in PATTERNS:
+        may = _optional_arguments(pattern)
+        yield PatternSpec(
+            id=pattern.id,
+            question=pattern.description,
+            needs=pattern.required_fields,
+            may=may,
+            numbers=[name for name in (*pattern.required_fields, *may) if _is_number(pattern, name)],
+            range=may[0] if may else "",
+            is_time=bool(may) and _is_time(pattern, may[0]),
+            pages=isinstance(pattern, Query),
+            fields=pattern_fields(pattern),
+        )
+
+
+def pattern_fields(pattern: Pattern) -> tuple[str, ...]:
+    """Return the fields of the items that an access pattern returns."""
+    return pattern.view_attributes or tuple(dict.fromkeys(name for row in pattern.rows for name in row.fields))
+
+
+def find_pattern(id: str) -> Pattern:
+    """Return the access pattern with this id, such as "A9". Raises InvalidArgument if there is none."""
+    by_id = {pattern.id: pattern for pattern in PATTERNS}
+    if id in by_id:
+        return by_id[id]
+    like = difflib.get_close_matches(id.capitalize(), by_id, n=1)
+    meant = f" (did you mean {like[0]}?)" if like else ""
+    said = f"there is no access pattern {id}{meant}; without one they are listed: python -m ops query"
+    raise InvalidArgument("pattern", "is no access pattern", said)
+
+
+# build a query --------------------------------------------------------------------------------------------------------
+def build_query(
+    pattern: Pattern,
+    arguments: Mapping[str, str],
+    *,
+    since: str = "",
+    until: str = "",
+    limit: int | None = None,
+    after: str | None = None,
+    all: bool = False,  # noqa: A002  as the option is called
+) -> PatternQuery:
+    """Return the query of an access pattern with these arguments. Raises InvalidArgument, InvalidKeyValue."""
+    known = _parse_arguments(pattern, arguments)
+    if isinstance(pattern, Get):
+        given = {"from": since, "to": until, "limit": limit, "cursor": after, "all": all}
+        for name in (name for name, value in given.items() if value):
+            said = f"{pattern.id} answers with one item: it takes no --{name}"
+            raise InvalidArgument(name, "is for what answers with several items", said)
+        return PatternQuery(pattern=pattern, known=known)
+    if since or until:
+        since, until = _parse_range(pattern, known, since, until)
+    low, high = pattern.sort_key_range(known, since, until)
+    if after is not None and not (after.isprintable() and after and (pattern.whole_partition or low <= after < high)):
+        raise InvalidArgument(
+            "cursor", "is none of this question", f"the cursor is none of this question: {pattern.description}"
+        )
+    limit = DEFAULT_LIMIT if limit is None else limit
+    return PatternQuery(pattern=pattern, known=known, since=since, until=until, limit=limit, after=after, all=all)
+
+
+def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names: Iterable[str]) -> DisplayFilter:
+    """Return the filter for the items and fields to show.
+
+    Raises InvalidArgument if no item of the access pattern has such a field.
+    """
+    made = DisplayFilter(where=where, fields=tuple(field_names))
+    has = pattern_fields(pattern)
+    for field, names in (("where", made.where), ("fields", made.fields)):
+        for name in names:
+            if name not in has:
+                said = f"what {pattern.id} answers with has no {name}; it has {', '.join(has)}"
+                raise InvalidArgument(field, f"has {name}, which is no field of what {pattern.id} answers with", said)
+    return made
+
+
+def _parse_arguments(pattern: Pattern, given: Mapping[str, str]) -> dict[str, Any]:
+    optional = _optional_arguments(pattern)
+    for name in given:
+        if name not in (*pattern.required_fields, *optional):
+            takes = " ".join(format_arguments(pattern.required_fields, optional)) or "none"
+            said = f"{pattern.id} takes no argument {name}; its arguments: {takes}"
+            raise InvalidArgument(f"arguments.{name}", f"is no argument of {pattern.id}", said)
+    for name in pattern.required_fields:
+        if name not in given:
+            said = f"{pattern.id} ({pattern.description}) needs --arg {name}=…"
+            raise InvalidArgument(f"arguments.{name}", "is needed", said)
+    for before, name in pairwise(optional):
+        if name in given and before not in given:
+            said = f"{pattern.id} can be asked for one {name} only with --arg {before}=… too"
+            raise InvalidArgument(f"arguments.{name}", f"needs {before} too", said)
+    return {name: _parse_value(pattern, name, text, f"arguments.{name}") for name, text in given.items()}
+
+
+def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterator[str]:
+    """Yield the names of the arguments. Optional arguments are in brackets."""
+    yield from required
+    yield from (f"[{name}]" for name in optional)
+
+
+def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
+    """Parse an argument. Returns an int if the key template formats the field as a padded number, else the text."""
+    if not _is_number(pattern, name):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgument(field, "is a whole number", f"{name} is a whole number, not {text}") from None
+
+
+def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
+    """Return the fields of the sort key that are optional arguments, in the order of the key.
+
+    Returns no fields if the access pattern accepts none, for example because it returns several item types.
+    """
+    if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
+        return ()
+    names = _key_templates(pattern)[1].field_names
+    return tuple(name for name in names if name not in pattern.required_fields and name != "shard")
+
+
+def _key_templates(pattern: Pattern) -> tuple[KeyTemplate, KeyTemplate]:
+    return pattern.rows[0].templates(pattern.index if isinstance(pattern, Query) else "main")
+
+
+def _is_number(pattern: Pattern, name: str) -> bool:
+    return any(half.format_specs.get(name) for half in _key_templates(pattern))
+
+
+def _is_time(pattern: Pattern, name: str) -> bool:
+    return pattern.rows[0].fields.get(name) is Instant
+
+
+# ranges ---------------------------------------------------------------------------------------------------------------
+def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
+    """Return the two bounds of a range, in the format that the sort key uses.
+
+    The range applies to the first field of the sort key that has no given value.
+    """
+    left = [name for name in _optional_arguments(pattern) if name not in known]
+    if not left:
+        why = "is for what takes a range"
+        raise InvalidArgument("from" if since else "to", why, f"{pattern.id} takes no range: {pattern.description}")
+    since = since and _parse_bound(pattern, left[0], since, "from")
+    until = until and _parse_bound(pattern, left[0], until, "to")
+    # A range ends before `until`. If the field is the key's last one, exclude the key that ends with `until` too.
+    return since, highest_key_before(until) if until and len(left) == 1 else until
+
+
+def _parse_bound(pattern: Query[Any], name: str, text: str, field: str) -> str:
+    """Return one bound of a range, in the format that the sort key uses."""
+    if _is_time(pattern, name):
+        return _parse_time(text, field)
+    if not text.isprintable():
+        raise InvalidArgument(field, "holds what no key can hold")
+    return format(_parse_value(pattern, name, text, field), _key_templates(pattern)[1].format_specs[name])
+
+
+def _parse_time(text: str, field: str) -> Instant:
+    """Parse an ISO 8601 time. A time without an offset is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        example = "write 2026-11-21 or 2026-11-21T09:30:00Z"
+        raise InvalidArgument(field, f"is no time; {example}", f"{text} is no time; {example}") from None

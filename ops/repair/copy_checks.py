@@ -1,0 +1,307 @@
+"""Find discrepancies in the copies of one order: its snapshots, its log entries, and the customer name stored on it.
+
+A copy is an item that is derived from another item, its primary item. A snapshot shows the primary item's current
+state. A log entry records one change of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
+from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
+from functions.model import copies
+from functions.model.changes import RESTORED_ATTRIBUTE, Change
+from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.table import ACTIVITY, ARCHIVED_ORDER, ORDER, ORDER_LINE, ORDER_SUMMARY, ROWS_BY_TYPE, TIMELINE
+from functions.shop.shop import Shop
+from ops.item_keys import ItemKey, item_key, load_existing, match_key
+from ops.repair.order_history import change_ids, expected_log_entries
+from ops.scan.sweep import rewrite_item
+
+SourceItem = tuple[Row[Any], Any]
+"""A primary item, from which copies are derived, with its row of the key table.
+
+If the item does not exist, only its key is given (as a mapping).
+"""
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """An item that differs from the one that its primary item implies.
+
+    `kind`: what is wrong, for example "snapshot missing".
+    `actual`: the item in the table, in DynamoDB JSON; None if there is no item.
+    `expected`: the item that should be there; None if there should be no item.
+    `source`: the primary item from which `expected` is derived.
+    """
+
+    kind: str
+    key: ItemKey
+    actual: Image | None
+    expected: Image | None
+    source: SourceItem
+
+    def repair(self, shop: Shop) -> None:
+        """Write the expected item, if the wrong item and its primary item are unchanged since they were read.
+
+        Safe to repeat. Raises WriteConflict or LostRace if one of the two items has changed.
+        """
+        if self.kind == "name":
+            assert self.actual is not None
+            assert self.expected is not None
+            rewrite_item(shop.table, self.actual, self.expected)
+            return
+        row, item = self.source
+        shop.table.write(check_source_unchanged(row, item), replace_image(row, self.key, self.actual, self.expected))
+
+
+def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
+    """Return a condition check that fails if the primary item has changed since it was read.
+
+    If the primary item did not exist, the check fails if it exists now.
+    """
+    if isinstance(item, Mapping):
+        return check_absent(row, item, condition_error=lambda _: WriteConflict(row, item))
+    return check_unchanged(row, item)
+
+
+def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
+    """Return a write that replaces `actual` by `expected`, or deletes it if `expected` is None.
+
+    The write is conditional. It fails with WriteConflict if the stored item no longer has the version of `actual`.
+    """
+    key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
+    request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
+    if actual is not None and "version" in actual:
+        request = {
+            "ConditionExpression": "#version = :read",
+            "ExpressionAttributeNames": {"#version": "version"},
+            "ExpressionAttributeValues": {":read": actual["version"]},
+        }
+    elif actual is not None:
+        request = {
+            "ConditionExpression": "attribute_exists(PK) AND attribute_not_exists(#version)",
+            "ExpressionAttributeNames": {"#version": "version"},
+        }
+    request |= {"Key": key} if expected is None else {"Item": expected}
+    return Write("Delete" if expected is None else "Put", row, request, lambda _: WriteConflict(row, key), expected)
+
+
+# read primaries -------------------------------------------------------------------------------------------------------
+def read_source(image: Image) -> SourceItem:
+    """Decode a primary item. Returns its row of the key table and the entity. Raises Unreadable."""
+    row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
+    if row is None or int(image.get("schema", {}).get("N", 0)) > row.schema:
+        raise Unreadable(f"a {image.get('type')} of schema {image.get('schema')}")
+    return row, row.decode(image)
+
+
+ImagesByKey = Mapping[ItemKey, Image]
+"""Items in DynamoDB JSON, by their key. If an item does not exist, the mapping has no entry for its key."""
+
+
+def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
+    """Return an order, or the archived order that replaced it. If neither exists, return only the key.
+
+    Raises InvalidKeyValue, Unreadable.
+    """
+    key = ORDER.key(order_id=order_id)
+    image = images.get(item_key(key))
+    return (ORDER, key) if image is None else read_source(image)
+
+
+# an order and its partition -------------------------------------------------------------------------------------------
+def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
+    """Yield the discrepancies in the copies of one order.
+
+    `images`: all items of the order's partition. Raises Unreadable, Permanent.
+    """
+    row, item = ORDER, ORDER.key(order_id=order_id)
+    for image in images:
+        if item_key(image) == item_key(item):
+            row, item = read_source(image)
+            found = image
+            break
+    if isinstance(item, Order) and item.status == "ARCHIVING":
+        return  # the archive Lambda owns the order from here on
+    in_partition = _copies_in_partition(item, images)
+    expected = dict(_expected_snapshots(row, item))
+    if isinstance(item, Order):
+        expected |= _expected_log_entries(shop, item, images)
+        yield from _check_customer_name(shop, item, found)
+    existing = {**load_existing(shop, [place for place in expected if place not in in_partition]), **in_partition}
+    for place, (into, copy, least) in expected.items():
+        actual = existing.get(place)
+        if actual is None and not _expired_while_archived(into, copy, item):
+            yield Discrepancy(f"{into.kind} missing", place, None, copy, (row, item))
+        elif actual is not None and not _matches(actual, copy, least):
+            yield Discrepancy(f"{into.kind} wrong", place, actual, copy, (row, item))
+    for place, image in in_partition.items():
+        if place not in expected:
+            yield Discrepancy(ORPHAN_KINDS[_copy_row(image)], place, image, None, (row, item))
+
+
+def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
+    """Return whether a log entry may have expired by its ttl while its order was archived.
+
+    Log entries with a ttl are kept for a shorter time than orders. The local shop can advance its clock, so such an
+    entry can be deleted although its ttl has not passed yet.
+    """
+    restored_at = getattr(item, "restored_at", None)
+    return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
+
+
+def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
+    """Return the copies that are stored in an order's partition.
+
+    If the order is archived, restored copies are left out. They belong to a restore that is running or was killed, and
+    the next restore completes it.
+    """
+    is_restoring = isinstance(item, ArchivedOrder)
+    return {
+        item_key(image): image
+        for image in images
+        if _copy_row(image) and not (is_restoring and RESTORED_ATTRIBUTE in image)
+    }
+
+
+ORPHAN_KINDS: Mapping[Row[Any] | None, str] = {
+    ORDER_SUMMARY: "snapshot orphaned",
+    ORDER_LINE: "snapshot orphaned",
+    TIMELINE: "log foreign",
+    ACTIVITY: "log foreign",
+}
+
+
+def _copy_row(image: Image) -> Row[Any] | None:
+    return next((row for row in (ORDER_LINE, TIMELINE) if match_key(row, item_key(image))), None)
+
+
+def _matches(image: Image, expected: Image, min_version: int) -> bool:
+    """Return whether a stored copy equals the expected copy. The attribute `restored_at` is ignored.
+
+    The version of the stored copy may be lower than expected, but not lower than `min_version`. Versions of the primary
+    item after `min_version` did not change the copy.
+    """
+    copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
+    if {**copy, "version": expected["version"]} != expected:
+        return False
+    return min_version <= int(image.get("version", {}).get("N", 0)) <= int(expected["version"]["N"])
+
+
+ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
+"""The expected copies by key. Each has its row of the key table, its item, and the lowest version that is accepted."""
+
+
+def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
+    if isinstance(item, Mapping):
+        return {}
+    expected = copies.copies_of(row, item)
+    return {
+        place: (into, into.encode(copy), item.reached if isinstance(item, Order) and into is ORDER_SUMMARY else 1)
+        for place, (into, copy) in expected.items()
+    }
+
+
+def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if an open order does not have its customer's current name.
+
+    The order also stores the version of the customer from which the name was copied. That version must not be higher
+    than the customer's own version.
+    """
+    customer = (
+        shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
+        if order.status in OPEN_STATUSES
+        else None
+    )
+    if customer is None:
+        return
+    expected_name = copies.CUSTOMER_NAME_COPY.derive(customer)
+    is_current = all(getattr(order, name) == value for name, value in expected_name.items())
+    if not is_current or order.customer_version > customer.version:
+        wanted = {name: value for name, value in image.items() if name not in expected_name}
+        wanted |= {name: {"S": value} for name, value in expected_name.items() if value is not None}
+        wanted[copies.CUSTOMER_NAME_COPY.version_field] = {"N": str(customer.version)}
+        yield Discrepancy("name", item_key(image), image, wanted, (ORDER, order))
+
+
+def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> ExpectedCopies:
+    """Return every log entry that an order must have, by key."""
+    return {
+        copies.key_pair(into, entry): (into, into.encode(entry), entry.version)
+        for into, entry in expected_log_entries(shop, order, images)
+    }
+
+
+# copies in other partitions -------------------------------------------------------------------------------------------
+def summary_sources(image: Image) -> list[ItemKey]:
+    """Return the key of the order that `find_summary_discrepancies` needs to check this order summary."""
+    key = match_key(ORDER_SUMMARY, item_key(image))
+    assert key is not None
+    return [item_key(ORDER.key(order_id=key["order_id"]))]
+
+
+def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if an order summary has no order. Raises Unreadable.
+
+    This check ignores the content of the summary, because the check of the order compares it.
+    """
+    key = match_key(ORDER_SUMMARY, item_key(image))
+    assert key is not None
+    row, item = find_order(sources, key["order_id"])
+    is_one = not isinstance(item, Mapping) and item_key(image) in copies.copies_of(row, item)
+    if not is_one and getattr(item, "status", "") != "ARCHIVING":
+        yield Discrepancy(ORPHAN_KINDS[ORDER_SUMMARY], item_key(image), image, None, (row, item))
+
+
+def activity_sources(image: Image) -> list[ItemKey]:
+    """Return the keys of the items that `find_activity_discrepancies` needs to check this activity entry.
+
+    These items are the order and the order's timeline entry for the same change. Raises InvalidKeyValue.
+    """
+    key = match_key(ACTIVITY, item_key(image))
+    assert key is not None
+    order_id = _order_id(image)
+    timeline_key = TIMELINE.key(order_id=order_id, at=key["at"], change_id=key["change_id"])
+    return [item_key(ORDER.key(order_id=order_id)), item_key(timeline_key)]
+
+
+def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if an entry of a customer's activity log belongs to no change of an order.
+
+    If the order is archived, the content of the entry is checked too. Raises Unreadable.
+    """
+    place = item_key(image)
+    key = match_key(ACTIVITY, place)
+    assert key is not None
+    if int(image.get("ttl", {}).get("N", 1 << 40)) <= shop.now().timestamp():
+        return
+    try:
+        row, item = find_order(sources, _order_id(image))
+    except InvalidKeyValue:
+        row, item = ORDER, ORDER.key(order_id="none")
+    else:
+        _, timeline_key = activity_sources(image)
+    ids = {} if isinstance(item, Mapping) else change_ids(row, item)
+    if key["change_id"] not in ids or item.customer_id != key["customer_id"]:
+        yield Discrepancy(ORPHAN_KINDS[ACTIVITY], place, image, None, (row, item))
+    elif isinstance(item, ArchivedOrder):
+        version = ids[key["change_id"]]
+        name = image.get("event", {}).get("S", "")
+        change = Change(key["change_id"], name, ORDER, "MODIFY", Instant(key["at"]), version, None, item, {})
+        (entry,) = copies.activity_entries(change)
+        if (wanted := ACTIVITY.encode(entry)) != image:
+            yield Discrepancy("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))
+    elif item.status != "ARCHIVING" and timeline_key not in sources:
+        beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
+        if place not in _expected_log_entries(shop, item, beside):
+            yield Discrepancy(ORPHAN_KINDS[ACTIVITY], place, image, None, (row, item))
+
+
+def _order_id(image: Image) -> str:
+    return str(image.get("order_id", {}).get("S", ""))

@@ -1,0 +1,199 @@
+"""Reconstruct the changes of an order, with their times, from its state and its logs.
+
+An order's history is a path of status changes that leads to its current status. If several paths are possible, the path
+with the fewest contradictions to the order's logs is used. The path shows which log entries are missing and which are
+wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+from typing import Any, cast
+
+from functions.dynamodb.codec import Image
+from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.stream_batch import Permanent, Record
+from functions.model import changes, copies
+from functions.model.changes import Change
+from functions.model.entities import ArchivedOrder, Order, OrderStatus
+from functions.model.patterns import CUSTOMER_ACTIVITY
+from functions.model.states import ORDER_TRANSITIONS
+from functions.model.table import ACTIVITY, ORDER, TIMELINE
+from functions.shop.shop import Shop
+from ops.item_keys import ItemKey, item_key, load_existing, match_key
+
+UNLISTED_CHANGE = "OrderChanged"
+"""The name of a change that is not in the table of order states (functions/model/states)."""
+LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
+"""The facts in the logs about each version of an order.
+
+A fact is ("event", name of the event) or ("status", status after the change).
+"""
+
+
+def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) -> list[Change]:
+    """Return every logged change of an order, the oldest first. `partition`: all items of the order's partition.
+
+    If the time of a change is unknown, the change gets the time of the next change with a known time. The archive step
+    is not included. Raises Permanent if no path leads to the order's status.
+    """
+    ids = change_ids(ORDER, order)
+    timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
+    at = _change_times(shop, order, ids, timeline)
+    way = find_likely_path(order, _logged_facts(shop, order, ids, at, timeline))
+    return [past_change(order, version, at[version], *step) for version, step in way.items()]
+
+
+def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
+    """Yield every log entry that an order must have and that has not expired, with the log's row of the key table.
+
+    Raises Permanent.
+    """
+    for change in reconstruct_history(shop, order, partition):
+        for log in copies.LOGS:
+            for entry in log.derive(change):
+                if not log.target_row.has_ttl or entry.ttl > shop.now().timestamp():
+                    yield log.target_row, entry
+
+
+def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
+    """Return the version of an order that each change id belongs to.
+
+    For an archived order, some of these versions never existed, because all versions up to the last are included.
+    """
+    placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
+    versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
+    return {changes.make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
+
+
+def _change_times(
+    shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
+) -> dict[int, Instant]:
+    """Return the time of each version of an order.
+
+    These sources are used in this order: the order itself, its timeline, its customer's activity log, the time of the
+    next version.
+    """
+    own = {
+        1: order.placed_at,
+        order.reached: order.status_since,
+        _last_version_before_restores(order): order.updated_at,
+    }
+    if order.restored_versions and order.restored_at:
+        own[order.restored_versions[-1]] = order.restored_at
+    known = dict(own)
+    keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # of two entries for a version, use the earlier
+        version = ids[key["change_id"]]
+        if version not in own:
+            known[version] = Instant(key["at"])
+    if len(known) < len(ids):
+        lying = shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=order.customer_id, since=order.placed_at)
+        noted = [key for image in lying if (key := match_key(ACTIVITY, item_key(image))) and key["change_id"] in ids]
+        known = {ids[key["change_id"]]: Instant(key["at"]) for key in noted} | known
+    latest = order.restored_at or order.updated_at
+    for version in reversed(order.logged_versions):
+        latest = known.setdefault(version, latest)
+    return known
+
+
+def _last_version_before_restores(order: Order) -> int:
+    """Return the order's last version that was not written by a restore from the archive."""
+    return max(version for version in order.logged_versions if version not in order.restored_versions)
+
+
+def _logged_facts(
+    shop: Shop, order: Order, ids: Mapping[str, int], at: Mapping[int, Instant], timeline: Mapping[ItemKey, Image]
+) -> LoggedFacts:
+    places = {
+        item_key(
+            log.target_row.key(at=at[version], change_id=id, order_id=order.order_id, customer_id=order.customer_id)
+        ): version
+        for id, version in ids.items()
+        for log in copies.LOGS
+    }
+    told: dict[int, list[tuple[str, str]]] = {version: [] for version in at}
+    lies = {**load_existing(shop, [place for place in places if place not in timeline]), **timeline}
+    for place, image in lies.items():
+        if version := places.get(place):
+            names = [name for name in ("event", "status") if "S" in image.get(name, {})]
+            told[version] += [(name, image[name]["S"]) for name in names]
+    return told
+
+
+def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, str]]:
+    """Return the likely history of an order: by version, the name of the change and the status after the change.
+
+    The result is the path to the order's status with the fewest contradictions to the logs. If several paths have
+    equally few, the one with the most steps from the table of order states is returned. Raises Permanent if there is no
+    path.
+    """
+
+    def count_contradictions(version: int, event: str, status: str) -> int:
+        return sum(said != (event if what == "event" else status) for what, said in logged.get(version, ()))
+
+    first = ("OrderPlaced", "PENDING") if order.total else ("OrderPaid", "PAID")
+    ways = {first[1]: _Path((first,), count_contradictions(1, *first))}
+    for version in order.logged_versions[1:]:
+        longer: dict[str, _Path] = {}
+        for before, way in ways.items():
+            for step in (("OrderRestored", before),) if version in order.restored_versions else _possible_steps(before):
+                one = way.extend(step, count_contradictions(version, *step))
+                if (version < order.reached or step[1] == order.status) and one < longer.get(step[1], NO_PATH):
+                    longer[step[1]] = one
+        ways = longer
+    if order.status not in ways:
+        raise Permanent(f"order {order.order_id} has no way of {order.version} versions to {order.status}")
+    return dict(zip(order.logged_versions, ways[order.status].steps, strict=True))
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The first steps of a possible history of an order.
+
+    `contradictions`: the number of facts in the logs that contradict the path.
+    `unlisted`: the number of steps that are not in the table of order states.
+    """
+
+    steps: tuple[tuple[str, str], ...]
+    contradictions: float
+    unlisted: int = 0
+
+    def __lt__(self, other: _Path) -> bool:
+        return (self.contradictions, self.unlisted) < (other.contradictions, other.unlisted)
+
+    def extend(self, step: tuple[str, str], against: int) -> _Path:
+        return _Path((*self.steps, step), self.contradictions + against, self.unlisted + (step[0] == UNLISTED_CHANGE))
+
+
+NO_PATH = _Path((), inf)
+
+
+@cache
+def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
+    """Return the steps that are possible from this status, as (name of the change, status after the change).
+
+    The last step is a change that keeps the status, for example an erasure of personal data.
+    """
+    moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
+    return (*((move.change_name, move.status_after(before)) for move in moves), (UNLISTED_CHANGE, before))
+
+
+def past_change(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
+    """Return a change from an order's past. Its id is the same as when the change was first published."""
+    past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
+    change = changes.parse_change(make_stream_record(ORDER.encode(past)))
+    assert change is not None, "an image without the one before it is a change"
+    return replace(change, name=name)
+
+
+def make_stream_record(image: Image) -> Record:
+    """Return a stream record for the latest write of an item: an INSERT for version 1, else a MODIFY.
+
+    `image`: the item in DynamoDB JSON, which becomes the record's new image.
+    """
+    made = image.get("version") == {"N": "1"}
+    return {"eventName": "INSERT" if made else "MODIFY", "dynamodb": {"NewImage": image}}

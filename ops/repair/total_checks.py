@@ -1,0 +1,495 @@
+"""Find and repair discrepancies in totals and in the contributions to them. Totals that are final are not repaired.
+
+A contribution is a Counted item. It records how much one item, its primary item, adds to totals. A total and its
+contributions change in one transaction. So the difference between a total and the sum of its contributions stays the
+same while the shop is in use. The difference is known exactly if the total had the same version before and after all
+contributions were read. If a total changed in between, it is not judged.
+
+A contribution is checked against its primary item only, like any copy. Its repair does not change the totals. Each
+total is corrected once at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.writes import Write, WriteConflict
+from functions.model import totals
+from functions.model.entities import Counted
+from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
+from functions.shop.shop import Shop, retry_on_conflict
+from ops.item_keys import ItemKey, item_key, load_existing, match_key
+from ops.repair.copy_checks import (
+    Discrepancy,
+    ImagesByKey,
+    SourceItem,
+    check_source_unchanged,
+    find_order,
+    replace_image,
+)
+from ops.scan.progress import SweepProgress
+from ops.scan.sweep import sweep
+from ops.scan.sweep_result import AfterPage
+
+RETURNED_STATES = ("PARTIALLY_RETURNED", "RETURNED")
+Amounts = Mapping[str, Mapping[str, int]]
+GuardWrites = Callable[[], Sequence[Write[Any]]]
+
+
+# contributions --------------------------------------------------------------------------------------------------------
+def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
+    """Yield the discrepancies in the contributions of these primary items to totals."""
+    now = shop.now_instant()
+    counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
+    contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
+    for source, (row, item) in counting.items():
+        place = item_key(COUNTED.key(source=source))
+        mark = contributions.get(place)
+        todo = totals.current_contribution(row, item, now)
+        if todo is not None and not _is_contribution_current(mark, todo):
+            wanted = _contribution_image(todo, mark)
+            yield Discrepancy(f"mark {'wrong' if mark else 'missing'}", place, mark, wanted, (row, item))
+        elif mark is not None and not totals.contributions_of(row, item) and getattr(item, "status", "") != "ARCHIVING":
+            yield Discrepancy("mark orphaned", place, mark, None, (row, item))
+
+
+def contribution_sources(image: Image) -> list[ItemKey]:
+    """Return the key of the order or review that `find_orphaned_contribution` needs to check this contribution.
+
+    The list is empty for the contribution of a return. Raises InvalidKeyValue.
+    """
+    source = _contribution_source(image)
+    if ":" in source:
+        return [item_key(REVIEW.key_of(totals.placeholder_review(source)))]
+    return (
+        [item_key(ORDER.key(order_id=source))] if _text_attribute(image, "of") not in (REVIEW.type, RETURN.type) else []
+    )
+
+
+def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if the order or review of a contribution no longer exists.
+
+    The contribution of a return does not name its order. See `TotalsScan.find_orphans` for these.
+    """
+    place, source = item_key(image), _contribution_source(image)
+    of = _text_attribute(image, "of")
+    if of not in (REVIEW.type, RETURN.type) and ":" not in source:
+        row, item = find_order(sources, source)
+        if isinstance(item, Mapping) and of == ORDER.type:
+            yield Discrepancy("mark orphaned", place, image, None, (row, item))
+    elif ":" in source:
+        key = REVIEW.key_of(totals.placeholder_review(source))
+        if item_key(key) in sources:
+            return
+        wanted = None
+        try:
+            mark = COUNTED.decode(image)
+            if (found := totals.possibly_missed_deletion(mark, shop.now_instant())) is not None:
+                wanted = _contribution_image(found[1], image)
+        except (Unreadable, KeyError):
+            wanted = None
+        else:
+            if wanted is None and mark.gone and not any(n for one in mark.amounts.values() for n in one.values()):
+                return
+        yield Discrepancy("mark orphaned", place, image, wanted, (REVIEW, key))
+
+
+def _text_attribute(image: Image, name: str) -> str:
+    """Return the value of a string attribute, or "" if the item has no such attribute or if it is not a string."""
+    return str(image.get(name, {}).get("S", ""))
+
+
+def _contribution_source(image: Image) -> str:
+    key = match_key(COUNTED, item_key(image))
+    return key["source"] if key else ""
+
+
+def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
+    """Return whether a stored contribution equals the one that the item's current state implies.
+
+    The contribution may have been written for an earlier version of the item.
+    """
+    if contribution is None:
+        return False
+    wanted = _contribution_image(todo, contribution)
+    as_of = _text_attribute(contribution, "as_of")
+    same_life = as_of.partition("#")[0] == todo.life_and_version.partition("#")[0] and as_of <= todo.life_and_version
+    free = ("as_of", "version", "created_at")
+    return same_life and {n: v for n, v in contribution.items() if n not in free} == {
+        n: v for n, v in wanted.items() if n not in free
+    }
+
+
+def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:
+    """Return the correct contribution in DynamoDB JSON.
+
+    Its version is one higher than that of the stored contribution.
+    """
+    version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
+    return COUNTED.encode(
+        Counted(
+            source=todo.source_id,
+            of=todo.source_type,
+            as_of=todo.life_and_version,
+            amounts={where: totals.amounts_of(row, part) for where, (row, part) in todo.contributions.items()},
+            created_at=Instant(_text_attribute(found or {}, "created_at") or todo.life_and_version.partition("#")[0]),
+            gone=todo.is_deleted,
+            ttl=todo.ttl,
+            version=version,
+        )
+    )
+
+
+def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
+    """Return the amounts of a contribution, by the key of the total.
+
+    {} if the contribution is missing or cannot be read.
+    """
+    if image is None:
+        return {}
+    try:
+        return {where: Counter(one) for where, one in COUNTED.decode(image).amounts.items()}
+    except Unreadable:
+        return {}
+
+
+# totals ---------------------------------------------------------------------------------------------------------------
+@dataclass
+class TotalsScan:
+    """The contributions, totals and returns that a scan of the table has read.
+
+    `sums`: the sum of all contributions, by the key of the total.
+    `totals`: the stored totals, by key.
+    `return_contributions`: the contributions of returns, by return id.
+    `returns`: the ids of the returns in the table.
+    `last_archived_return_at`: the latest update time of an archived order with returns.
+    """
+
+    sums: dict[str, Counter[str]] = field(default_factory=dict)
+    totals: dict[str, Image] = field(default_factory=dict)
+    return_contributions: dict[str, Image] = field(default_factory=dict)
+    returns: set[str] = field(default_factory=set)
+    last_archived_return_at: str = ""
+
+    def add_item(self, image: Image) -> None:
+        place = item_key(image)
+        if match_key(COUNTED, place):
+            for where, amounts in read_amounts(image).items():
+                self.sums.setdefault(where, Counter()).update(amounts)
+            if _text_attribute(image, "of") == RETURN.type:
+                self.return_contributions[_contribution_source(image)] = image
+        elif total_row(place):
+            self.totals[" / ".join(place)] = image
+        elif key := match_key(RETURN, place):
+            self.returns.add(key["return_id"])
+        elif (
+            _text_attribute(image, "type") == ARCHIVED_ORDER.type
+            and _text_attribute(image, "status") in RETURNED_STATES
+        ):
+            self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
+
+    def find_orphans(self) -> Iterator[Discrepancy]:
+        """Yield the contributions of returns that do not exist and cannot belong to an archived order."""
+        for source, image in self.return_contributions.items():
+            if (
+                source not in self.returns
+                and (_text_attribute(image, "created_at") or "~") > self.last_archived_return_at
+            ):
+                yield Discrepancy("mark orphaned", item_key(image), image, None, (COUNTED, None))
+
+
+@dataclass(frozen=True)
+class TotalDifference:
+    """The difference between a total and the sum of its contributions.
+
+    `difference`: the total minus the sum; None if the total changed during the scan.
+    `has_contributions`: whether the total has a contribution or must have one.
+    """
+
+    image: Image | None
+    difference: Counter[str] | None
+    has_contributions: bool
+
+
+@dataclass
+class TotalsCheck:
+    """The discrepancies of totals and of contributions.
+
+    They are judged together, because a wrong contribution makes the expected value of its totals wrong too.
+    `final_totals`: how many totals were skipped because they are final.
+    `guard`: returns writes that are added to each transaction. They fail if another run has taken over the checkpoint,
+    so two runs never correct the same difference. Without a guard, a total is repaired only if it is unchanged since it
+    was measured.
+    """
+
+    shop: Shop
+    contributions: list[Discrepancy]
+    differences: dict[str, TotalDifference]
+    final_totals: int = 0
+    guard: GuardWrites = tuple
+
+    @property
+    def unstable(self) -> int:
+        return sum(off.difference is None for off in self.differences.values())
+
+    def find_discrepancies(self) -> Iterator[Discrepancy]:
+        yield from self.contributions
+        for where, off in self.differences.items():
+            if off.difference is not None:
+                by = off.difference.copy()
+                for mark in self.contributions:
+                    _add_amounts(by, _amounts_delta(mark).get(where, {}), -1)
+                wanted = (
+                    total_image(where, _subtract_amounts(total_amounts(off.image), by), _version(off.image))
+                    if off.has_contributions
+                    else None
+                )
+                if any(by.values()) or (off.image is not None and off.image != wanted):
+                    kind = (
+                        "wrong"
+                        if off.image and off.has_contributions
+                        else "missing"
+                        if off.has_contributions
+                        else "orphaned"
+                    )
+                    yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
+
+    def repair(self) -> tuple[int, int]:
+        """Rewrite the wrong contributions, then correct each total once.
+
+        Returns how many discrepancies were repaired, and how many are left.
+        """
+        faults = list(self.find_discrepancies())
+        mended = 0
+        for mark in self.contributions:
+            added = _amounts_delta(mark)
+            quiet = all(
+                where not in self.differences or self.differences[where].difference is not None for where in added
+            )
+            if not _write_contribution(self.shop, mark, {} if quiet else added, self.guard):
+                continue
+            mended += 1
+            for where, amounts in added.items() if quiet else ():
+                if where in self.differences and (by := self.differences[where].difference) is not None:
+                    _add_amounts(by, amounts, -1)
+        wrong = {fault.key for fault in faults if fault.kind.startswith("total")}
+        for where, off in self.differences.items():
+            if off.difference is not None:
+                mended += self._repair_total(where, off) and _parse_key(where) in wrong
+        return mended, len(faults) - mended
+
+    def _repair_total(self, where: str, off: TotalDifference) -> bool:
+        """Correct one total. Returns whether the total is correct now."""
+
+        def attempt() -> bool:
+            found = load_existing(self.shop, [_parse_key(where)]).get(_parse_key(where))
+            by: Mapping[str, int] = off.difference or {}
+            wanted = (
+                total_image(where, _subtract_amounts(total_amounts(found), by), _version(found) + 1)
+                if off.has_contributions
+                else None
+            )
+            if not any(by.values()) and (found is None or {**found, "version": {"N": f"{_version(wanted)}"}} == wanted):
+                return True
+            guarded = self.guard()
+            if not guarded and found != off.image:
+                return False
+            self.shop.table.write(*guarded, replace_image(_require_total_row(where), _parse_key(where), found, wanted))
+            return True
+
+        return retry_on_conflict(self.shop, attempt)
+
+
+def scan_totals(
+    shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
+) -> TotalsScan:
+    """Scan the whole table for contributions, totals and returns.
+
+    Use this if the drift check was resumed, because its own scan has then not read the whole table.
+    """
+    seen = TotalsScan()
+    sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
+    return seen
+
+
+def check_totals(
+    shop: Shop,
+    totals_scan: TotalsScan,
+    contributions: Sequence[Discrepancy],
+    *,
+    after_page: Sequence[AfterPage] = (),
+    progress: SweepProgress | None = None,
+    guard: GuardWrites = tuple,
+) -> TotalsCheck:
+    """Check the totals and contributions that seemed wrong in a scan of the table. Returns the confirmed discrepancies.
+
+    The check scans all contributions a second time and reads the totals before and after that scan.
+    """
+    candidates = [
+        *contributions,
+        *(one for one in totals_scan.find_orphans() if one.key not in {mark.key for mark in contributions}),
+    ]
+    touched = {where for mark in candidates for where in _amounts_delta(mark)}
+    suspects = {
+        where for where in {*totals_scan.sums, *totals_scan.totals} if _is_suspect(where, totals_scan)
+    } | touched
+    judged = sorted(where for where in suspects if total_row(_parse_key(where)) and not is_final(shop, where))
+    final = sum(
+        is_final(shop, where) for where in {*totals_scan.sums, *totals_scan.totals} if total_row(_parse_key(where))
+    )
+    if not judged and not candidates:
+        return TotalsCheck(shop, [], {}, final, guard)
+    before = load_existing(shop, [_parse_key(where) for where in judged])
+    again = TotalsScan(last_archived_return_at=totals_scan.last_archived_return_at)
+    if progress:
+        progress.note("totals or marks seem wrong, all of them are read once more")
+    sweep(shop.table, again.add_item, scan=CONTRIBUTIONS_SCAN, after_page=after_page, progress=progress)
+    after = load_existing(shop, [_parse_key(where) for where in judged])
+    lie = load_existing(shop, [mark.key for mark in candidates])
+    orphans = {one.key for one in again.find_orphans()}
+    kept = [
+        mark
+        for mark in candidates
+        if lie.get(mark.key) == mark.actual and (mark.source[1] is not None or mark.key in orphans)
+    ]
+    offs = {}
+    for where in judged:
+        image, was = after.get(_parse_key(where)), before.get(_parse_key(where))
+        by = Counter(total_amounts(image))
+        _add_amounts(by, again.sums.get(where, {}), -1)
+        counts = where in again.sums or any(where in read_amounts(mark.expected) for mark in kept)
+        offs[where] = TotalDifference(image, by if image == was else None, counts)
+    return TotalsCheck(shop, kept, offs, final, guard)
+
+
+CONTRIBUTIONS_SCAN = {
+    "FilterExpression": "#type IN (:counted, :return) OR begins_with(PK, :mark)",
+    "ExpressionAttributeNames": {"#type": "type"},
+    "ExpressionAttributeValues": {
+        ":counted": {"S": COUNTED.type},
+        ":return": {"S": RETURN.type},
+        ":mark": {"S": COUNTED.templates("main")[0].prefix},
+    },
+}
+"""Scan arguments that select returns and contributions, including contributions with a wrong `type` attribute."""
+
+
+def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
+    image = totals_scan.totals.get(where)
+    if total_row(_parse_key(where)) is None:
+        return False
+    if image is not None and image != total_image(where, total_amounts(image), _version(image)):
+        return True
+    there_are, counted = total_amounts(image), totals_scan.sums.get(where, Counter[str]())
+    return any(there_are.get(name, 0) != counted[name] for name in {*there_are, *counted})
+
+
+def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
+    """Write a contribution and add the given amounts to totals, in one transaction. Returns whether it was written.
+
+    The transaction fails if the contribution or its primary item has changed since it was read.
+    """
+    row, item = contribution.source
+    for _ in range(MAX_ATTEMPTS):
+        stored = load_existing(shop, [_parse_key(where) for where in added])
+        writes = [*guard(), *([] if item is None else [check_source_unchanged(row, item)])]
+        writes.append(replace_image(COUNTED, contribution.key, contribution.actual, contribution.expected))
+        for where, amounts in added.items():
+            found = stored.get(_parse_key(where))
+            if any(amounts.values()) and total_row(_parse_key(where)) and not is_final(shop, where):
+                more = Counter(total_amounts(found))
+                _add_amounts(more, amounts, 1)
+                writes.append(
+                    replace_image(
+                        _require_total_row(where),
+                        _parse_key(where),
+                        found,
+                        total_image(where, more, _version(found) + 1),
+                    )
+                )
+        try:
+            shop.table.write(*writes)
+        except WriteConflict:
+            if load_existing(shop, [contribution.key]).get(contribution.key) != contribution.actual:
+                return False
+            continue
+        return True
+    return False
+
+
+MAX_ATTEMPTS = 5
+
+
+def _amounts_delta(contribution: Discrepancy) -> dict[str, Counter[str]]:
+    """Return, by total, how much the total would change if this contribution were replaced by the expected one."""
+    added = read_amounts(contribution.expected)
+    for where, amounts in read_amounts(contribution.actual).items():
+        _add_amounts(added.setdefault(where, Counter()), amounts, -1)
+    return added
+
+
+def _add_amounts(amounts: Counter[str], by: Mapping[str, int], times: int) -> None:
+    for name, amount in by.items():
+        amounts[name] += times * amount
+
+
+def _subtract_amounts(amounts: Mapping[str, int], by: Mapping[str, int]) -> dict[str, int]:
+    return {name: amounts.get(name, 0) - by.get(name, 0) for name in {**amounts, **by}}
+
+
+# a total by its key ---------------------------------------------------------------------------------------------------
+def total_row(place: ItemKey) -> Row[Any] | None:
+    return next((row for row in totals.TOTAL_FIELDS if match_key(row, place)), None)
+
+
+def _require_total_row(where: str) -> Row[Any]:
+    row = total_row(_parse_key(where))
+    assert row is not None, where
+    return row
+
+
+def _parse_key(where: str) -> ItemKey:
+    partition, _, sort = where.partition(" / ")
+    return partition, sort
+
+
+def is_final(shop: Shop, where: str) -> bool:
+    """Return whether a total can no longer change.
+
+    The total of a best seller is final some days after its month has ended. The total of a minute is final when its ttl
+    has passed.
+    """
+    row = _require_total_row(where)
+    key = match_key(row, _parse_key(where)) or {}
+    if row is BEST_SELLER:
+        return shop.now() >= totals.season_final_at(Instant(f"{key['season']}-01T00:00:00.000Z"))
+    return row is METRIC and totals.minute_ttl(Instant(key["minute"])) <= shop.now().timestamp()
+
+
+def total_amounts(image: Image | None) -> dict[str, int]:
+    """Return the stored amounts of a total, by attribute name. {} if there is no total."""
+    if image is None or (row := total_row(item_key(image))) is None:
+        return {}
+    return {name: int(image.get(name, {}).get("N", 0)) for name in totals.TOTAL_FIELDS[row]}
+
+
+def _version(image: Image | None) -> int:
+    return int((image or {}).get("version", {}).get("N", 0))
+
+
+def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
+    """Return a total with these amounts and this version, in DynamoDB JSON. `where`: its key."""
+    row = _require_total_row(where)
+    attributes: dict[str, Any] = {
+        **(match_key(row, _parse_key(where)) or {}),
+        **dict.fromkeys(totals.TOTAL_FIELDS[row], 0),
+    }
+    attributes |= {name: amount for name, amount in amounts.items() if name in totals.TOTAL_FIELDS[row]}
+    if row is METRIC:
+        attributes["ttl"] = totals.minute_ttl(attributes["minute"])
+    return row.encode(row.entity(**attributes, version=version))

@@ -1,0 +1,114 @@
+"""Report the progress of an operator tool, on a terminal or in a log."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TextIO
+
+from functions.dynamodb.table import Table
+from functions.model.entities import Stretch
+from ops.scan.sweep_result import SweepResult
+
+REPORT_EVERY_SECONDS = 10
+
+
+class ProgressBar:
+    """Reports progress.
+
+    On a terminal it updates one line; elsewhere it writes a new line every REPORT_EVERY_SECONDS.
+    """
+
+    WIDTH = 24
+
+    def __init__(self, title: str, out: TextIO | None = None, clock: Callable[[], datetime] | None = None) -> None:
+        self._title, self._out, self._clock = title, out or sys.stderr, clock or (lambda: datetime.now(UTC))
+        self._last_report_at = self._clock()
+        self._line_length = 0
+
+    def update(self, fraction: float, text: str, *, done: bool = False) -> None:
+        """Report the progress. `fraction`: from 0 to 1. `done`: this is the last report."""
+        bar = ("#" * int(fraction * self.WIDTH)).ljust(self.WIDTH, ".")
+        line = f"{self._title} [{bar}] {fraction:4.0%}  {text}"
+        if self._out.isatty():
+            line = line[: shutil.get_terminal_size().columns - 1]
+            self._out.write("\r" + line.ljust(self._line_length) + ("\n" if done else ""))
+            self._line_length = 0 if done else len(line)
+        elif done or self._line_is_due():
+            self._write_line(line)
+        self._out.flush()
+
+    def note(self, text: str, *, only_when_due: bool = False) -> None:
+        """Write a separate line, unless the output is a terminal.
+
+        `only_when_due`: write nothing if the last line was written less than REPORT_EVERY_SECONDS ago.
+        """
+        if not self._out.isatty() and (self._line_is_due() or not only_when_due):
+            self._write_line(f"{self._title}: {text}")
+            self._out.flush()
+
+    def _line_is_due(self) -> bool:
+        return (self._clock() - self._last_report_at).total_seconds() >= REPORT_EVERY_SECONDS
+
+    def _write_line(self, line: str) -> None:
+        self._out.write(line + "\n")
+        self._last_report_at = self._clock()
+
+    def finish(self) -> None:
+        """End the current line on a terminal, if the last report was not marked as `done`."""
+        if self._line_length:
+            self._out.write("\n")
+            self._line_length = 0
+
+    def print_line(self, text: str) -> None:
+        """Print a line to stdout that the progress bar does not overwrite."""
+        if self._line_length:
+            self._out.write("\r" + " " * self._line_length + "\r")
+            self._out.flush()
+            self._line_length = 0
+        print(text, flush=True)
+
+
+class SweepProgress(ProgressBar):
+    """Reports the progress of a table sweep (a scan of all items), or of a sample of `sample_size` items.
+
+    The number of items comes from DescribeTable and may be six hours old. So the reported percentage is an estimate.
+    """
+
+    def __init__(
+        self, table: Table, title: str, out: TextIO | None = None, *, dry: bool = False, sample_size: int | None = None
+    ) -> None:
+        super().__init__(title, out, table.clock)
+        self._dry, self._is_sample = dry, sample_size is not None
+        self._size = sample_size or approximate_item_count(table)
+
+    def after_page(self, found: SweepResult, segments: tuple[Stretch, ...]) -> None:
+        """Report the number of items read so far. `segments`: the scan position of each segment."""
+        done = found.read >= self._size if self._is_sample else all(segment.done for segment in segments)
+        self._update(found, done=done)
+
+    def within_page(self, before: SweepResult, page: SweepResult) -> None:
+        """Report progress within a page. Does nothing if the output is a terminal or if the last line is too recent.
+
+        `before`: the counts of the earlier pages. `page`: the counts of this page so far.
+        """
+        if not self._out.isatty() and self._line_is_due():
+            so_far = replace(before)
+            so_far.add(page)
+            self._update(so_far)
+
+    def _update(self, found: SweepResult, *, done: bool = False) -> None:
+        part = 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0
+        says = found.summary(dry=self._dry)
+        if self._size and not self._out.isatty():
+            says += f"; {self._size:,} are to be read" if self._is_sample else f"; about {self._size:,} in the table"
+        self.update(part, says, done=done)
+
+
+def approximate_item_count(table: Table) -> int:
+    """Return the table's item count from DescribeTable.
+
+    DynamoDB updates it every few hours; it is 0 for a new table.
+    """
+    return int(table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0))

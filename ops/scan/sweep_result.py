@@ -1,0 +1,63 @@
+"""What a table sweep does with each item, and the counts that it returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from functions.dynamodb.codec import Image
+from functions.model.entities import Stretch
+
+ItemAction = Callable[[Image], bool | None]
+"""The action that a table sweep runs on each item.
+
+It returns True if it changed the item (or would change it in a dry run), False if the item was correct, and None if the
+action does not apply to the item. It raises WriteConflict or LostRace if the item has changed since it was read. The
+sweep then reads the item again and repeats the action. It raises Unreadable, InvalidKeyValue or Permanent if the item
+cannot be read or written. The sweep then skips and lists the item.
+"""
+
+
+class LostRace(Exception):
+    """The item was not written, because another writer has changed it since it was read."""
+
+
+@dataclass
+class SweepResult:
+    """The counts of a table sweep.
+
+    `read`: the number of items read.
+    `changed`, `right`: the number of items that the action changed, and that were already correct.
+    `lost`: the number of write conflicts; the action was repeated after each.
+    `passed_over`: the number of items that cannot be read or written.
+    `unreadable`: the reason for each of these items, by its key as "PK / SK".
+    """
+
+    read: int = 0
+    changed: int = 0
+    right: int = 0
+    lost: int = 0
+    passed_over: int = 0
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def matched(self) -> int:
+        """The number of items to which the action applies, including those that cannot be read or written."""
+        return self.changed + self.right + self.passed_over
+
+    def add(self, other: "SweepResult") -> None:
+        for name in ("read", "changed", "right", "lost", "passed_over"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unreadable |= other.unreadable
+
+    def summary(self, *, dry: bool = False) -> str:
+        """Return the counts as one line of text."""
+        if not self.matched:
+            return f"{self.read:,} read"
+        parts = [f"{self.matched:,} looked at (of {self.read:,} read)"]
+        parts += [f"{self.changed:,} {'would be changed' if dry else 'changed'}", f"{self.right:,} right already"]
+        parts += [f"{self.lost:,} decided again"] if self.lost else []
+        parts += [f"{self.passed_over:,} passed over"] if self.passed_over else []
+        return ", ".join(parts)
+
+
+AfterPage = Callable[[SweepResult, tuple[Stretch, ...]], None]
+"""Function that is called after each page, with the counts so far and the scan position of each segment."""

@@ -1,0 +1,217 @@
+"""Find the target of an operator tool: the local shop, a deployed stack, or a single table.
+
+This module also declares the command-line options that several tools share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import boto3
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.table import Table
+from functions.model.table import ROWS_BY_TYPE
+from functions.shop.shop import Shop
+from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint, current_operator
+
+DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
+"""The default limit for the capacity units per second that a table sweep (a scan of all items) consumes on AWS.
+
+A limit is needed there because the table serves customers at the same time. On the local shop, a sweep has no limit.
+"""
+RETRY_BUDGET_SECONDS = 60
+"""How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+LAG_THRESHOLD_SECONDS = 5.0
+"""A consumer that lags by this time or more is reported as behind."""
+
+
+@dataclass(frozen=True)
+class ConsumerLag:
+    """The lag of a stream reader or a queue. `waiting` is the number of its unfinished records or messages.
+
+    `seconds`: for a reader, the age of the oldest record; for a queue, for how long the queue has not been empty.
+    """
+
+    name: str
+    waiting: int
+    seconds: float
+
+    @property
+    def is_behind(self) -> bool:
+        return self.waiting > 0 and self.seconds >= LAG_THRESHOLD_SECONDS
+
+    def __str__(self) -> str:
+        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} wait"
+
+
+@dataclass(frozen=True)
+class ShopTarget:
+    """A complete shop on which a tool works: a deployed stack or the local shop.
+
+    `outputs`: the outputs of the stack.
+    `client`: returns a boto3 client for a service.
+    `resources`: returns the physical ids of the stack's resources of a CloudFormation type.
+    `journal_entries`: returns the journal entries of an order. Only the local shop keeps a journal.
+    """
+
+    outputs: Mapping[str, str]
+    client: Callable[[str], Any]
+    resources: Callable[[str], Sequence[str]]
+    journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
+    lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
+    """Returns the lag of each stream reader and queue of the local shop.
+
+    On AWS it returns nothing; use CloudWatch there.
+    """
+
+    @cached_property
+    def table(self) -> Table:
+        return Table(
+            self.client("dynamodb"), self.outputs["TableName"], ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS
+        )
+
+    @property
+    def shop(self) -> Shop:
+        return _make_shop(self.table)
+
+    @property
+    def bus_name(self) -> str:
+        """The name of the shop's event bus."""
+        return self.resources("AWS::Events::EventBus")[0]
+
+
+def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
+    """Return a parser with the options that select the target.
+
+    `needs_stack`: whether the tool needs the whole shop. If so, the option `--table` is left out.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
+    if not needs_stack:
+        which.add_argument("--table", help="just a table's name, as the stack tells it (TableName)")
+    which.add_argument("--local", action="store_true", help="the shop that runs on this machine (default)")
+    parser.add_argument("--region", help="where that is; the one of your AWS settings if not said")
+    return parser
+
+
+def resolve_target(args: argparse.Namespace) -> ShopTarget:
+    """Return the shop that the options select. The default is the local shop, which `args.find_local_target` finds."""
+    return _find_deployed_target(args.stack, args.region) if args.stack else args.find_local_target()
+
+
+def resolve_table(args: argparse.Namespace) -> Table:
+    """Return the table that the options select, by its name or as the table of a shop."""
+    if getattr(args, "table", None):
+        client = boto3.client("dynamodb", region_name=args.region)
+        return Table(client, args.table, ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS)
+    return resolve_target(args).table
+
+
+def resolve_shop(args: argparse.Namespace) -> Shop:
+    """Return a Shop object for the selected table. Use it for tools that need only the table."""
+    return _make_shop(resolve_table(args))
+
+
+def _make_shop(table: Table) -> Shop:
+    return Shop(table=table, new_id=lambda: uuid.uuid4().hex)
+
+
+def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
+    cloudformation = boto3.client("cloudformation", region_name=region)
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
+    except ClientError as error:
+        sys.exit(f"There is no such stack here: {error}")
+
+    def resources(resource_type: str) -> list[str]:
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
+        found = (one for page in pages for one in page["StackResourceSummaries"])
+        return [one["PhysicalResourceId"] for one in found if one["ResourceType"] == resource_type]
+
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    return ShopTarget(outputs, cache(lambda service: boto3.client(service, region_name=region)), resources)
+
+
+# common options -------------------------------------------------------------------------------------------------------
+def throttle_options() -> argparse.ArgumentParser:
+    """Return a parser with the option `--units-per-second`, which limits the capacity of a table sweep."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument(
+        "--units-per-second",
+        type=positive_number,
+        metavar="UNITS",
+        help="how many capacity units it reads and writes a second at most "
+        f"(default: {DEFAULT_UNITS_PER_SECOND_ON_AWS} on AWS, no limit on this machine)",
+    )
+    return parser
+
+
+def units_per_second(args: argparse.Namespace) -> float | None:
+    """Return the value of the option `--units-per-second`, or the default of the target. None means no limit."""
+    if args.units_per_second is None and (args.stack or getattr(args, "table", None)):
+        return DEFAULT_UNITS_PER_SECOND_ON_AWS
+    return cast(float | None, args.units_per_second)
+
+
+def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
+    """Return a parser with the options of a tool that stores a checkpoint.
+
+    `with_segments`: whether the tool can scan several segments of the table in parallel.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
+    if with_segments:
+        parser.add_argument(
+            "--segments",
+            type=positive_int,
+            default=1,
+            help="how many parts of the table at once (default: %(default)s)",
+        )
+    return parser
+
+
+def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
+    """Return the checkpoint of this tool. If a run stopped less than a day ago, the checkpoint resumes that run.
+
+    Raises Locked if another run holds the checkpoint.
+    """
+    checkpoint = Checkpoint(
+        table,
+        tool,
+        name,
+        task,
+        by=current_operator(),
+        segments=getattr(args, "segments", 1),
+        max_age=timedelta(0) if args.anew else MAX_RESUME_AGE,
+    )
+    if checkpoint.stopped_at is not None:
+        print(f"{checkpoint.resume_message} (--anew begins at the beginning.)", flush=True)
+    return checkpoint
+
+
+def positive_number(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return number
+
+
+def positive_int(text: str) -> int:
+    number = int(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number

@@ -1,0 +1,96 @@
+"""Build the timeline of an order from the journal of the local shop and from the items in the table.
+
+The local shop keeps a journal of every request, record, delivery, event and effect. If there is no journal, as on AWS,
+or if it begins later, the timeline is built from the items in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from functions.dynamodb.keys import Instant
+from functions.dynamodb.table import Table
+from functions.model.changes import make_change_id
+from functions.model.entities import Customer, Effect, Invoice, Notification, Order, Payment, Refund, Return, Shipment
+from functions.model.entities import TimelineEvent as Told
+from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID
+from functions.model.table import CUSTOMER, EFFECT, ORDER
+from functions.shop.customer_names import REACTION as RENAMING
+from functions.shop.invoices import REACTION as INVOICING
+from ops.repair.order_history import change_ids
+
+TimelineEntry = Mapping[str, Any]
+"""An entry of the timeline: {"at" (UTC), "kind", "text"}. Entries of the journal have further fields."""
+REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
+"""The reactions that store an Effect item so that they act only once.
+
+Other reactions create items of their own instead.
+"""
+
+
+def build_timeline(
+    journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
+) -> list[TimelineEntry]:
+    """Merge the entries of the journal and of the table into one list, the oldest first.
+
+    Entries from the table are used only if they are older than the first entry of the journal.
+    """
+    begins = min((str(one["at"]) for one in journal_entries), default="~")
+    return sorted(
+        [*(one for one in table_entries if one["at"] < begins), *journal_entries], key=lambda one: str(one["at"])
+    )
+
+
+def entries_from_table(
+    order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
+) -> Iterator[TimelineEntry]:
+    """Yield an entry for each change of an order, each payment, return, refund and shipment, and each effect."""
+    for item in items:
+        yield from _entries_of_item(item)
+    for mail in mails:
+        yield _make_entry(mail.at, "effect", f"notifications: mail {mail.event} {mail.status}")
+    for effect in effects:
+        yield _make_entry(effect.created_at, "effect", f"{effect.reaction}: {effect.result}")
+    if at := getattr(order, "archived_at", None):
+        yield _make_entry(at, "effect", f"archive: {order.object_key}")
+
+
+def _entries_of_item(item: Any) -> Iterator[TimelineEntry]:
+    match item:
+        case Told():
+            yield _make_entry(item.at, "change", f"{item.event}, {item.status}, version {item.version}")
+        case Payment():
+            yield _make_entry(item.updated_at, "write", f"Payment {item.payment_id} {item.status} of {item.amount}")
+        case Return():
+            yield _make_entry(item.created_at, "write", f"Return {item.return_id} of {item.amount}")
+        case Invoice():
+            yield _make_entry(item.issued_at, "effect", f"fulfilment: invoice {item.invoice_id}")
+        case Shipment():
+            yield _make_entry(item.created_at, "effect", f"fulfilment: shipment {item.shipment_id}")
+            if item.updated_at != item.created_at:
+                yield _make_entry(item.updated_at, "write", f"Shipment {item.shipment_id} {item.status}")
+        case Refund():
+            yield _make_entry(item.created_at, "write", f"Refund {item.refund_id} of {item.amount}")
+            if item.updated_at != item.created_at:
+                yield _make_entry(item.updated_at, "effect", f"refunds: {item.refund_id} {item.status}")
+
+
+def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
+    return {"at": at, "kind": kind, "text": text}
+
+
+def list_effects(table: Table, order: Any) -> list[Effect]:
+    """Return the Effect items of an order, oldest first.
+
+    They include the effects of the order's changes, and of the latest customer change that was copied to the order.
+    """
+    ids = {order.order_id, *change_ids(ORDER, order)}
+    customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
+    if isinstance(order, Order) and isinstance(customer, Customer):
+        image = CUSTOMER.encode(customer)
+        ids.add(make_change_id(CUSTOMER, image, order.customer_version, "MODIFY"))
+    keys = [
+        EFFECT.key(effect_id=id, reaction=reaction) for id in sorted(ids) for reaction in REACTIONS_WITH_EFFECT_ITEMS
+    ]
+    return sorted(table.batch_get(keys), key=lambda effect: effect.created_at)

@@ -1,0 +1,64 @@
+"""The CloudFront distribution in front of the API. It serves the page and supports a firewall.
+
+An HTTP API itself does not support a firewall.
+"""
+
+from typing import Any
+
+from aws_cdk import Aws, SecretValue
+from aws_cdk import aws_cloudfront as cloudfront
+from aws_cdk import aws_cloudfront_origins as origins
+from constructs import Construct
+
+from functions.model.public_routes import ORIGIN_SECRET_HEADER
+from stacks.nag_suppressions import acknowledge
+from stacks.stage import Stage
+
+
+class ApiDistribution(Construct):
+    """The CloudFront distribution. `url`: the address of the API behind it.
+
+    CloudFront caches no answer of the API, because answers depend on the caller. `secret`: if there is a firewall,
+    CloudFront sends this secret to the API with each request. The API checks the secret, so a request to the API's own
+    address cannot bypass the firewall.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, stage: Stage, api_id: str, secret: SecretValue | None) -> None:
+        super().__init__(scope, id)
+        headers = (
+            {ORIGIN_SECRET_HEADER: secret.unsafe_unwrap()} if secret else None
+        )  # a reference that CloudFormation resolves at deploy time
+        self.distribution = distribution = cloudfront.Distribution(
+            self,
+            "Distribution",
+            comment=f"{stage.shop_name} ({stage.name})",
+            web_acl_id=stage.web_acl or None,
+            http_version=cloudfront.HttpVersion.HTTP2_AND_3,
+            default_behavior=cloudfront.BehaviorOptions(
+                origin=origins.HttpOrigin(
+                    f"{api_id}.execute-api.{Aws.REGION}.{Aws.URL_SUFFIX}",
+                    origin_ssl_protocols=[cloudfront.OriginSslPolicy.TLS_V1_2],
+                    custom_headers=headers,
+                ),
+                allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
+                cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
+                # Forward everything except the Host header: the API accepts only its own host name.
+                origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
+                viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
+            ),
+        )
+        self.url = f"https://{distribution.distribution_domain_name}"
+        acknowledge(
+            distribution,
+            {
+                "AwsSolutions-CFR2": "A firewall is a setting of its own: web_acl.",
+                "AwsSolutions-CFR1": "Which countries a shop sells to is the shop's to say.",
+                "AwsSolutions-CFR3": "The API's own log has every request; CloudFront's would add addresses of people.",
+                "AwsSolutions-CFR4": "CloudFront's own name leaves no choice of protocol; a shop's own would.",
+            },
+        )
+
+    def add_paths(self, *paths: str, origin: cloudfront.IOrigin, **settings: Any) -> None:
+        """Serve these paths from another origin. All other paths still go to the API."""
+        for path in paths:
+            self.distribution.add_behavior(path, origin, **settings)

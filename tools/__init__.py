@@ -1,0 +1,1 @@
+"""Tools for the project itself: lock files, the software bill of materials and the audit of packages."""

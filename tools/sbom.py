@@ -1,0 +1,64 @@
+"""Write the software bill of materials (SBOM) in CycloneDX format: `python -m tools.sbom`, or `make sbom`.
+
+This writes three files to build/sbom: the packages deployed with the functions, the Python packages for synth, deploy
+and tests, and the Node packages. They are made from the lock files alone, so they are the same on every machine.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools import locks
+
+FOLDER = locks.PROJECT / "build" / "sbom"
+
+
+def write_sboms(folder: Path, *, validate: bool = True) -> Mapping[str, Path]:
+    """Write the SBOM files and return their paths by name.
+
+    `validate`: whether to check the files against the CycloneDX schema, which takes some seconds. Raises
+    CalledProcessError, IncompleteSbom.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: folder / f"{name}.cdx.json" for name in ("functions", "python", "node")}
+    for name, lock in (("functions", locks.DEPLOYED_LOCK), ("python", locks.PYTHON_LOCK)):
+        _run([locks.tool_path("cyclonedx-py"), "requirements", "--output-reproducible", "--of", "JSON",
+              "--validate" if validate else "--no-validate", "-o", str(files[name]), str(lock)])  # fmt: skip
+        _check_complete(files[name], locks.locked_packages(lock))
+    files["node"].write_text(_run(locks.npm_command("sbom", "--sbom-format", "cyclonedx", "--package-lock-only")))
+    _check_complete(files["node"], locks.locked_node_packages())
+    return files
+
+
+class IncompleteSbom(ValueError):
+    """An SBOM does not contain a locked package, or contains another version of it."""
+
+
+def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
+    document: Mapping[str, Any] = json.loads(file.read_text())
+    listed = {locks.canonical_name(it["name"]): it["version"] for it in document["components"]}
+    lacking = {name for name, version in locked.items() if listed.get(locks.canonical_name(name)) != version}
+    if lacking or document["bomFormat"] != "CycloneDX":
+        raise IncompleteSbom(f"{file.name} lacks {', '.join(sorted(lacking))}")
+
+
+def _run(command: Sequence[str]) -> str:
+    ran = subprocess.run(  # noqa: S603  a tool of ours
+        command, cwd=locks.PROJECT, check=True, capture_output=True, text=True
+    )
+    return ran.stdout
+
+
+def main() -> int:
+    """Write all SBOM files and print how many packages each file contains."""
+    for name, file in write_sboms(FOLDER).items():
+        count = len(json.loads(file.read_text())["components"])
+        print(f"{name}: {count} packages in {file.relative_to(locks.PROJECT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
