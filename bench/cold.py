@@ -37,10 +37,10 @@ from functions.shop import cancellation, customers, follows, imports, products
 from local.dynamodb_engine import Engine
 from stacks import PROJECT
 from stacks.bundle import build_bundle, current_target
-from tests.api.asking import Token
 from tests.api.conftest import VARIABLES as API_VARIABLES
 from tests.conftest import FAKE_AWS_ENVIRONMENT
-from tests.shopfloor import ANN, STAFF, VARIABLES, WAREHOUSE
+from tests.support.harness import ANN, STAFF, VARIABLES, WAREHOUSE
+from tests.support.http_client import Token
 
 ROUNDS = 9
 PATIENCE_SECONDS = 30
@@ -266,8 +266,8 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _our_function(shop: OurShop, name: str, handed: Event) -> MeasuredFunction:
-    environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.shopfloor.shop.table.name}
-    environment |= {"QUEUE_URL": shop.shopfloor.queues["notices"]}
+    environment = {**VARIABLES, **API_VARIABLES, "TABLE_NAME": shop.harness.shop.table.name}
+    environment |= {"QUEUE_URL": shop.harness.queues["notices"]}
     return MeasuredFunction(
         name,
         f"functions.handlers.{MODULES.get(name, name)}.handler",
@@ -291,7 +291,7 @@ def _usual_events(shop: UsualShop) -> dict[str, Event]:
         partial(shop.pay, order_id, pair.PRICE),
         partial(shop.ship, order_id),
         partial(shop.deliver, order_id),
-        partial(shop.shopfloor.advance_days, days=400),
+        partial(shop.harness.advance_days, days=400),
     ):
         pair.deliver_all(shop, partial(_keep_first_event, handed))
         act()
@@ -302,27 +302,27 @@ def _usual_events(shop: UsualShop) -> dict[str, Event]:
 def _our_events(shop: OurShop) -> dict[str, Event]:
     """What ours are handed: two orders, one of which is cancelled, a followed product that comes back, an import, and a
     customer with another name; and the time, to those that look at it."""
-    shopfloor, handed = shop.shopfloor, dict[str, Event]()
-    shopfloor.open_shop(available=pair.PLENTY)
-    order_id, other = shopfloor.place_order("one", mug=2), shopfloor.place_order("two", pot=1)
-    shopfloor.pay_order(order_id)
-    shopfloor.pay_order(other, "evt_2", "pi_2")
+    harness, handed = shop.harness, dict[str, Event]()
+    harness.open_shop(available=pair.PLENTY)
+    order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)
+    harness.pay_order(order_id)
+    harness.pay_order(other, "evt_2", "pi_2")
     pair.deliver_all(shop, partial(_keep_first_event, handed))
-    cancellation.cancel_order(shopfloor.shop, ANN, other)
+    cancellation.cancel_order(harness.shop, ANN, other)
     pair.deliver_all(shop, partial(_keep_first_event, handed))
-    cancellation.agree_cancel(shopfloor.shop, WAREHOUSE, other)
-    shopfloor.dispatch_order(order_id)
-    shopfloor.deliver_order(order_id)
-    products.create_product(shopfloor.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
-    follows.follow_product(shopfloor.shop, ANN, "jug")
-    products.receive_stock(shopfloor.shop, STAFF, "jugs", "jug", 5)
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, other)
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    products.create_product(harness.shop, STAFF, "jug", "Jug", 900, "EUR", 1)
+    follows.follow_product(harness.shop, ANN, "jug")
+    products.receive_stock(harness.shop, STAFF, "jugs", "jug", 5)
     line = imports.ParsedLine(1, {"product_id": "cup", "name": "Cup", "price": 500, "currency": "EUR"}, quantity=1)
-    imports.import_products(shopfloor.shop, STAFF, "import", {}, lambda: [line])
-    customers.rename_customer(shopfloor.shop, ANN, ANN.id, "Ann Oak")
+    imports.import_products(harness.shop, STAFF, "import", {}, lambda: [line])
+    customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
     pair.deliver_all(shop, partial(_keep_first_event, handed))
-    shopfloor.advance_days(days=400)
+    harness.advance_days(days=400)
     pair.deliver_all(shop, partial(_keep_first_event, handed))
-    at = {"time": shopfloor.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
+    at = {"time": harness.now().isoformat(timespec="seconds").replace("+00:00", "Z")}
     return handed | dict.fromkeys(SCHEDULED, at) | {"api": _order()}
 
 

@@ -28,7 +28,7 @@ from functions.model import changes
 from functions.model.entities import Line, Order
 from functions.model.table import ORDER
 from local.dynamodb_engine import Engine
-from tests.model.samples import moment, order
+from tests.support.samples import moment, order
 
 TIMES, ROUNDS = 400, 31
 Way = Callable[[], object]

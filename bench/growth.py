@@ -2,8 +2,8 @@
 of them among a million, too.
 
 The items around lie in the same partitions and indexes, before and behind what is asked for (those of
-tests/model/test_capacity.py, which also names each pattern's units and requests). The bench fails where a pattern asks
-for any other at any size. The table has no stream here.
+tests/model/test_request_units.py, which also names each pattern's units and requests). The bench fails where a pattern
+asks for any other at any size. The table has no stream here.
 
 Milliseconds are the local engine's, one question after the other, each asked once before: medians with the quartiles
 around them of one pattern's questions; of all patterns, the pattern in the middle with those a quarter from either end.
@@ -23,9 +23,9 @@ from functions.dynamodb.table import Table
 from functions.model import patterns as p
 from functions.model.table import ROWS_BY_TYPE, create_table_request
 from local.dynamodb_engine import Engine
-from tests.dynamodb.fixtures import START
-from tests.dynamodb.wire import WireTap
-from tests.model.test_capacity import ASKED, around, asked_for, load
+from tests.model.test_request_units import ASKED, around, asked_for, load
+from tests.support.tapped_client import START
+from tests.support.wire_tap import WireTap
 
 Pattern = Get[Any] | Query[Any]
 SIZES = [1_000, 10_000, 100_000]
@@ -71,7 +71,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def assert_cost(wire: WireTap, table: Table, pattern: Pattern) -> None:
-    """Ask once. Raises AssertionError where it does not find and cost what tests/model/test_capacity.py says."""
+    """Ask once. Raises AssertionError where it does not find and cost what tests/model/test_request_units.py says."""
     wire.clear()
     found, ask = _ask(table, pattern), ASKED[pattern]
     kind = "GetItem" if isinstance(pattern, Get) else "Query"

@@ -46,8 +46,8 @@ from bench.usual.items import deserialize
 from docs.pages.cost import load_prices
 from functions.model.table import ROWS_BY_TYPE
 from local.dynamodb_engine import Engine
-from tests.shop.acts import ANN, open_shop, place_order_as
 from tests.shop.test_units import MORE, furnish
+from tests.support.actors import ANN, open_shop, place_order_as
 
 LINES = (1, 5, 20)
 QUANTITY = 2
@@ -135,7 +135,7 @@ def live(shop: BenchShop, customer_id: str, lines: int) -> Life:
     state.queues = queues
     state.metric.subtract(before)
     for days in (DAYS, LATER):
-        step("archived", partial(shop.shopfloor.advance_days, days))
+        step("archived", partial(shop.harness.advance_days, days))
     outcome.add_archive_outcome(shop, state, order_id, customer_id, ids)
     return Life(dict(meter.used), state, order)
 
@@ -259,10 +259,10 @@ def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
     """What an order asks for beyond its goods: ours alone, for the usual one does not know of it."""
     for name, (order, _, _) in MORE.items():
         with pair.open_our_shop(engine, queues) as shop:
-            open_shop(shop.shopfloor.shop)
-            furnish(shop.shopfloor.shop)
-            plain = _measure_step(shop, "plain", partial(place_order_as, shop.shopfloor.shop, ANN, "plain", mug=1))
-            more = _measure_step(shop, "more", partial(order, shop.shopfloor.shop))
+            open_shop(shop.harness.shop)
+            furnish(shop.harness.shop)
+            plain = _measure_step(shop, "plain", partial(place_order_as, shop.harness.shop, ANN, "plain", mug=1))
+            more = _measure_step(shop, "more", partial(order, shop.harness.shop))
         units, requests = (sum(more[kind] - plain[kind] for kind in kinds) for kinds in (UNITS, ("requests",)))
         yield Figure(f"placing, more for {name}", "units", exact(units))
         yield Figure(f"placing, more for {name}", "requests", exact(requests))

@@ -137,7 +137,7 @@ def view_of(shop: BenchShop) -> KeyView:
 def order_of(shop: BenchShop, order_id: str) -> dict[str, Any]:
     """An order as it lies there."""
     view = view_of(shop)
-    (order,) = group_by_kind(view, shop.shopfloor.partition(view.order.format(order_id)))["order"]
+    (order,) = group_by_kind(view, shop.harness.partition(view.order.format(order_id)))["order"]
     return order
 
 
@@ -156,7 +156,7 @@ def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
     else:
         key, pieces = f"METRIC#{shard_of(order_id)}", "units"
     sums: Counter[str] = Counter()
-    for item in map(deserialize, shop.shopfloor.partition(key)):
+    for item in map(deserialize, shop.harness.partition(key)):
         sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
     return sums
 
@@ -169,7 +169,7 @@ def queues_of(shop: BenchShop, order_id: str) -> list[str]:
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """All that the indexes have of an order, and of products' places among the best: what kind of item, what it is
     found by, the index's partition, and the item."""
-    view, table = view_of(shop), shop.shopfloor.shop.table
+    view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
         for kind, items in group_by_kind(view, images).items():
@@ -181,17 +181,17 @@ def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tup
 
 def copies_of(shop: BenchShop) -> dict[str, list[dict[str, Any]]]:
     """All copies and totals, by kind, as they lie there."""
-    view, table = view_of(shop), shop.shopfloor.shop.table
+    view, table = view_of(shop), shop.harness.shop.table
     found = group_by_kind(view, table.client.scan(TableName=table.name, ConsistentRead=True)["Items"])
     return {kind: found.get(kind, []) for kind in ("summary", "timeline", "activity", "sale", "best seller", "metric")}
 
 
 def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids: Sequence[str]) -> OrderOutcome:
     """What there is before the archive comes: later all of that has ended."""
-    view, shopfloor = view_of(shop), shop.shopfloor
-    owned = group_by_kind(view, shopfloor.partition(view.order.format(order_id)))
-    theirs = group_by_kind(view, shopfloor.partition(view.customer.format(customer_id)))
-    goods = {id: group_by_kind(view, shopfloor.partition(view.product.format(id))) for id in ids}
+    view, harness = view_of(shop), shop.harness
+    owned = group_by_kind(view, harness.partition(view.order.format(order_id)))
+    theirs = group_by_kind(view, harness.partition(view.customer.format(customer_id)))
+    goods = {id: group_by_kind(view, harness.partition(view.product.format(id))) for id in ids}
     indexed = list(_indexed(shop, order_id, ids))
     return OrderOutcome(
         # An order itself is found by its customer in one of both only: `listed` says what both find.
@@ -202,7 +202,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
         sales={it["product_id"]: it["quantity"] for kind, by, _, it in indexed if (kind, by) == ("sale", "product")},
         best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
         metric=metric_totals(shop, order_id),
-        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in shopfloor.sent_mails()),
+        mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in harness.sent_mails()),
     )
 
 
@@ -210,15 +210,15 @@ def add_archive_outcome(
     shop: BenchShop, state: OrderOutcome, order_id: str, customer_id: str, ids: Sequence[str]
 ) -> None:
     """What is left, and what the archive has."""
-    view, shopfloor = view_of(shop), shop.shopfloor
+    view, harness = view_of(shop), shop.harness
     (listed,) = _listed(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
-    state.remaining = sorted(group_by_kind(view, shopfloor.partition(view.order.format(order_id))))
+    state.remaining = sorted(group_by_kind(view, harness.partition(view.order.format(order_id))))
     state.stock_taken = {
-        id: PLENTY - group_by_kind(view, shopfloor.partition(view.product.format(id)))["stock"][0]["available"]
+        id: PLENTY - group_by_kind(view, harness.partition(view.product.format(id)))["stock"][0]["available"]
         for id in ids
     }
-    objects = shopfloor.objects("archive")
+    objects = harness.objects("archive")
     (body,) = (content for name, content in objects.items() if name.startswith(f"orders/{order_id}"))
     state.archived = _archived(
         group_by_kind(view, [_decode_binary_values(image) for image in json.loads(body)["items"]])
@@ -243,7 +243,7 @@ def _listed(shop: BenchShop, view: KeyView, customer_id: str) -> list[dict[str, 
             ExpressionAttributeValues={":customer": key},
         )["Items"]
         return [item for item in map(_whole, found) if item["entity"] == "stub"]
-    summaries = group_by_kind(view, shop.shopfloor.partition(key))["summary"]
+    summaries = group_by_kind(view, shop.harness.partition(key))["summary"]
     return [summary for summary in summaries if summary["archived"]]
 
 

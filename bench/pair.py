@@ -34,9 +34,9 @@ from functions.shop.shop import Caller
 from local.dynamodb_engine import REGION, Engine
 from local.event_source_mappings.filters import FilterCriteria
 from stacks import filters
-from tests.api.asking import JSON, Token, http_event, payment_event
 from tests.api.conftest import VARIABLES as API_VARIABLES
-from tests.shopfloor import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
+from tests.support.harness import PEPPER, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness, aws_surroundings, run_shop
+from tests.support.http_client import JSON, Token, http_event, payment_event
 
 HOME = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 PRICE = 1250
@@ -167,7 +167,7 @@ def without_interference() -> Iterator[None]:
 class BenchShop(Protocol):
     """What both can do. `meter`: what it asked for since it was opened."""
 
-    shopfloor: ShopHarness
+    harness: ShopHarness
     meter: CapacityMeter
 
     @property
@@ -198,7 +198,7 @@ class BenchShop(Protocol):
 class OurShop:
     """Ours: its commands as the API calls them, its readers and workers."""
 
-    shopfloor: ShopHarness
+    harness: ShopHarness
     meter: CapacityMeter = field(default_factory=CapacityMeter)
 
     @property
@@ -215,7 +215,7 @@ class OurShop:
         return [clients.client("dynamodb")]
 
     def open(self, customer_id: str, product_ids: Sequence[str]) -> None:
-        shop = self.shopfloor.shop
+        shop = self.harness.shop
         customers.register_customer(shop, Caller(customer_id), f"{customer_id}@example.com", "Ann Ash")
         for id in product_ids:
             products.create_product(shop, STAFF, id, f"Blue {id}", PRICE, "EUR", 1)
@@ -224,31 +224,31 @@ class OurShop:
     def place(self, customer_id: str, key: str, quantities: Quantities) -> str:
         wanted = {id: placing.RequestedLine(quantity) for id, quantity in quantities.items()}
         caller, body = Caller(customer_id), {"lines": dict(quantities)}
-        return placing.place_order(self.shopfloor.shop, caller, key, wanted, Address(**HOME), body).order.order_id
+        return placing.place_order(self.harness.shop, caller, key, wanted, Address(**HOME), body).order.order_id
 
     def pay(self, order_id: str, amount: int) -> None:
         told = payments.ProviderPaymentEvent(f"evt_{order_id}", f"pi_{order_id}", order_id, "succeeded", amount, "EUR")
-        assert payments.record_payment(self.shopfloor.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
+        assert payments.record_payment(self.harness.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
-        invoices.issue_invoice(self.shopfloor.shop, order_id)
-        shipments.request_shipment(self.shopfloor.shop, order_id)
+        invoices.issue_invoice(self.harness.shop, order_id)
+        shipments.request_shipment(self.harness.shop, order_id)
 
     def ship(self, order_id: str) -> None:
-        self.shopfloor.dispatch_order(order_id)
+        self.harness.dispatch_order(order_id)
 
     def deliver(self, order_id: str) -> None:
-        shipments.deliver_shipment(self.shopfloor.shop, WAREHOUSE, order_id, f"{order_id}-1")
+        shipments.deliver_shipment(self.harness.shop, WAREHOUSE, order_id, f"{order_id}-1")
 
     def cancel(self, order_id: str) -> None:
-        cancellation.cancel_order(self.shopfloor.shop, STAFF, order_id)
+        cancellation.cancel_order(self.harness.shop, STAFF, order_id)
 
 
 @dataclass
 class UsualShop:
     """The usual one: everything through its API's handler. `modules`: those of bench.usual, by name."""
 
-    shopfloor: ShopHarness
+    harness: ShopHarness
     modules: Mapping[str, ModuleType]
     meter: CapacityMeter = field(default_factory=CapacityMeter)
 
@@ -324,15 +324,15 @@ def send_request(handler: Handler, of: dict[str, Any]) -> Any:
 def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
     """Deliver every record and message until nothing is left. `batches`: is told of what each function is called
     with."""
-    shopfloor, meter = shop.shopfloor, shop.meter
+    harness, meter = shop.harness, shop.meter
     while True:
-        records = shopfloor.new_records()
+        records = harness.new_records()
         for name, (reader, passing) in shop.readers.items():
             if let := [record for record in records if passing.matches(record)]:
                 meter.function = name
                 batches(name, let)
                 assert reader({"Records": let}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
-        messages = {name: list(map(to_sqs_record, shopfloor.take_messages(name))) for name in shop.workers}
+        messages = {name: list(map(to_sqs_record, harness.take_messages(name))) for name in shop.workers}
         for name, batch in messages.items():
             if batch:
                 meter.function = name
@@ -364,8 +364,8 @@ def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
     """Ours, empty, on a table of its own."""
     name = f"bench-{os.getpid()}-{next(numbers)}"
     engine.create_table(name, create_table_request(name))
-    with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as shopfloor:
-        yield OurShop(shopfloor)
+    with pytest.MonkeyPatch.context() as patch, run_shop(engine, queues, name, patch) as harness:
+        yield OurShop(harness)
 
 
 @contextmanager
@@ -373,8 +373,8 @@ def open_usual_shop(engine: Engine, queues: dict[str, str]) -> Iterator[UsualSho
     """The usual one, empty. Its modules know one table for good: it is made anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
-        with run_shop(engine, queues, USUAL, patch) as shopfloor:
-            shop = UsualShop(shopfloor, modules())
+        with run_shop(engine, queues, USUAL, patch) as harness:
+            shop = UsualShop(harness, modules())
             assert shop.clients[0].meta.endpoint_url == engine.endpoint, "one engine for each process"
             for name, asked_for in (
                 (USUAL, shop.modules["table"].create_table_request(USUAL)),
@@ -383,7 +383,7 @@ def open_usual_shop(engine: Engine, queues: dict[str, str]) -> Iterator[UsualSho
                 with contextlib.suppress(engine.dynamodb().exceptions.ResourceNotFoundException):
                     engine.dynamodb().delete_table(TableName=name)
                 engine.create_table(name, asked_for)
-            shopfloor.new_records()
+            harness.new_records()
             with quiet():  # its modules may have just been imported
                 yield shop
 

@@ -20,7 +20,7 @@ from bench.measure import Figure, exact, side_by_side
 from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions.handlers.api import handler as api_handler
 from local.dynamodb_engine import REGION, Engine
-from tests.api.asking import Token
+from tests.support.http_client import Token
 
 LINES = (1, 5, 50)
 ROUNDS = 15
@@ -42,7 +42,7 @@ def _figures_of(lines: int, ours: OurShop, usual: UsualShop) -> list[Figure]:
     ids = [f"product-{number:02}-{customer_id}" for number in range(lines)]
     for shop in (ours, usual):
         shop.open(customer_id, ids)
-    bare = MinimalHandler(boto3.client("dynamodb", region_name=REGION), ours.shopfloor.shop.table.name)
+    bare = MinimalHandler(boto3.client("dynamodb", region_name=REGION), ours.harness.shop.table.name)
     handlers = {"ours": api_handler, "usual": usual.modules["api"].handler, "floor": bare}
     calls = 1 + (1 + ROUNDS) * CALLS[lines]
     ways = {name: Placing(handler, customer_id, ids, calls) for name, handler in handlers.items()}

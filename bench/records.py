@@ -30,7 +30,7 @@ from bench.pair import PRICE, BenchShop, Handler, OurShop, UsualShop
 from functions.model.table import create_table_request
 from functions.runtime import clients
 from local.dynamodb_engine import REGION, Engine
-from tests.dynamodb.wire import reply_with
+from tests.support.wire_tap import reply_with
 
 RECORDS, BATCH = 1000, 100
 WHOLE, CANCELLED = 18, 5
@@ -60,7 +60,7 @@ def _generate_records(shop: BenchShop) -> list[dict[str, Any]]:
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
-    shop.shopfloor.new_records()
+    shop.harness.new_records()
     for group in range(RECORDS // BATCH):
         quantities = {
             n: {ids[(n + more) % PRODUCTS]: 1 + more for more in range(1 + n % 3)} for n in range(WHOLE + CANCELLED)
@@ -74,7 +74,7 @@ def _generate_records(shop: BenchShop) -> list[dict[str, Any]]:
         for act in (shop.fulfil, shop.ship, shop.deliver):
             for order_id in [*placed.values()][:WHOLE]:
                 act(order_id)
-    return shop.shopfloor.new_records()
+    return shop.harness.new_records()
 
 
 # in turns -------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def _copies_figures(
     engine: Engine, ours: OurShop, usual: UsualShop, happened: Mapping[str, list[dict[str, Any]]]
 ) -> Iterator[Figure]:
     bare = boto3.client("dynamodb", region_name=REGION)
-    empty = f"{ours.shopfloor.shop.table.name}-bare"
+    empty = f"{ours.harness.shop.table.name}-bare"
     engine.create_table(empty, create_table_request(empty))
     floor = ReplayedWrites(bare, empty)
     ways: dict[str, BatchWork] = {

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from local import dynamodb_engine as local_engine
 from local.dynamodb_engine import Engine, EngineNotInstalled
-from tests.nearby import speed_up_botocore
+from tests.support.fast_botocore import speed_up_botocore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -169,19 +169,19 @@ def table(dynamodb: "DynamoDBClient", new_table: Callable[[], str]) -> "Table":
 
 @pytest.fixture(scope="module")
 def surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """The AWS resources around a shop's table (see tests/shopfloor.py)."""
-    from tests.shopfloor import aws_surroundings  # noqa: PLC0415
+    """The AWS resources around a shop's table (see tests/support/harness.py)."""
+    from tests.support.harness import aws_surroundings  # noqa: PLC0415
 
     with aws_surroundings(engine) as queues:
         yield queues
 
 
 @pytest.fixture
-def floor(
+def harness(
     engine: Engine, surroundings: dict[str, str], new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Any]:
-    """A whole shop that processes records only when the test says so (see tests/shopfloor.py)."""
-    from tests.shopfloor import run_shop  # noqa: PLC0415
+    """A whole shop that processes records only when the test says so (see tests/support/harness.py)."""
+    from tests.support.harness import run_shop  # noqa: PLC0415
 
-    with run_shop(engine, surroundings, new_table(), monkeypatch) as shopfloor:
-        yield shopfloor
+    with run_shop(engine, surroundings, new_table(), monkeypatch) as harness:
+        yield harness

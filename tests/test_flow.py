@@ -23,161 +23,161 @@ from functions.shop import (
     shipments,
 )
 from functions.shop.invoices import get_invoice_of_order
-from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
 
-def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(floor: ShopHarness) -> None:
-    floor.open_shop(available=10)
-    order_id = floor.place_order(mug=2, pot=1)
-    floor.process_all()
-    (summary,) = orders.list_orders_of_customer(floor.shop, ANN, ANN.id, 10, None).items
+def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_equal(harness: ShopHarness) -> None:
+    harness.open_shop(available=10)
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.process_all()
+    (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
     assert (summary.status, summary.total, summary.items) == ("PENDING", 3 * 1250, 3)
 
-    assert floor.pay_order(order_id) == "CAPTURED"
-    floor.process_all()
-    invoice = get_invoice_of_order(floor.shop, ANN, order_id)
+    assert harness.pay_order(order_id) == "CAPTURED"
+    harness.process_all()
+    invoice = get_invoice_of_order(harness.shop, ANN, order_id)
     assert [(paid.payment_id, paid.amount) for paid in invoice.payments] == [("pi_1", 3 * 1250)]
-    (parcel,) = shipments.list_shipments_of_order(floor.shop, ANN, order_id)
-    asked = [json.loads(message["body"])["detail"]["data"] for message in floor.take_messages("warehouse")]
+    (parcel,) = shipments.list_shipments_of_order(harness.shop, ANN, order_id)
+    asked = [json.loads(message["body"])["detail"]["data"] for message in harness.take_messages("warehouse")]
     assert [(one["shipment_id"], one["quantities"]) for one in asked] == [(parcel.shipment_id, {"mug": 2, "pot": 1})]
 
-    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, parcel.shipment_id, "dhl", "42")
-    floor.process_all()
-    shipments.deliver_shipment(floor.shop, WAREHOUSE, order_id, parcel.shipment_id)
-    floor.process_all()
-    subjects = [mail.subject for mail in floor.sent_mails()]
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, parcel.shipment_id, "dhl", "42")
+    harness.process_all()
+    shipments.deliver_shipment(harness.shop, WAREHOUSE, order_id, parcel.shipment_id)
+    harness.process_all()
+    subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
-    before = floor.partition(f"ORDER#{order_id}")
+    before = harness.partition(f"ORDER#{order_id}")
     assert {image["type"]["S"] for image in before} == {
         "Order", "Expiry", "Invoice", "OrderLine", "Payment", "Shipment", "TimelineEvent",
     }  # fmt: skip
 
-    floor.advance_days(days=396)
-    floor.process_all()
-    stub = orders.get_order(floor.shop, ANN, order_id)
+    harness.advance_days(days=396)
+    harness.process_all()
+    stub = orders.get_order(harness.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
-    body = floor.objects("archive")[stub.object_key]
+    body = harness.objects("archive")[stub.object_key]
     assert hashlib.sha256(body).hexdigest() == stub.sha256
     kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its end is what started the archive
     assert parse_archive(body) == kept
-    assert {image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
-    (summary,) = orders.list_orders_of_customer(floor.shop, ANN, ANN.id, 10, None).items
+    assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
+    (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
     assert (summary.archived, summary.status) == (True, "DELIVERED")
-    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [8]
+    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [8]
 
 
-def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(floor: ShopHarness) -> None:
-    floor.open_shop(available=10)
-    discounts.create_discount(floor.shop, STAFF, "spring", 20, limit=1)
-    dear = replace(floor.shop, shipping={"EUR": 490}, tax_rate=2000)
+def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(harness: ShopHarness) -> None:
+    harness.open_shop(available=10)
+    discounts.create_discount(harness.shop, STAFF, "spring", 20, limit=1)
+    dear = replace(harness.shop, shipping={"EUR": 490}, tax_rate=2000)
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
     placed = placing.place_order(dear, ANN, "key-1", wanted, HOME_ADDRESS, {}, "spring").order
     order_id, total = placed.order_id, 3 * 1250 - 750 + 490
     assert placed.total == total
 
-    card = accounts.issue_gift_card(floor.shop, STAFF, "card", 1000, "EUR").result["code"]
-    credit_payments.pay_with_credit(floor.shop, ANN, "part", order_id, accounts.gift_card_source(floor.shop, card))
-    floor.process_all()
+    card = accounts.issue_gift_card(harness.shop, STAFF, "card", 1000, "EUR").result["code"]
+    credit_payments.pay_with_credit(harness.shop, ANN, "part", order_id, accounts.gift_card_source(harness.shop, card))
+    harness.process_all()
     told = payments.ProviderPaymentEvent(
         "evt_1", "pi_1", order_id, "succeeded", total, "EUR"
     )  # all of it, though less was due
-    payments.record_payment(floor.shop, told, {"id": "evt_1"})
-    floor.process_all()
-    invoice = get_invoice_of_order(floor.shop, ANN, order_id)
+    payments.record_payment(harness.shop, told, {"id": "evt_1"})
+    harness.process_all()
+    invoice = get_invoice_of_order(harness.shop, ANN, order_id)
     assert [(paid.method, paid.amount) for paid in invoice.payments] == [("CREDIT", 1000), ("CARD", total - 1000)]
-    assert floor.provider.refunded_amount("pi_1") == 1000, "what was too much went back at once"
+    assert harness.provider.refunded_amount("pi_1") == 1000, "what was too much went back at once"
 
-    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
-    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
     for number in (1, 2):
-        shipments.deliver_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-{number}")
-    floor.process_all()
+        shipments.deliver_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-{number}")
+    harness.process_all()
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
-    returned = returns.return_goods(floor.shop, STAFF, "back", order_id, back, refund_shipping=True).result
+    returned = returns.return_goods(harness.shop, STAFF, "back", order_id, back, refund_shipping=True).result
     assert returned["amount"] == 1000 + 490, "a mug less a fifth, and shipping"
-    floor.process_all()
-    assert floor.provider.refunded_amount("pi_1") == 1000 + returned["amount"]
-    order = orders.get_order(floor.shop, ANN, order_id)
+    harness.process_all()
+    assert harness.provider.refunded_amount("pi_1") == 1000 + returned["amount"]
+    order = orders.get_order(harness.shop, ANN, order_id)
     assert isinstance(order, Order)
     assert (order.status, order.paid, order.refunded) == ("PARTIALLY_RETURNED", total, returned["amount"])
-    assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in floor.sent_mails()] == [
+    assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in harness.sent_mails()] == [
         "We have your", "Your", "Money back", "A part of your", "Your", "Your", "A part of your", "Money back",
     ]  # fmt: skip
-    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [9]
+    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [9]
 
-    before = floor.partition(f"ORDER#{order_id}")
-    floor.advance_days(days=396)
-    floor.process_all()
-    stub = orders.get_order(floor.shop, ANN, order_id)
+    before = harness.partition(f"ORDER#{order_id}")
+    harness.advance_days(days=396)
+    harness.process_all()
+    stub = orders.get_order(harness.shop, ANN, order_id)
     assert isinstance(stub, ArchivedOrder)
     kept = [image for image in before if image["type"]["S"] != "Expiry"]
-    assert parse_archive(floor.objects("archive")[stub.object_key]) == kept
+    assert parse_archive(harness.objects("archive")[stub.object_key]) == kept
     counted = Counter(image["type"]["S"] for image in kept)
     assert (counted["Payment"], counted["Refund"], counted["Return"], counted["Shipment"]) == (2, 2, 1, 2)
-    assert get_invoice_of_order(floor.shop, ANN, order_id) == invoice
+    assert get_invoice_of_order(harness.shop, ANN, order_id) == invoice
 
 
-def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(floor: ShopHarness) -> None:
-    floor.open_shop(available=5)
-    order_id = floor.place_order(mug=5)
-    floor.pay_order(order_id)
-    floor.process_all()
-    cancellation.cancel_order(floor.shop, ANN, order_id)
-    floor.process_all()
-    told = [json.loads(message["body"])["detail"]["type"] for message in floor.take_messages("warehouse")]
+def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    order_id = harness.place_order(mug=5)
+    harness.pay_order(order_id)
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all()
+    told = [json.loads(message["body"])["detail"]["type"] for message in harness.take_messages("warehouse")]
     assert sorted(told) == ["OrderCancelRequested", "ShipmentRequested"]
-    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.process_all()
-    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [5]
-    assert floor.provider.refunded_amount("pi_1") == 5 * 1250
-    subjects = [mail.subject for mail in floor.sent_mails()]
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    harness.process_all()
+    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [5]
+    assert harness.provider.refunded_amount("pi_1") == 5 * 1250
+    subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
 
 
-def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(floor: ShopHarness) -> None:
-    floor.open_shop(available=5)
-    order_id = floor.place_order(mug=3, pot=1)
-    floor.pay_order(order_id)
-    floor.process_all()
-    shipments.dispatch_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 2})
-    floor.process_all()
-    cancellation.cancel_order(floor.shop, ANN, order_id)
-    floor.process_all()
-    asked = [json.loads(message["body"])["detail"]["type"] for message in floor.take_messages("warehouse")]
+def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    order_id = harness.place_order(mug=3, pot=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 2})
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all()
+    asked = [json.loads(message["body"])["detail"]["type"] for message in harness.take_messages("warehouse")]
     assert asked == ["ShipmentRequested", "ShipmentRequested", "OrderCancelRequested"]
-    cancellation.agree_cancel(floor.shop, WAREHOUSE, order_id)
-    floor.process_all()
-    (told,) = [json.loads(message["body"])["detail"] for message in floor.take_messages("warehouse")]
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    harness.process_all()
+    (told,) = [json.loads(message["body"])["detail"] for message in harness.take_messages("warehouse")]
     assert (told["type"], told["data"]["shipment_id"]) == ("ShipmentCancelled", f"{order_id}-2")
-    shipments.deliver_shipment(floor.shop, WAREHOUSE, order_id, f"{order_id}-1")
-    floor.process_all()
-    assert [products.get_stock_of_product(floor.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
-    assert floor.provider.refunded_amount("pi_1") == 2 * 1250
-    assert get_invoice_of_order(floor.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
-    assert sorted(mail.subject.partition(" order")[0] for mail in floor.sent_mails()) == [
+    shipments.deliver_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1")
+    harness.process_all()
+    assert [products.get_stock_of_product(harness.shop, id)[0].available for id in ("mug", "pot")] == [3, 5]
+    assert harness.provider.refunded_amount("pi_1") == 2 * 1250
+    assert get_invoice_of_order(harness.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
+    assert sorted(mail.subject.partition(" order")[0] for mail in harness.sent_mails()) == [
         "A part of your", "Money back for your", "The rest of your", "We have your", "You want to cancel your", "Your",
         "Your",
     ]  # fmt: skip
-    events = [image["event"]["S"] for image in floor.partition(f"ORDER#{order_id}") if "event" in image]
+    events = [image["event"]["S"] for image in harness.partition(f"ORDER#{order_id}") if "event" in image]
     assert events[-4:] == ["OrderPartlyShipped", "OrderCancelRequested", "OrderCutShort", "OrderDelivered"]
-    floor.advance_days(days=396)
-    floor.process_all()
-    assert isinstance(orders.get_order(floor.shop, STAFF, order_id), ArchivedOrder)
+    harness.advance_days(days=396)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
 
 
 @pytest.mark.parametrize("how", ["cancel", "lapse"])
-def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(floor: ShopHarness, how: str) -> None:
-    floor.open_shop(available=5)
-    order_id = floor.place_order(mug=5)
-    floor.process_all()
+def test_an_order_that_ends_unpaid_gives_its_goods_back_and_is_archived(harness: ShopHarness, how: str) -> None:
+    harness.open_shop(available=5)
+    order_id = harness.place_order(mug=5)
+    harness.process_all()
     if how == "cancel":
-        cancellation.cancel_order(floor.shop, ANN, order_id)
+        cancellation.cancel_order(harness.shop, ANN, order_id)
     else:
         late = datetime.now(UTC) + timedelta(minutes=31)
-        assert floor.lapse(late.isoformat())["lapsed"] == 1
-    floor.process_all()
-    assert [part.available for part in products.get_stock_of_product(floor.shop, "mug")] == [5]
-    floor.advance_days(days=366)
-    floor.process_all()
-    assert isinstance(orders.get_order(floor.shop, STAFF, order_id), ArchivedOrder)
-    assert len(floor.sent_mails()) == 2
+        assert harness.lapse(late.isoformat())["lapsed"] == 1
+    harness.process_all()
+    assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [5]
+    harness.advance_days(days=366)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    assert len(harness.sent_mails()) == 2

@@ -24,7 +24,7 @@ from local.dynamodb_engine import Engine
 from ops.commands.migrate import PlannedMigration
 from ops.commands.migrate import run_migration as migrate
 from ops.migration import rekey_items
-from tests.model.samples import AT, SAMPLES
+from tests.support.samples import AT, SAMPLES
 
 Files = dict[str, str]
 

@@ -178,7 +178,7 @@ In {priced["currency"]}, by the list prices of {priced["region"]} of {priced["as
 prices of your region and day there and `make docs` writes this page anew. What each step asks for is
 [measured by a test](../tests/docs/test_cost.py); what one request or pattern asks for is asserted in
 [tests/shop/test_units.py](../tests/shop/test_units.py) and
-[tests/model/test_capacity.py](../tests/model/test_capacity.py).
+[tests/model/test_request_units.py](../tests/model/test_request_units.py).
 """
     yield "## An order's life"
     yield "Of two products, in one parcel, with all that follows from each step. Units are as DynamoDB counts them."

@@ -28,7 +28,7 @@ one `BatchGetItem` for each 100 of them; what that leaves unprocessed is asked f
 Each can be asked by hand, with its request, its items and its units shown: [modelling.md](modelling.md).
 
 What each costs, with 10 and with 10,000 items around what is asked for, is asserted in
-[tests/model/test_capacity.py](../tests/model/test_capacity.py).
+[tests/model/test_request_units.py](../tests/model/test_request_units.py).
 """
     yield markdown.render_table(
         ("", "question", "answers with", "request", "key condition", "consistent", "order", "range of"),

@@ -16,9 +16,9 @@ from functions.runtime.log import log
 from functions.shop import products
 from functions.shop.shop import Caller
 from local.dynamodb_engine import REGION, Engine
-from tests.api.asking import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, Token
 from tests.api.every_route import create_one_of_everything
-from tests.shopfloor import MOTO
+from tests.support.harness import MOTO
+from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, Token
 from tests.support.items import Item, read_items, write_items
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functions.api.routes.imports import IMPORT_ROUTE
 from functions.shop.invoices import issue_invoice
 from functions.shop.refund_processing import process_refund
 from functions.shop.shipments import request_shipment
-from tests.api.asking import (
+from tests.support.http_client import (
     ANN,
     HOME_ADDRESS,
     STAFF,
@@ -20,7 +20,7 @@ from tests.api.asking import (
     payment_event,
     post_webhook,
 )
-from tests.provider import REFUSED, provider_behaving
+from tests.support.payment_provider import REFUSED, provider_behaving
 
 ROUTES = [route.key for route in app.known_routes]
 BODIES: dict[str, Any] = {

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from functions.api.http.context import PUBLIC_ROUTES, parse_groups
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api
 from tests.api.every_route import (
     CALLER_ROUTES,
     CUSTOMER_DATA_ROUTES,
@@ -21,6 +20,7 @@ from tests.api.every_route import (
     WAREHOUSE_ROUTES,
     call_route,
 )
+from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api
 
 NOBODYS = {
     "no token": None,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, BOB, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
+from tests.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
 
 ELSEWHERE = {**HOME_ADDRESS, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
 

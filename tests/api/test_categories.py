@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from functions.model.table import CATEGORY
-from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.api.test_products import HOSTILE_CATEGORIES
-from tests.model.samples import SAMPLES
+from tests.support.http_client import ANN, STAFF, ApiHarness
+from tests.support.samples import SAMPLES
 
 TREE = ("/kitchen/", "/kitchen/cups/", "/kitchen/mugs/", "/kitchen/mugs/blue/", "/garden/")
 

@@ -9,8 +9,8 @@ import pytest
 from functions.dynamodb.patterns import Get, Query
 from functions.dynamodb.table import Table
 from functions.model.patterns import PATTERNS
-from tests.api.asking import ANN, STAFF, ApiHarness
 from tests.api.every_route import ROUTES, call_route
+from tests.support.http_client import ANN, STAFF, ApiHarness
 
 ROWS = {f"A{number}" for number in range(1, 26)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from functions.model.table import FOLLOW
-from tests.api.asking import ANN, BOB, STAFF, ApiHarness, Token
-from tests.model.samples import SAMPLES
+from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, Token
+from tests.support.samples import SAMPLES
 
 MINE = "/products/mug/followers/me"
 

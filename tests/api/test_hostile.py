@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.api.asking import ANN, HOME_ADDRESS, JSON, STAFF, ApiHarness, Token, http_event, invoke_api, order_body
+from tests.support.http_client import (
+    ANN,
+    HOME_ADDRESS,
+    JSON,
+    STAFF,
+    ApiHarness,
+    Token,
+    http_event,
+    invoke_api,
+    order_body,
+)
 
 KEY = {"idempotency-key": "key-1"}
 LINE = {"product_id": "mug", "quantity": 1}

@@ -6,9 +6,18 @@ from typing import Any
 import pytest
 
 from functions.handlers.api import handler
-from tests.api.asking import ANN, STAFF, WAREHOUSE, ApiHarness, LambdaContext, http_event, invoke_api, order_body
 from tests.api.hostile.corpus import single_mutations
 from tests.api.hostile.request import valid_request
+from tests.support.http_client import (
+    ANN,
+    STAFF,
+    WAREHOUSE,
+    ApiHarness,
+    LambdaContext,
+    http_event,
+    invoke_api,
+    order_body,
+)
 
 Lines = list[dict[str, Any]]
 

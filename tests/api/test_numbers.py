@@ -6,8 +6,8 @@ from typing import Any
 from functions.model import table as t
 from functions.shop import accounts, discounts, products
 from functions.shop.shop import Caller
-from tests.api.asking import ANN, STAFF, ApiHarness
-from tests.model.samples import SAMPLES
+from tests.support.http_client import ANN, STAFF, ApiHarness
+from tests.support.samples import SAMPLES
 
 SHOPKEEPER = Caller(STAFF.sub, frozenset(STAFF.groups))
 

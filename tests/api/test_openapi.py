@@ -28,7 +28,7 @@ from functions.api.routes import (
 from functions.api.routes.imports import IMPORT_ROUTE, parse_lines
 from functions.handlers.api import handler
 from functions.shop.imports import ParsedLine
-from tests.api.asking import http_event, invoke_api
+from tests.support.http_client import http_event, invoke_api
 
 UNDESCRIBED = {"GET /openapi.json", "GET /docs"}
 PAGES = {"GET /invoices/{invoice_id}/print": "text/html"}

@@ -8,7 +8,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder
 from functions.model.table import ARCHIVED_ORDER, ORDER
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
+from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
 
 
 def placed(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from functions.api.http.problems import BadSignature
 from functions.api.http.webhook_signature import TOLERANCE_SECONDS, verify_signature
 from functions.model.patterns import PAYMENT_BY_ID
-from tests.api.asking import (
+from tests.support.http_client import (
     ANN,
     JSON,
     STAFF,

@@ -14,8 +14,8 @@ from functions.api.http.fields import CategoryPath
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OrderLine
 from functions.model.table import CATEGORY, ORDER_LINE, PRODUCT, STOCK
-from tests.api.asking import ANN, STAFF, ApiHarness
-from tests.model.samples import SAMPLES
+from tests.support.http_client import ANN, STAFF, ApiHarness
+from tests.support.samples import SAMPLES
 
 CUP: dict[str, Any] = {"product_id": "cup", "name": "Cup", "price": 700, "currency": "EUR"}
 CATEGORIES = TypeAdapter(CategoryPath)

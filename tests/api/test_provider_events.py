@@ -6,8 +6,8 @@ import pytest
 
 from functions.shop import refund_processing, refunds
 from functions.shop.shop import Caller
-from tests.api.asking import ANN, STAFF, ApiHarness, payment_event, post_webhook
-from tests.provider import FakeProvider, provider_behaving
+from tests.support.http_client import ANN, STAFF, ApiHarness, payment_event, post_webhook
+from tests.support.payment_provider import FakeProvider, provider_behaving
 
 Lines = list[dict[str, Any]]
 

@@ -10,8 +10,8 @@ import pytest
 
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.model import table as t
-from tests.api.asking import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
-from tests.model.samples import SAMPLES, order
+from tests.support.http_client import ANN, BOB, STAFF, ApiHarness, HandlerResponse, Token
+from tests.support.samples import SAMPLES, order
 
 SALE, INVOICE, ACTIVITY = SAMPLES[t.ORDER_LINE], SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY]
 OTHER_STAFF = Token("staff-2", ("staff",))

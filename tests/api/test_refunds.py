@@ -5,8 +5,18 @@ from typing import Any
 import pytest
 
 from functions.shop import refund_processing
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse, Token, payment_event, post_webhook
-from tests.provider import REFUSED, provider_behaving
+from tests.support.http_client import (
+    ANN,
+    BOB,
+    STAFF,
+    WAREHOUSE,
+    ApiHarness,
+    HandlerResponse,
+    Token,
+    payment_event,
+    post_webhook,
+)
+from tests.support.payment_provider import REFUSED, provider_behaving
 
 
 @pytest.fixture

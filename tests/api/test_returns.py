@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
+from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
 
 MUG = {"product_id": "mug", "quantity": 1, "restock": True}
 

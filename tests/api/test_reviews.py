@@ -10,8 +10,8 @@ import pytest
 from functions.dynamodb.keys import Instant
 from functions.model.table import REVIEW
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
-from tests.model.samples import SAMPLES, moment
+from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
+from tests.support.samples import SAMPLES, moment
 
 MINE = "/products/mug/reviews/me"
 

@@ -11,7 +11,7 @@ from functions.model.entities import Notification
 from functions.model.table import NOTIFICATION
 from functions.shop.invoices import issue_invoice
 from functions.shop.shipments import request_shipment
-from tests.api.asking import ANN, STAFF, WAREHOUSE, ApiHarness
+from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness
 
 DHL = {"carrier": "DHL", "tracking_number": "JD0146 000034"}
 

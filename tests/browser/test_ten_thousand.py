@@ -18,7 +18,7 @@ from local.demo import DemoClients
 from local.shop_client import RunningShop
 from tests.browser.conftest import Tab
 from tests.laptop.conftest import LaptopShop
-from tests.model.samples import SAMPLES
+from tests.support.samples import SAMPLES
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 MANY, PRODUCTS, BATCH = 10_000, 200, 25

@@ -12,8 +12,8 @@ from docs.pages import cost
 from functions.dynamodb.capacity import READ_OPERATIONS
 from functions.runtime import clients
 from functions.runtime.log import log, metrics_logger
-from tests.functions.faults import record_calls
-from tests.shopfloor import READERS, WORKERS, ShopHarness
+from tests.support.client_faults import record_calls
+from tests.support.harness import READERS, WORKERS, ShopHarness
 
 
 class Meter:
@@ -38,7 +38,7 @@ class Meter:
 
 
 @pytest.fixture
-def meter(floor: ShopHarness) -> Iterator[Meter]:
+def meter(harness: ShopHarness) -> Iterator[Meter]:
     meter = Meter()
     events = clients.client("dynamodb").meta.events
     events.register("after-call.dynamodb", meter.count)
@@ -46,48 +46,48 @@ def meter(floor: ShopHarness) -> Iterator[Meter]:
     events.unregister("after-call.dynamodb", meter.count)
 
 
-def settle(floor: ShopHarness, meter: Meter) -> None:
+def settle(harness: ShopHarness, meter: Meter) -> None:
     """Deliver until nothing is left; a call for each batch."""
     while True:
-        records = floor.new_records()
+        records = harness.new_records()
         for name, reader in READERS.items() if records else ():
             meter.call(name, partial(reader.handler, {"Records": records}, None))
-        messages = {name: floor.take_messages(name) for name in WORKERS}
+        messages = {name: harness.take_messages(name) for name in WORKERS}
         for name, batch in messages.items():
             if batch:
                 meter.used.setdefault(name, Counter())["messages"] += len(batch)
                 meter.call(name, partial(WORKERS[name].handler, {"Records": batch}, None))
-        if asked := floor.take_messages("warehouse"):
+        if asked := harness.take_messages("warehouse"):
             meter.used.setdefault("warehouse", Counter())["messages"] += len(asked)
         if not records and not any(messages.values()):
             return
 
 
-def life(floor: ShopHarness) -> dict[str, Callable[[], Any]]:
+def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
     """An order of two products: how it is paid, packed, sent and delivered."""
     placed: list[str] = []
     return {
-        "placed": lambda: placed.append(floor.place_order(mug=2, pot=1)),
-        "paid": lambda: floor.pay_order(*placed),
-        "dispatched": lambda: floor.dispatch_order(*placed),
-        "delivered": lambda: floor.deliver_order(*placed),
+        "placed": lambda: placed.append(harness.place_order(mug=2, pot=1)),
+        "paid": lambda: harness.pay_order(*placed),
+        "dispatched": lambda: harness.dispatch_order(*placed),
+        "delivered": lambda: harness.deliver_order(*placed),
     }
 
 
-def lived(floor: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
+def lived(harness: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
     """What each step asked for, to the archive when its time is over."""
-    floor.open_shop()
-    floor.process_all()
-    found = {name: step(floor, meter, partial(meter.call, "api", act)) for name, act in life(floor).items()}
-    return found | {"archived": step(floor, meter, lambda: floor.advance_days(days=396))}
+    harness.open_shop()
+    harness.process_all()
+    found = {name: step(harness, meter, partial(meter.call, "api", act)) for name, act in life(harness).items()}
+    return found | {"archived": step(harness, meter, lambda: harness.advance_days(days=396))}
 
 
-def step(floor: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.LifeStep:
+def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.LifeStep:
     meter.used.clear()
-    mails, objects = len(floor.sent_mails()), len(floor.objects("archive"))
+    mails, objects = len(harness.sent_mails()), len(harness.objects("archive"))
     with record_calls("events", "PutEvents") as calls:
         act()
-        settle(floor, meter)
+        settle(harness, meter)
     used = {
         name: cost.Usage(
             calls=int(one["calls"]), read=one["read"], written=one["written"], messages=int(one["messages"])
@@ -98,42 +98,42 @@ def step(floor: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.LifeS
     return cost.LifeStep(
         usage=used,
         events=sum(len(call["Entries"]) for call in calls),
-        mails=len(floor.sent_mails()) - mails,
-        objects=len(floor.objects("archive")) - objects,
+        mails=len(harness.sent_mails()) - mails,
+        objects=len(harness.objects("archive")) - objects,
     )
 
 
-def test_an_orders_life_asks_for_what_the_page_says(floor: ShopHarness, meter: Meter) -> None:
-    assert lived(floor, meter) == cost.ORDER_LIFE
+def test_an_orders_life_asks_for_what_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+    assert lived(harness, meter) == cost.ORDER_LIFE
 
 
 def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
-    floor: ShopHarness, meter: Meter, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = io.StringIO()
     for logger in (log, metrics_logger):
         monkeypatch.setattr(logger.handlers[0], "stream", told)
-    used = [one for step in lived(floor, meter).values() for one in step.usage.items()]
+    used = [one for step in lived(harness, meter).values() for one in step.usage.items()]
     calls = sum(one.calls for name, one in used if name != "api")  # which is not called here, but what it does is done
     lines = told.getvalue().splitlines()
     beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
     assert 0.75 * cost.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= cost.LOG_BYTES
 
 
-def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(floor: ShopHarness, meter: Meter) -> None:
-    acts = life(floor)
-    floor.open_shop()
-    floor.process_all()
-    before = room(floor)
+def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+    acts = life(harness)
+    harness.open_shop()
+    harness.process_all()
+    before = room(harness)
     for act in acts.values():
         act()
-        floor.process_all()
-    assert 0.85 * cost.STORED_BYTES < room(floor) - before <= cost.STORED_BYTES
+        harness.process_all()
+    assert 0.85 * cost.STORED_BYTES < room(harness) - before <= cost.STORED_BYTES
 
 
-def room(floor: ShopHarness) -> int:
+def room(harness: ShopHarness) -> int:
     """The bytes of all items and of what indexes hold of them (developer guide, "DynamoDB item sizes and formats")."""
-    pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
+    pages = harness.shop.table.client.get_paginator("scan").paginate(TableName=harness.shop.table.name)
     return sum(bytes_of(item) for page in pages for item in page["Items"])
 
 

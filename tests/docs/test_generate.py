@@ -41,8 +41,8 @@ from functions.shop.refund_processing import RefundRejected
 from local.expiry import expire_until
 from ops.commands.restore import LOCAL_SETTLE_TIME, RestoredOrder, make_archive_fetcher, restore_order
 from tests.docs.json_schema import schema_violations
-from tests.functions.faults import record_calls
-from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.client_faults import record_calls
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +125,10 @@ def test_the_example_of_an_event_fits_its_schema_and_one_that_lacks_anything_doe
         assert list(schema_violations(event_schema(event), right | {"data": right["data"] | {name: []}}))
 
 
-def test_everything_that_is_published_fits_its_schema(floor: ShopHarness) -> None:
-    floor.open_shop(available=20)
+def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> None:
+    harness.open_shop(available=20)
     with record_calls("events", "PutEvents") as calls:
-        everything_happens(floor)
+        everything_happens(harness)
     details: list[Mapping[str, Any]] = [json.loads(entry["Detail"]) for call in calls for entry in call["Entries"]]
     assert EVENTS_BY_NAME.keys() - {detail["type"] for detail in details} == set()
     assert [
@@ -138,29 +138,29 @@ def test_everything_that_is_published_fits_its_schema(floor: ShopHarness) -> Non
     ] == []
 
 
-def everything_happens(floor: ShopHarness) -> None:
+def everything_happens(harness: ShopHarness) -> None:
     """All that is told of, one way or another."""
-    shop = floor.shop
+    shop = harness.shop
     in_parts, refused, stopped, short, unpaid = (
-        floor.place_order(f"key-{number}", mug=2, pot=1) for number in range(5)
+        harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(5)
     )
     customers.rename_customer(shop, ANN, ANN.id, "Ann Elm")
     orders.change_address(shop, ANN, in_parts, replace(HOME_ADDRESS, city="Graz"))
-    tell(floor, in_parts, "pi_1", "authorised", 3000)
-    tell(floor, in_parts, "pi_0", "succeeded", 500)
+    tell(harness, in_parts, "pi_1", "authorised", 3000)
+    tell(harness, in_parts, "pi_0", "succeeded", 500)
     disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_0", "dp_0", "pi_0", in_parts, "lost"))
-    tell(floor, in_parts, "pi_2", "succeeded", 750)
-    tell(floor, in_parts, "pi_3", "failed", 3000)
-    tell(floor, in_parts, "pi_1", "succeeded", 3000)
+    tell(harness, in_parts, "pi_2", "succeeded", 750)
+    tell(harness, in_parts, "pi_3", "failed", 3000)
+    tell(harness, in_parts, "pi_1", "succeeded", 3000)
     products.update_product(shop, STAFF, "mug", price=990)
     products.create_product(shop, STAFF, "tea", "Tea", 450, "EUR", 1)
     products.receive_stock(shop, STAFF, "tea", "tea", 5)
-    floor.pay_order(refused, "evt_4", "pi_4")
-    floor.pay_order(stopped, "evt_5", "pi_5")
-    tell(floor, "none", "pi_6", "succeeded", 5)
+    harness.pay_order(refused, "evt_4", "pi_4")
+    harness.pay_order(stopped, "evt_5", "pi_5")
+    tell(harness, "none", "pi_6", "succeeded", 5)
     jug = imports.ParsedLine(1, {"product_id": "jug", "name": "Jug", "price": 990, "currency": "EUR"}, 5)
     imports.import_products(shop, STAFF, "file", {}, lambda: [jug])
-    floor.process_all()
+    harness.process_all()
 
     shipments.dispatch_shipment(shop, WAREHOUSE, in_parts, f"{in_parts}-1", "dhl", "1", {"mug": 1})
     shipments.deliver_shipment(shop, WAREHOUSE, in_parts, f"{in_parts}-1")
@@ -173,37 +173,37 @@ def everything_happens(floor: ShopHarness) -> None:
 
     cancellation.cancel_order(shop, ANN, refused)
     cancellation.refuse_cancel(shop, WAREHOUSE, refused)
-    floor.dispatch_order(refused)
-    floor.deliver_order(refused)
+    harness.dispatch_order(refused)
+    harness.deliver_order(refused)
     refunds.refund_order(shop, STAFF, "sorry", refused, 100)
-    floor.process_all()
+    harness.process_all()
     disputes.record_dispute(shop, disputes.ProviderDisputeEvent("evt_dp_1", "dp_1", "pi_4", refused, "opened"))
 
     cancellation.cancel_order(shop, ANN, stopped)
     cancellation.agree_cancel(shop, WAREHOUSE, stopped)
-    floor.provider.behaviors.append(RefundRejected("charge_disputed"))
-    floor.process_all()
+    harness.provider.behaviors.append(RefundRejected("charge_disputed"))
+    harness.process_all()
 
-    floor.pay_order(short, "evt_7", "pi_7")
-    floor.process_all()
+    harness.pay_order(short, "evt_7", "pi_7")
+    harness.process_all()
     shipments.dispatch_shipment(shop, WAREHOUSE, short, f"{short}-1", "dhl", "3", {"mug": 1})
     cancellation.cancel_order(shop, ANN, short)
     cancellation.agree_cancel(shop, WAREHOUSE, short)
 
-    floor.lapse("2126-11-21T09:30:00Z")
+    harness.lapse("2126-11-21T09:30:00Z")
     assert orders.get_order(shop, ANN, unpaid).status == "LAPSED"
     erasure.erase_customer(shop, ANN, ANN.id)
-    floor.process_all()
-    expire_until(floor.engine, shop.table.name, floor.now().replace(year=floor.now().year + 2))
-    floor.process_all()
+    harness.process_all()
+    expire_until(harness.engine, shop.table.name, harness.now().replace(year=harness.now().year + 2))
+    harness.process_all()
     assert isinstance(
         restore_order(shop, make_archive_fetcher(clients.client("s3"), "archive"), stopped, settles=LOCAL_SETTLE_TIME),
         RestoredOrder,
     )
-    floor.process_all()
+    harness.process_all()
 
 
-def tell(floor: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:
+def tell(harness: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:
     """The provider tells of a payment."""
     told = payments.ProviderPaymentEvent(f"{payment_id} {outcome}", payment_id, order_id, outcome, amount, "EUR")
-    payments.record_payment(floor.shop, told, {"id": told.event_id})
+    payments.record_payment(harness.shop, told, {"id": told.event_id})

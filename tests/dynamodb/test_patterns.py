@@ -7,7 +7,7 @@ import pytest
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.patterns import HIGHEST_CHARACTER, Get, Query, missing_attributes, overlapping_rows
-from tests.dynamodb.library import (
+from tests.support.library_table import (
     AT_DESK,
     BOOK,
     LOAN,

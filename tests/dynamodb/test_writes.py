@@ -19,7 +19,7 @@ from functions.dynamodb.writes import (
     replace_with,
     update,
 )
-from tests.dynamodb.library import BOOK, LOAN, LOST, LostBook, book, loan, moment
+from tests.support.library_table import BOOK, LOAN, LOST, LostBook, book, loan, moment
 
 KEY = {"PK": {"S": "BOOK#b1"}, "SK": {"S": "BOOK"}}
 

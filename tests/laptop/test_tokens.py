@@ -9,7 +9,7 @@ from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
 from local import users
 from tests.laptop.conftest import LaptopShop
-from tests.local.tokens import invalid_tokens, read_pool_key, resign_token
+from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 ROUTES = sorted({route.key for route in app.known_routes} - PUBLIC_ROUTES)

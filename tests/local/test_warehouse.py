@@ -16,8 +16,8 @@ from local import warehouse
 from local.api_client import ApiClient, ApiResponse
 from local.dynamodb_engine import REGION
 from local.warehouse import LocalWarehouse, first_parcel_quantities
-from tests.api.asking import WAREHOUSE, Token, http_event, invoke_api
-from tests.shopfloor import ANN, STAFF, ShopHarness
+from tests.support.harness import ANN, STAFF, ShopHarness
+from tests.support.http_client import WAREHOUSE, Token, http_event, invoke_api
 
 SECRETS = {"PEPPER_SECRET": "pepper", "WEBHOOK_SECRET": "webhook"}
 
@@ -34,7 +34,7 @@ class HttpApi(ApiClient):
 
 
 @pytest.fixture
-def open_warehouse(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], LocalWarehouse]]:
+def open_warehouse(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], LocalWarehouse]]:
     """Opens the warehouse of a shop that has twenty mugs and twenty pots."""
     for name, value in {**SECRETS, "CLIENT_ID": Token.client_id, "SHIPPING": "", "TAX_RATE": "0"}.items():
         monkeypatch.setenv(name, value)
@@ -44,13 +44,13 @@ def open_warehouse(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Itera
     forgetting = (environment.load_environment.cache_clear, context.shop.cache_clear, secrets.get_secret.cache_clear)
     for forget in forgetting:
         forget()
-    floor.open_shop(available=20)
+    harness.open_shop(available=20)
     told: list[str] = []
     opened: list[LocalWarehouse] = []
 
     def start() -> LocalWarehouse:
         aws: Any = SimpleNamespace(client_options={"region_name": REGION})
-        made = LocalWarehouse(aws, floor.queues["warehouse"], HttpApi(""), told.append, 0.05)
+        made = LocalWarehouse(aws, harness.queues["warehouse"], HttpApi(""), told.append, 0.05)
         made.start()
         opened.append(made)
         return made
@@ -63,123 +63,123 @@ def open_warehouse(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert told == [], "it stumbled over nothing"
 
 
-def order(floor: ShopHarness, key: str = "key-1", **quantities: int) -> str:
+def order(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
     """An order that waits in the warehouse's queue."""
-    order_id = floor.place_order(key, **quantities)
-    floor.pay_order(order_id, f"evt_{key}", f"pi_{key}")
-    floor.process_all()
+    order_id = harness.place_order(key, **quantities)
+    harness.pay_order(order_id, f"evt_{key}", f"pi_{key}")
+    harness.process_all()
     return order_id
 
 
-def until(floor: ShopHarness, order_id: str, status: str, *, reacting: bool = True) -> None:
+def until(harness: ShopHarness, order_id: str, status: str, *, reacting: bool = True) -> None:
     """Time goes on until the order has this status, and the shop reacts to what happens, if nothing else is said."""
     give_up = time.monotonic() + 20
-    while shipments.get_order_for_packing(floor.shop, STAFF, order_id).status != status:
+    while shipments.get_order_for_packing(harness.shop, STAFF, order_id).status != status:
         assert time.monotonic() < give_up, f"it never was {status}"
         if reacting:
-            floor.process_all()
+            harness.process_all()
         time.sleep(0.02)
 
 
-def parcels(floor: ShopHarness, order_id: str) -> list[tuple[str, dict[str, int]]]:
-    found = shipments.list_shipments_of_order(floor.shop, STAFF, order_id)
+def parcels(harness: ShopHarness, order_id: str) -> list[tuple[str, dict[str, int]]]:
+    found = shipments.list_shipments_of_order(harness.shop, STAFF, order_id)
     return [(shipment.status, dict(shipment.quantities)) for shipment in found]
 
 
-def waiting(floor: ShopHarness) -> int:
+def waiting(harness: ShopHarness) -> int:
     """Requests in the queue, those that somebody works on too."""
     names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    found = clients.client("sqs").get_queue_attributes(QueueUrl=floor.queues["warehouse"], AttributeNames=names)
+    found = clients.client("sqs").get_queue_attributes(QueueUrl=harness.queues["warehouse"], AttributeNames=names)
     return sum(int(number) for number in found["Attributes"].values())
 
 
 def test_what_is_asked_for_is_sent_and_delivered_and_the_request_is_gone(
-    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
+    harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
 ) -> None:
-    order_id = order(floor, mug=2, pot=1)
+    order_id = order(harness, mug=2, pot=1)
     open_warehouse()
-    until(floor, order_id, "DELIVERED")
-    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 2, "pot": 1})]
+    until(harness, order_id, "DELIVERED")
+    assert parcels(harness, order_id) == [("DELIVERED", {"mug": 2, "pot": 1})]
     time.sleep(0.2)
-    assert waiting(floor) == 0
+    assert waiting(harness) == 0
 
 
 def test_much_of_two_products_goes_in_two_parcels_with_numbers_of_their_own(
-    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
+    harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
 ) -> None:
-    order_id = order(floor, mug=3, pot=3)
+    order_id = order(harness, mug=3, pot=3)
     open_warehouse()
-    until(floor, order_id, "DELIVERED")
-    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
-    found = shipments.list_shipments_of_order(floor.shop, STAFF, order_id)
+    until(harness, order_id, "DELIVERED")
+    assert parcels(harness, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
+    found = shipments.list_shipments_of_order(harness.shop, STAFF, order_id)
     assert len({shipment.tracking_number for shipment in found}) == 2
 
 
 def test_what_is_not_packed_yet_is_stopped(
-    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
-    order_id = order(floor, mug=12)
+    order_id = order(harness, mug=12)
     open_warehouse()
-    assert cancellation.cancel_order(floor.shop, ANN, order_id).status == "CANCEL_REQUESTED"
-    until(floor, order_id, "CANCELLED")
-    assert parcels(floor, order_id) == [("CANCELLED", {"mug": 12})]
-    floor.process_all()
+    assert cancellation.cancel_order(harness.shop, ANN, order_id).status == "CANCEL_REQUESTED"
+    until(harness, order_id, "CANCELLED")
+    assert parcels(harness, order_id) == [("CANCELLED", {"mug": 12})]
+    harness.process_all()
     time.sleep(0.3)
-    assert waiting(floor) == 0, "the request for what was stopped is gone, too"
+    assert waiting(harness) == 0, "the request for what was stopped is gone, too"
 
 
 def test_what_is_packed_is_not_stopped_but_sent(
-    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
     monkeypatch.setattr(warehouse, "PICKUP_SECONDS", 60)
-    order_id = order(floor, mug=12)
+    order_id = order(harness, mug=12)
     opened = open_warehouse()
     while not (packed := [parcel for parcel in opened._parcels.values() if parcel.next_step == "send"]):
         time.sleep(0.02)
-    cancellation.cancel_order(floor.shop, ANN, order_id)
-    until(floor, order_id, "FULFILLING")
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    until(harness, order_id, "FULFILLING")
     packed[0].due_at = 0  # the carrier comes
-    until(floor, order_id, "DELIVERED")
+    until(harness, order_id, "DELIVERED")
 
 
 def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
-    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
     monkeypatch.setattr(warehouse, "PICKUP_SECONDS", 0)
-    order_id = order(floor, mug=3, pot=12)
+    order_id = order(harness, mug=3, pot=12)
     open_warehouse()
-    until(floor, order_id, "PARTIALLY_SHIPPED", reacting=False)
+    until(harness, order_id, "PARTIALLY_SHIPPED", reacting=False)
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
-    floor.process_all()
-    cancellation.cancel_order(floor.shop, ANN, order_id)
-    until(floor, order_id, "DELIVERED")
-    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("CANCELLED", {"pot": 12})]
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    until(harness, order_id, "DELIVERED")
+    assert parcels(harness, order_id) == [("DELIVERED", {"mug": 3}), ("CANCELLED", {"pot": 12})]
 
 
-def test_who_plays_the_warehouse_takes_what_it_is_asked_once(floor: ShopHarness) -> None:
-    floor.open_shop(available=20)
-    order_id = order(floor, mug=3)
+def test_who_plays_the_warehouse_takes_what_it_is_asked_once(harness: ShopHarness) -> None:
+    harness.open_shop(available=20)
+    order_id = order(harness, mug=3)
     aws: Any = SimpleNamespace(client_options={"region_name": REGION})
-    (asked,) = warehouse.receive_requests(aws, floor.queues["warehouse"])
+    (asked,) = warehouse.receive_requests(aws, harness.queues["warehouse"])
     assert (asked["type"], asked["data"]["order_id"]) == ("ShipmentRequested", order_id)
-    assert list(warehouse.receive_requests(aws, floor.queues["warehouse"])) == []
+    assert list(warehouse.receive_requests(aws, harness.queues["warehouse"])) == []
 
 
 def test_what_was_killed_half_way_is_finished_by_the_next(
-    floor: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "CLAIM_SECONDS", 1)
-    order_id = order(floor, mug=3, pot=3)
+    order_id = order(harness, mug=3, pot=3)
     first = open_warehouse()
     monkeypatch.setattr(first, "_travel_seconds", 60)
-    until(floor, order_id, "PARTIALLY_SHIPPED", reacting=False)
+    until(harness, order_id, "PARTIALLY_SHIPPED", reacting=False)
     first.stop()
     open_warehouse()
-    until(floor, order_id, "DELIVERED")
-    assert parcels(floor, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
+    until(harness, order_id, "DELIVERED")
+    assert parcels(harness, order_id) == [("DELIVERED", {"mug": 3}), ("DELIVERED", {"pot": 3})]
 
 
 @pytest.mark.parametrize(

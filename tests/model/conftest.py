@@ -1,5 +1,5 @@
 """Shares the tapped client of the store's tests with the model's tests."""
 
-from tests.dynamodb.fixtures import tapped, wire
+from tests.support.tapped_client import tapped, wire
 
 __all__ = ["tapped", "wire"]

@@ -23,8 +23,8 @@ from functions.model.events import (
     parse_event_detail,
 )
 from functions.model.reactions import REACTIONS, Reaction
-from tests.model.samples import AT, SAMPLES, archived_order, order
-from tests.model.samples import PERSONAL as PEOPLE
+from tests.support.samples import AT, SAMPLES, archived_order, order
+from tests.support.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
 """What is nobody's business outside: a step of our own, or what another event tells."""

@@ -17,7 +17,7 @@ from functions.model.entities import (
 )
 from functions.model.errors import WrongState
 from functions.model.states import UNCHANGED, Transition
-from tests.model.samples import moment, order, payment, refund, shipment
+from tests.support.samples import moment, order, payment, refund, shipment
 
 ORDERS = {
     ("PENDING", "pay_part"): "PENDING",

@@ -16,7 +16,7 @@ from functions.model import patterns as p
 from functions.model import table as t
 from functions.model.entities import OrderStatus
 from local.dynamodb_engine import Engine
-from tests.model.samples import AT, PERSONAL, SAMPLES, order, shipment
+from tests.support.samples import AT, PERSONAL, SAMPLES, order, shipment
 
 KEYS: dict[Row[Any], dict[str, str]] = {
     t.CUSTOMER: {"main": "CUSTOMER#ann / PROFILE", "gsi1": "COMPANY#acme / CUSTOMER#ann"},

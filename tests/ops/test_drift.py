@@ -27,9 +27,9 @@ from ops.commands.drift import DriftCheck
 from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy
 from ops.scan.checkpoint import Checkpoint
-from tests.functions.faults import ProcessKilled
-from tests.ops.running import fake_running_shop
-from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, ShopHarness
+from tests.support.client_faults import ProcessKilled
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
+from tests.support.operator_shop import fake_running_shop
 from tests.support.saved import reused
 from tests.support.scale import many
 
@@ -43,19 +43,19 @@ PEOPLE = [ANN, *(Caller(name) for name in ("bob", "cleo", "dan"))]
 
 # a shop in which everything has happened ------------------------------------------------------------------------------
 @reused
-def a_busy_shop(floor: ShopHarness, orders: int) -> None:
+def a_busy_shop(harness: ShopHarness, orders: int) -> None:
     """Orders of four customers in every state, some of them reviewed and one in the archive."""
-    floor.open_shop(available=10_000)
+    harness.open_shop(available=10_000)
     for who in PEOPLE[1:]:
-        customers.register_customer(floor.shop, who, f"{who.id}@example.com", who.id.title())
-    old = floor.place_order("old", mug=1)
-    cancellation.cancel_order(floor.shop, ANN, old)
-    floor.process_all()
-    floor.advance_days(400)
-    floor.process_all()
+        customers.register_customer(harness.shop, who, f"{who.id}@example.com", who.id.title())
+    old = harness.place_order("old", mug=1)
+    cancellation.cancel_order(harness.shop, ANN, old)
+    harness.process_all()
+    harness.advance_days(400)
+    harness.process_all()
     made = [
         placing.place_order(
-            floor.shop,
+            harness.shop,
             PEOPLE[n % 4],
             f"key-{n}",
             {id: placing.RequestedLine(1 + n % 3) for id in (("mug",), ("pot",), ("mug", "pot"))[n % 3]},
@@ -67,29 +67,29 @@ def a_busy_shop(floor: ShopHarness, orders: int) -> None:
     stage = {order_id: n % 9 for n, order_id in enumerate(made)}
     for number, (order_id, step) in enumerate(stage.items()):
         if step == 1:
-            cancellation.cancel_order(floor.shop, STAFF, order_id)
+            cancellation.cancel_order(harness.shop, STAFF, order_id)
         if step > 1:
-            floor.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+            harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
         if step == 2:
-            cancellation.cancel_order(floor.shop, STAFF, order_id)
+            cancellation.cancel_order(harness.shop, STAFF, order_id)
         if step > 3:
-            shipments.request_shipment(floor.shop, order_id)
-            floor.dispatch_order(order_id)
+            shipments.request_shipment(harness.shop, order_id)
+            harness.dispatch_order(order_id)
         if step > 4:
-            floor.deliver_order(order_id)
-        order = floor.shop.table.get(ORDER_BY_ID, order_id=order_id)
+            harness.deliver_order(order_id)
+        order = harness.shop.table.get(ORDER_BY_ID, order_id=order_id)
         assert isinstance(order, Order)
         product_id = next(iter(order.lines))
         if step in (5, 6):
             returns.return_goods(
-                floor.shop, STAFF, order_id, order_id, {product_id: returns.ReturnedGoods(1, restock=True)}
+                harness.shop, STAFF, order_id, order_id, {product_id: returns.ReturnedGoods(1, restock=True)}
             )
         if step in (6, 7):
             who = PEOPLE[number % 4]
-            reviews.write_review(floor.shop, who, product_id, order_id, 1 + number % 5, "Keeps warm.")
-    floor.process_all(("copies",))
-    customers.rename_customer(floor.shop, ANN, ANN.id, "Ann Oak")
-    floor.process_all()
+            reviews.write_review(harness.shop, who, product_id, order_id, 1 + number % 5, "Keeps warm.")
+    harness.process_all(("copies",))
+    customers.rename_customer(harness.shop, ANN, ANN.id, "Ann Oak")
+    harness.process_all()
 
 
 def everything(table: Table) -> dict[ItemKey, Image]:
@@ -230,26 +230,26 @@ def told_of(image: Image) -> Image:
     return {name: value for name, value in image.items() if name not in free}
 
 
-def looked(floor: ShopHarness, **settings: Any) -> DriftCheck:
-    drift = DriftCheck(floor.shop, pause_seconds=0, **settings)
+def looked(harness: ShopHarness, **settings: Any) -> DriftCheck:
+    drift = DriftCheck(harness.shop, pause_seconds=0, **settings)
     drift.check_all()
     return drift
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 @pytest.mark.thorough
-def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: ShopHarness) -> None:
-    a_busy_shop(floor, ORDERS)
-    table = floor.shop.table
+def test_a_thousand_corruptions_are_all_found_and_all_mended(harness: ShopHarness) -> None:
+    a_busy_shop(harness, ORDERS)
+    table = harness.shop.table
     pristine = everything(table)
-    assert looked(floor).discrepancies == {}
+    assert looked(harness).discrepancies == {}
     chance = random.Random(7)  # noqa: S311  no secret is made of it
     done = 0
     while done < CORRUPTIONS:
         images = {place: image for place, image in everything(table).items() if place in pristine}
         spoiled = spoil(table, images, min(500, CORRUPTIONS - done), chance)
         done += len(spoiled)
-        drift = looked(floor, repair=True)
+        drift = looked(harness, repair=True)
         assert spoiled - drift.discrepancies.keys() == set()
         assert drift.discrepancies.keys() - spoiled == set()
         assert (drift.unrepaired, drift.unstable, drift.sweep_result.unreadable) == (0, 0, {})
@@ -257,7 +257,7 @@ def test_a_thousand_corruptions_are_all_found_and_all_mended(floor: ShopHarness)
         assert pristine.keys() <= now.keys()
         assert {place for place in now.keys() - pristine.keys() if "gone" not in now[place]} == set()
         assert {place for place in pristine if told_of(now[place]) != told_of(pristine[place])} == set()
-    assert looked(floor).discrepancies == {}
+    assert looked(harness).discrepancies == {}
     assert done == CORRUPTIONS
 
 
@@ -289,14 +289,14 @@ class Traffic:
 
 
 @pytest.mark.thorough
-def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(floor: ShopHarness) -> None:
+def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(harness: ShopHarness) -> None:
     """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
-    a_busy_shop(floor, 12)
-    table = floor.shop.table
+    a_busy_shop(harness, 12)
+    table = harness.shop.table
     wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "OrderLine")
     table.client.delete_item(TableName=table.name, Key={"PK": {"S": wrong[0]}, "SK": {"S": wrong[1]}})
-    drift = DriftCheck(floor.shop, pause_seconds=2)
-    with traffic(floor) as failed:
+    drift = DriftCheck(harness.shop, pause_seconds=2)
+    with traffic(harness) as failed:
         drift.check_all()
     assert failed == []
     assert [(place, fault.kind) for place, fault in drift.discrepancies.items()] == [(wrong, "snapshot missing")]
@@ -304,30 +304,30 @@ def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_foun
 
 @contextmanager
 def traffic(
-    floor: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
+    harness: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
 ) -> Iterator[list[Exception]]:
     """People order, pay, cancel and, ten times more seldom, take other names, and a reader follows; what went wrong for
     them."""
-    floor.new_records()
+    harness.new_records()
 
     def order_and_pay(number: int) -> None:
-        order_id = floor.place_order(f"busy-{number}", mug=1, pot=number % 2 + 1)
-        floor.pay_order(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
+        order_id = harness.place_order(f"busy-{number}", mug=1, pot=number % 2 + 1)
+        harness.pay_order(order_id, f"evt-busy-{number}", f"pi-busy-{number}")
         if number % 3 == 0:
-            cancellation.cancel_order(floor.shop, ANN, order_id)
+            cancellation.cancel_order(harness.shop, ANN, order_id)
         going.over.wait(pause_seconds)
 
     def rename(number: int) -> None:
-        customers.rename_customer(floor.shop, ANN, ANN.id, f"Ann {number}")
+        customers.rename_customer(harness.shop, ANN, ANN.id, f"Ann {number}")
         going.over.wait(10 * pause_seconds)
 
     def read(_: int) -> None:
         going.over.wait(pause_seconds)
-        records = floor.new_records()
+        records = harness.new_records()
         assert not records or copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
         for one in records:
             if one["dynamodb"].get("NewImage", {}).get("type") == {"S": "Customer"}:
-                customer_names.propagate_name(floor.shop, one["eventID"], ANN.id)
+                customer_names.propagate_name(harness.shop, one["eventID"], ANN.id)
 
     going = Traffic(order_and_pay, read, *([rename] if renames else []))
     with going:
@@ -335,16 +335,16 @@ def traffic(
 
 
 def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_and_nothing_else(
-    floor: ShopHarness,
+    harness: ShopHarness,
 ) -> None:
-    a_busy_shop(floor, 12)
-    table = floor.shop.table
+    a_busy_shop(harness, 12)
+    table = harness.shop.table
     images = {at: image for at, image in everything(table).items() if is_at_rest(image)}
     spoiled = spoil(table, images, 25, random.Random(3))  # noqa: S311  no secret is made of it
     told: dict[ItemKey, str] = {}
 
     def repair(tell: Callable[[Discrepancy], None]) -> DriftCheck:
-        drift = DriftCheck(floor.shop, repair=True, pause_seconds=4, report_discrepancy=tell)
+        drift = DriftCheck(harness.shop, repair=True, pause_seconds=4, report_discrepancy=tell)
         with Checkpoint(table, "drift", "all", "repair", by="ann@desk") as drift.checkpoint:
             drift.check_all()
         return drift
@@ -354,15 +354,15 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
             raise ProcessKilled
         told[fault.key] = fault.kind
 
-    with traffic(floor, 0.3, renames=False) as failed:
+    with traffic(harness, 0.3, renames=False) as failed:
         with pytest.raises(ProcessKilled):
             repair(until_it_dies)
         drift = repair(lambda fault: told.update({fault.key: fault.kind}))
     assert failed == []
     assert told.keys() == spoiled
     assert (drift.unrepaired, drift.sweep_result.unreadable) == (0, {})
-    floor.process_all()
-    assert looked(floor).discrepancies == {}
+    harness.process_all()
+    assert looked(harness).discrepancies == {}
 
 
 def is_at_rest(image: Image) -> bool:
@@ -372,83 +372,83 @@ def is_at_rest(image: Image) -> bool:
 
 # what it cannot or must not do ----------------------------------------------------------------------------------------
 def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
-    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.new_records()  # lost
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.new_records()  # lost
     mend = Discrepancy.repair
 
     def just_then(fault: Discrepancy, shop: Any) -> None:
         if ORDER_SUMMARY_IS in fault.key[1]:
-            cancellation.cancel_order(floor.shop, ANN, order_id)
+            cancellation.cancel_order(harness.shop, ANN, order_id)
         mend(fault, shop)
 
     monkeypatch.setattr(Discrepancy, "repair", just_then)
-    drift = looked(floor, repair=True)
+    drift = looked(harness, repair=True)
     assert drift.unrepaired == len(drift.discrepancies) - drift.repaired > 0
-    assert not [place for place in everything(floor.shop.table) if ORDER_SUMMARY_IS in place[1]]
+    assert not [place for place in everything(harness.shop.table) if ORDER_SUMMARY_IS in place[1]]
     monkeypatch.undo()
-    assert looked(floor, repair=True).unrepaired == 0
-    assert looked(floor).discrepancies == {}
+    assert looked(harness, repair=True).unrepaired == 0
+    assert looked(harness).discrepancies == {}
 
 
 ORDER_SUMMARY_IS = "ORDER#"
 
 
-def test_a_total_that_is_final_is_left_as_it_is(floor: ShopHarness) -> None:
-    floor.open_shop()
-    floor.pay_order(floor.place_order("one", mug=1))
-    floor.process_all(("copies",))
-    key = next(place for place, image in everything(floor.shop.table).items() if image["type"]["S"] == "BestSeller")
-    table = floor.shop.table
+def test_a_total_that_is_final_is_left_as_it_is(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.pay_order(harness.place_order("one", mug=1))
+    harness.process_all(("copies",))
+    key = next(place for place, image in everything(harness.shop.table).items() if image["type"]["S"] == "BestSeller")
+    table = harness.shop.table
     false = {**everything(table)[key], "units": {"N": "77"}}
     table.client.put_item(TableName=table.name, Item=false)
-    assert key in looked(floor).discrepancies
-    floor.clock_offset += timedelta(days=93)
-    drift = looked(floor, repair=True)
+    assert key in looked(harness).discrepancies
+    harness.clock_offset += timedelta(days=93)
+    drift = looked(harness, repair=True)
     assert key not in drift.discrepancies
     assert drift.final_totals > 0
     assert everything(table)[key] == false
 
 
-def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(floor: ShopHarness) -> None:
+def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: ShopHarness) -> None:
     """What recovery would do: the reader has lost the record that an order was paid."""
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=2)
-    floor.process_all(("copies",))
-    floor.pay_order(order_id)
-    floor.new_records()  # lost
-    kinds = {fault.kind for fault in looked(floor, repair=True).discrepancies.values()}
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=2)
+    harness.process_all(("copies",))
+    harness.pay_order(order_id)
+    harness.new_records()  # lost
+    kinds = {fault.kind for fault in looked(harness, repair=True).discrepancies.values()}
     assert kinds >= {"mark missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
-    units = [image["units"]["N"] for image in everything(floor.shop.table).values() if "units" in image]
+    units = [image["units"]["N"] for image in everything(harness.shop.table).values() if "units" in image]
     assert units == ["2", "2"]
 
 
-def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(floor: ShopHarness) -> None:
-    floor.open_shop()
-    broken, sound = floor.place_order("one", mug=1), floor.place_order("two", mug=1)
-    floor.new_records()  # lost
-    table = floor.shop.table
+def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(harness: ShopHarness) -> None:
+    harness.open_shop()
+    broken, sound = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
+    harness.new_records()  # lost
+    table = harness.shop.table
     image = everything(table)[f"ORDER#{broken}", "ORDER"]
     table.client.put_item(TableName=table.name, Item={**image, "lines": {"S": "no"}})
-    drift = looked(floor, repair=True)
+    drift = looked(harness, repair=True)
     assert [name.partition(" / ")[0] for name in drift.sweep_result.unreadable] == [f"ORDER#{broken}"]
     assert {fault.source[1].order_id for fault in drift.discrepancies.values()} == {sound}
 
 
-def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor: ShopHarness) -> None:
+def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(harness: ShopHarness) -> None:
     orders = 12
-    floor.open_shop(available=100)
+    harness.open_shop(available=100)
     for number in range(orders):
-        floor.pay_order(floor.place_order(f"key-{number}", mug=1), f"evt-{number}", f"pi-{number}")
-    floor.process_all()
+        harness.pay_order(harness.place_order(f"key-{number}", mug=1), f"evt-{number}", f"pi-{number}")
+    harness.process_all()
     made: Counter[str] = Counter()
-    events = floor.shop.table.client.meta.events
+    events = harness.shop.table.client.meta.events
     count = lambda model, **_: made.update([model.name])  # noqa: E731  an event's handlers have no other name
     events.register("before-call.dynamodb", count)
     try:
-        assert looked(floor).discrepancies == {}
+        assert looked(harness).discrepancies == {}
     finally:
         events.unregister("before-call.dynamodb", count)
     assert made["Scan"] == 1
@@ -458,12 +458,12 @@ def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(floor:
 
 # the command ----------------------------------------------------------------------------------------------------------
 def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
-    floor: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, floor.shop.table.name))
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.new_records()  # lost
+    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, harness.shop.table.name))
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.new_records()  # lost
     quickly = ["--pause", "0.01", "--units-per-second", "10000"]
     for arguments in (["drift", *quickly], ["drift", "--all", *quickly]):
         with pytest.raises(SystemExit) as ended:

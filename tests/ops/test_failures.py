@@ -27,24 +27,24 @@ from ops.failures.redrive import RedriveResult
 from ops.repair import rebuild
 from ops.repair.rebuild import make_publisher
 from ops.targets import ShopTarget
-from tests.functions.faults import crash_at, fail_calls, record_calls
-from tests.ops.test_recover import delivered_in_part_returned, derived, shown
-from tests.shopfloor import READERS, ShopHarness
+from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
+from tests.support.client_faults import crash_at, fail_calls, record_calls
+from tests.support.harness import READERS, ShopHarness
 from tests.support.scale import many
 
 WITH_DEAD_LETTERS = ("fulfilment", "notifications")
 
 
 @pytest.fixture
-def store(floor: ShopHarness) -> FailureRepository:
+def store(harness: ShopHarness) -> FailureRepository:
     """The failures of this shop, two of whose queues have dead letters."""
     sqs = clients.client("sqs")
     urls = []
     for name in WITH_DEAD_LETTERS:
         dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
         policy = json.dumps({"deadLetterTargetArn": arn_of(dead), "maxReceiveCount": 5})
-        sqs.set_queue_attributes(QueueUrl=floor.queues[name], Attributes={"RedrivePolicy": policy})
-        urls += [floor.queues[name], dead]
+        sqs.set_queue_attributes(QueueUrl=harness.queues[name], Attributes={"RedrivePolicy": policy})
+        urls += [harness.queues[name], dead]
     return FailureRepository(clients.client("s3"), sqs, "failures", urls)
 
 
@@ -53,14 +53,14 @@ def arn_of(url: str) -> str:
     return str(found["Attributes"]["QueueArn"])
 
 
-def redrive(floor: ShopHarness, store: FailureRepository, *keys: str, **settings: Any) -> RedriveResult:
+def redrive(harness: ShopHarness, store: FailureRepository, *keys: str, **settings: Any) -> RedriveResult:
     """Redrive these, or all that was not yet."""
 
     def chosen(entry: FailureEntry) -> bool:
         return entry.key in keys if keys else not entry.redriven
 
     return redrives.redrive_entries(
-        store, floor.shop, make_publisher(floor.shop, clients.client("events"), "shop"), chosen, **settings
+        store, harness.shop, make_publisher(harness.shop, clients.client("events"), "shop"), chosen, **settings
     )
 
 
@@ -71,12 +71,12 @@ def older_code() -> Iterator[None]:
         yield
 
 
-def parked(floor: ShopHarness, *records: Any) -> list[str]:
+def parked(harness: ShopHarness, *records: Any) -> list[str]:
     """Have both readers park records; the keys."""
     with older_code():
         for reader in READERS.values():
             assert reader.handler({"Records": [*records]}, None) == {"batchItemFailures": []}
-    return list(floor.objects("failures"))
+    return list(harness.objects("failures"))
 
 
 def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
@@ -89,331 +89,341 @@ def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
     return keys
 
 
-def marks(floor: ShopHarness) -> set[str]:
-    return {key.removeprefix("redriven/") for key in floor.objects("failures") if key.startswith("redriven/")}
+def marks(harness: ShopHarness) -> set[str]:
+    return {key.removeprefix("redriven/") for key in harness.objects("failures") if key.startswith("redriven/")}
 
 
-def dead_letter(floor: ShopHarness, name: str) -> list[dict[str, Any]]:
+def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
     """Every message of a queue fails at all its deliveries; what it was."""
-    messages = floor.take_messages(name)
+    messages = harness.take_messages(name)
     for message in messages:
         dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
         clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
     return messages
 
 
-def told(floor: ShopHarness, queue: str) -> list[tuple[str, int]]:
+def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
     """What waits in a queue: types and versions."""
-    details = [json.loads(message["body"])["detail"] for message in floor.take_messages(queue)]
+    details = [json.loads(message["body"])["detail"] for message in harness.take_messages(queue)]
     return [(detail["type"], detail["version"]) for detail in details]
 
 
 # stream records -------------------------------------------------------------------------------------------------------
 def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    floor.open_shop()
-    floor.new_records()
-    order_id = floor.place_order("one", mug=2)
-    floor.pay_order(order_id)
-    records = floor.new_records()
-    keys = parked(floor, *records)
-    assert derived(floor) == []
+    harness.open_shop()
+    harness.new_records()
+    order_id = harness.place_order("one", mug=2)
+    harness.pay_order(order_id)
+    records = harness.new_records()
+    keys = parked(harness, *records)
+    assert derived(harness) == []
 
     with older_code():
-        assert redrive(floor, store).rejected.keys() == {*keys}
-    assert marks(floor) == set()
-    found = redrive(floor, store)
+        assert redrive(harness, store).rejected.keys() == {*keys}
+    assert marks(harness) == set()
+    found = redrive(harness, store)
     assert ({*found.done}, found.rejected, found.retryable) == ({*keys}, {}, {})
-    recovered = derived(floor)
-    assert sorted(told(floor, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
+    recovered = derived(harness)
+    assert sorted(told(harness, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
     for image in recovered:
-        floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
+        harness.shop.table.client.delete_item(
+            TableName=harness.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]}
+        )
     copies_reader.handler({"Records": records}, None)
-    assert shown(recovered) == shown(derived(floor))
+    assert shown(recovered) == shown(derived(harness))
 
 
 def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    delivered_in_part_returned(floor)
-    assert derived(floor) == []
-    records = list(floor.all_records)
+    delivered_in_part_returned(harness)
+    assert derived(harness) == []
+    records = list(harness.all_records)
     give_up(records[1::2], records[::2])
     published: list[Any] = []
     with mock.patch.object(rebuild, "redrive_record", lambda shop, publish, record: published.append(record)):
-        redrives.redrive_entries(store, floor.shop, lambda details: None, lambda entry: True, dry=False)
+        redrives.redrive_entries(store, harness.shop, lambda details: None, lambda entry: True, dry=False)
     numbers = [int(record["dynamodb"]["SequenceNumber"]) for record in published]
     assert numbers == sorted({int(record["dynamodb"]["SequenceNumber"]) for record in records})
-    for key in marks(floor):
+    for key in marks(harness):
         clients.client("s3").delete_object(Bucket="failures", Key=f"redriven/{key}")
 
-    assert len(redrive(floor, store).done) == 2
-    recovered = derived(floor)
+    assert len(redrive(harness, store).done) == 2
+    recovered = derived(harness)
     for image in recovered:
-        floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
+        harness.shop.table.client.delete_item(
+            TableName=harness.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]}
+        )
     copies_reader.handler({"Records": records}, None)
-    assert shown(recovered) == shown(derived(floor))
+    assert shown(recovered) == shown(derived(harness))
 
 
-def test_what_was_redriven_is_so_once_unless_it_is_named(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    floor.place_order("one", mug=1)
-    (key,) = give_up(floor.new_records())
-    assert redrive(floor, store).done == [key]
-    floor.new_records()
-    floor.take_messages("notifications")
-    assert redrive(floor, store) == RedriveResult()
-    assert redrive(floor, store, key).done == [key]
-    assert floor.new_records() == [], "what is there already is not written again"
-    assert told(floor, "notifications") == [("OrderPlaced", 1)], "and known by its id to who hears of it again"
+def test_what_was_redriven_is_so_once_unless_it_is_named(harness: ShopHarness, store: FailureRepository) -> None:
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    (key,) = give_up(harness.new_records())
+    assert redrive(harness, store).done == [key]
+    harness.new_records()
+    harness.take_messages("notifications")
+    assert redrive(harness, store) == RedriveResult()
+    assert redrive(harness, store, key).done == [key]
+    assert harness.new_records() == [], "what is there already is not written again"
+    assert told(harness, "notifications") == [("OrderPlaced", 1)], "and known by its id to who hears of it again"
 
 
 def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    floor.open_shop()
-    floor.new_records()
-    floor.place_order("one", mug=1)
-    records = floor.new_records()
+    harness.open_shop()
+    harness.new_records()
+    harness.place_order("one", mug=1)
+    records = harness.new_records()
     keys = {*give_up(records), *give_up(records, whose="relay")}
-    assert {*redrive(floor, store).done} == keys == marks(floor)
-    assert told(floor, "notifications") == [("OrderPlaced", 1)]
+    assert {*redrive(harness, store).done} == keys == marks(harness)
+    assert told(harness, "notifications") == [("OrderPlaced", 1)]
 
 
 def test_of_a_document_with_a_record_that_nobody_can_read_the_rest_is_done_and_it_stays(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.pay_order(order_id)
-    records = copy.deepcopy(floor.new_records())
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    records = copy.deepcopy(harness.new_records())
     spoiled = next(one for one in records if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"})
     spoiled["dynamodb"]["NewImage"]["version"] = {"S": "one"}
     (key,) = give_up(records)
-    found = redrive(floor, store)
+    found = redrive(harness, store)
     assert found.done == []
     assert found.rejected[key].startswith("Unreadable: Order")
-    assert ("OrderPaid", 2) in told(floor, "notifications")
-    assert marks(floor) == set()
+    assert ("OrderPaid", 2) in told(harness, "notifications")
+    assert marks(harness) == set()
 
 
 def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_go_on(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    floor.open_shop()
-    floor.new_records()
-    first = floor.place_order("one", mug=1)
-    floor.pay_order(first)
-    floor.place_order("two", pot=1)
-    records = [one for one in floor.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    harness.open_shop()
+    harness.new_records()
+    first = harness.place_order("one", mug=1)
+    harness.pay_order(first)
+    harness.place_order("two", pot=1)
+    records = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
     keys = give_up(*([one] for one in records))
-    publish, down = make_publisher(floor.shop, clients.client("events"), "shop"), [True]
+    publish, down = make_publisher(harness.shop, clients.client("events"), "shop"), [True]
 
     def stumbling(details: Any) -> None:
         if down and details[0]["data"]["order_id"] == first:
             raise ConnectionError(down.pop())
         publish(details)
 
-    found = redrives.redrive_entries(store, floor.shop, stumbling, lambda entry: True)
+    found = redrives.redrive_entries(store, harness.shop, stumbling, lambda entry: True)
     assert {*found.retryable} == {*keys[:2]}
     assert found.done == [keys[2]]
-    assert told(floor, "notifications") == [("OrderPlaced", 1)]
-    assert {*redrive(floor, store).done} == {*keys[:2]}
-    assert sorted(told(floor, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
+    assert told(harness, "notifications") == [("OrderPlaced", 1)]
+    assert {*redrive(harness, store).done} == {*keys[:2]}
+    assert sorted(told(harness, "notifications")) == [("OrderPaid", 2), ("OrderPlaced", 1)]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("call", range(1, 8, many(1, 3)))
 @pytest.mark.parametrize(("service", "operation"), [("events", "PutEvents"), ("s3", "PutObject")])
 def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
-    floor: ShopHarness, store: FailureRepository, service: str, operation: str, call: int
+    harness: ShopHarness, store: FailureRepository, service: str, operation: str, call: int
 ) -> None:
-    order_id = delivered_in_part_returned(floor)
-    records = [one for one in floor.all_records if changes.parse_change(one)]
+    order_id = delivered_in_part_returned(harness)
+    records = [one for one in harness.all_records if changes.parse_change(one)]
     give_up(*([one] for one in records))
     with crash_at(service, operation, "after", call):
-        redrive(floor, store)
-    redrive(floor, store)
-    assert len(marks(floor)) == len(records)
-    floor.process_all(readers=("relay",))
-    recovered = derived(floor)
+        redrive(harness, store)
+    redrive(harness, store)
+    assert len(marks(harness)) == len(records)
+    harness.process_all(readers=("relay",))
+    recovered = derived(harness)
     for image in recovered:
-        floor.shop.table.client.delete_item(TableName=floor.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]})
-    copies_reader.handler({"Records": floor.all_records}, None)
-    assert shown(recovered) == shown(derived(floor))
-    subjects = [mail.subject for mail in floor.sent_mails()]
+        harness.shop.table.client.delete_item(
+            TableName=harness.shop.table.name, Key={"PK": image["PK"], "SK": image["SK"]}
+        )
+    copies_reader.handler({"Records": harness.all_records}, None)
+    assert shown(recovered) == shown(derived(harness))
+    subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len({*subjects}) > 3, "no mail is sent again"
-    kinds = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
+    kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
 
 
-def test_what_is_older_than_its_effects_are_remembered_is_refused(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    floor.place_order("one", mug=1)
-    (key,) = give_up(floor.new_records())
-    floor.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS + 1)
-    assert "could have its effect twice" in redrive(floor, store).rejected[key]
-    assert marks(floor) == set()
-    floor.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS - 1)
-    assert redrive(floor, store).done == [key]
+def test_what_is_older_than_its_effects_are_remembered_is_refused(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    (key,) = give_up(harness.new_records())
+    harness.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS + 1)
+    assert "could have its effect twice" in redrive(harness, store).rejected[key]
+    assert marks(harness) == set()
+    harness.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS - 1)
+    assert redrive(harness, store).done == [key]
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    floor.place_order("one", mug=1)
-    floor.new_records()
-    give_up(floor.all_records)
-    floor.process_all(readers=())
-    would = redrive(floor, store, dry=True)
-    assert derived(floor) == []
-    assert floor.take_messages("notifications") == []
-    assert marks(floor) == set()
-    assert would == redrive(floor, store)
+def test_a_dry_run_says_the_same_and_does_nothing(harness: ShopHarness, store: FailureRepository) -> None:
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    harness.new_records()
+    give_up(harness.all_records)
+    harness.process_all(readers=())
+    would = redrive(harness, store, dry=True)
+    assert derived(harness) == []
+    assert harness.take_messages("notifications") == []
+    assert marks(harness) == set()
+    assert would == redrive(harness, store)
 
 
-def test_documents_of_nobody_are_named_and_stop_no_other(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    (sound,) = give_up(floor.new_records())
+def test_documents_of_nobody_are_named_and_stop_no_other(harness: ShopHarness, store: FailureRepository) -> None:
+    harness.open_shop()
+    (sound,) = give_up(harness.new_records())
     bodies = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}', "4": b'{"record": 7}', "5": b'{"record": {}}'}
     for key, body in bodies.items():
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=body)
-    found = redrive(floor, store)
+    found = redrive(harness, store)
     assert (found.done, {*found.rejected}) == ([sound], {*bodies})
     assert all(found.rejected.values())
     listed, _ = store.list_page(100)
     assert {one["reader"] for one in listed if one["key"] in bodies} == {"nobody"}
 
 
-def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
+def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
+    harness.open_shop()
     person = Caller("zoe")
-    customers.register_customer(floor.shop, person, "zoe@example.com", "Zoe Zander")
-    (key,) = give_up(floor.new_records())
-    redrive(floor, store)
-    floor.process_all()
-    assert b"Zander" in floor.objects("failures")[key]
-    erase_customer(floor.shop, person, person.id)
-    customer_erasure.handler({"time": floor.now().isoformat()}, None)
-    assert not any(b"Zander" in body or b"zoe@" in body for body in floor.objects("failures").values())
-    assert marks(floor) == {key}
-    assert redrive(floor, store, key).done == [key]
+    customers.register_customer(harness.shop, person, "zoe@example.com", "Zoe Zander")
+    (key,) = give_up(harness.new_records())
+    redrive(harness, store)
+    harness.process_all()
+    assert b"Zander" in harness.objects("failures")[key]
+    erase_customer(harness.shop, person, person.id)
+    customer_erasure.handler({"time": harness.now().isoformat()}, None)
+    assert not any(b"Zander" in body or b"zoe@" in body for body in harness.objects("failures").values())
+    assert marks(harness) == {key}
+    assert redrive(harness, store, key).done == [key]
 
 
 # messages -------------------------------------------------------------------------------------------------------------
 def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_once(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.pay_order(order_id)
-    event_publisher.handler({"Records": floor.new_records()}, None)
-    dead = {name: dead_letter(floor, name) for name in WITH_DEAD_LETTERS}
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    dead = {name: dead_letter(harness, name) for name in WITH_DEAD_LETTERS}
     assert [len(messages) for messages in dead.values()] == [1, 2]
-    found = redrive(floor, store)
+    found = redrive(harness, store)
     assert len(found.done) == 3
-    assert redrive(floor, store) == RedriveResult()
-    floor.process_all()
-    kinds = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
+    assert redrive(harness, store) == RedriveResult()
+    harness.process_all()
+    kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    assert len(floor.sent_mails()) == 2
+    assert len(harness.sent_mails()) == 2
 
 
 @pytest.mark.parametrize("operation", ["SendMessage", "DeleteMessage"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_f12_whoever_dies_as_letters_go_back_loses_none_and_no_effect_happens_twice(
-    floor: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # for whoever runs it again does not wait here
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.pay_order(order_id)
-    event_publisher.handler({"Records": floor.new_records()}, None)
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
     for name in WITH_DEAD_LETTERS:
-        dead_letter(floor, name)
+        dead_letter(harness, name)
     with crash_at("sqs", operation, when, 2):
-        redrive(floor, store)
-    redrive(floor, store)
-    floor.process_all()
-    kinds = [image["type"]["S"] for image in floor.partition(f"ORDER#{order_id}")]
+        redrive(harness, store)
+    redrive(harness, store)
+    harness.process_all()
+    kinds = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
-    assert len(floor.sent_mails()) == 2
+    assert len(harness.sent_mails()) == 2
 
 
-def test_letters_of_one_item_go_back_the_earlier_version_first(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.pay_order(order_id)
-    event_publisher.handler({"Records": floor.new_records()}, None)
+def test_letters_of_one_item_go_back_the_earlier_version_first(harness: ShopHarness, store: FailureRepository) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
     messages = sorted(
-        floor.take_messages("notifications"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
+        harness.take_messages("notifications"), key=lambda one: -json.loads(one["body"])["detail"]["version"]
     )
     for message in messages:
         dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
         clients.client("sqs").send_message(QueueUrl=dead, MessageBody=message["body"])
-    redrive(floor, store)
-    assert told(floor, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
+    redrive(harness, store)
+    assert told(harness, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
 
-def test_a_letter_that_could_not_be_sent_stays_where_it_is(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    floor.place_order("one", mug=1)
-    event_publisher.handler({"Records": floor.new_records()}, None)
-    dead_letter(floor, "notifications")
+def test_a_letter_that_could_not_be_sent_stays_where_it_is(harness: ShopHarness, store: FailureRepository) -> None:
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    dead_letter(harness, "notifications")
     with fail_calls("sqs", "SendMessage", "RequestThrottled"):
-        assert len(redrive(floor, store).retryable) == 1
-    assert len(redrive(floor, store).done) == 1
+        assert len(redrive(harness, store).retryable) == 1
+    assert len(redrive(harness, store).done) == 1
 
 
 def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
-    floor.open_shop()
-    order_id = floor.place_order("one", mug=1)
-    floor.pay_order(order_id)
-    event_publisher.handler({"Records": floor.new_records()}, None)
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
     messages = [
-        one | {"eventSourceARN": arn_of(floor.queues["fulfilment"])} for one in floor.take_messages("fulfilment")
+        one | {"eventSourceARN": arn_of(harness.queues["fulfilment"])} for one in harness.take_messages("fulfilment")
     ]
     with mock.patch("functions.runtime.queue_batch.parse_event_detail", side_effect=Permanent("of a newer version")):
         fulfilment_worker.handler({"Records": messages}, None)
-        assert len(redrive(floor, store).rejected) == 1
-    assert floor.take_messages("fulfilment") == []
-    assert len(redrive(floor, store).done) == 1
-    assert redrive(floor, store) == RedriveResult()
-    assert told(floor, "fulfilment") == [("OrderPaid", 2)]
+        assert len(redrive(harness, store).rejected) == 1
+    assert harness.take_messages("fulfilment") == []
+    assert len(redrive(harness, store).done) == 1
+    assert redrive(harness, store) == RedriveResult()
+    assert told(harness, "fulfilment") == [("OrderPaid", 2)]
 
 
-def test_a_message_of_no_queue_that_is_here_stays(floor: ShopHarness, store: FailureRepository) -> None:
+def test_a_message_of_no_queue_that_is_here_stays(harness: ShopHarness, store: FailureRepository) -> None:
     dead_letters.dead_letter_writer("failures", "fulfilment")(
         {"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any"
     )
-    assert [*redrive(floor, store).rejected.values()] == ["it is of no queue that is here"]
+    assert [*redrive(harness, store).rejected.values()] == ["it is of no queue that is here"]
 
 
-def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(floor: ShopHarness) -> None:
+def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopHarness) -> None:
     sqs = clients.client("sqs")
     url = sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="{}")
     store = FailureRepository(clients.client("s3"), sqs, "failures", [url])
     (one,), _ = store.list_page(10)
     assert (one["kind"], one["reader"], one["reason"]) == ("dead letter", "lapse-dead", "a call that never was")
-    (why,) = redrive(floor, store).rejected.values()
+    (why,) = redrive(harness, store).rejected.values()
     assert why.startswith("it is of no queue")
     assert len(store.list_page(10)[0]) == 1
 
 
 def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
     store.max_dead_letters = 10
     dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     for number in range(13):
         clients.client("sqs").send_message(QueueUrl=dead, MessageBody=f'{{"detail": {{"version": {number}}}}}')
-    first, second = redrive(floor, store), redrive(floor, store)
+    first, second = redrive(harness, store), redrive(harness, store)
     assert (len(first.done), first.has_more, len(second.done), second.has_more) == (10, True, 3, False)
-    assert len(floor.take_messages("notifications")) == 13
+    assert len(harness.take_messages("notifications")) == 13
 
 
 def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
@@ -432,13 +442,13 @@ def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
 
 
 def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(
-    floor: ShopHarness, store: FailureRepository
+    harness: ShopHarness, store: FailureRepository
 ) -> None:
     for name in WITH_DEAD_LETTERS:
         dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
         clients.client("sqs").send_message(QueueUrl=dead, MessageBody="{}")
     with record_calls("sqs", "ReceiveMessage") as taken, record_calls("sqs", "SendMessage") as sent:
-        redrive(floor, store, per_second=1000)
+        redrive(harness, store, per_second=1000)
         assert {call["VisibilityTimeout"] for call in taken} == {
             tool.VISIBILITY_SECONDS + tool.MAX_DEAD_LETTERS // 1000
         }
@@ -446,9 +456,9 @@ def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(
 
 
 # listed and shown -----------------------------------------------------------------------------------------------------
-def test_a_list_goes_on_page_after_page_newest_first(floor: ShopHarness, store: FailureRepository) -> None:
-    floor.open_shop()
-    give_up(*([one] for one in floor.new_records()))
+def test_a_list_goes_on_page_after_page_newest_first(harness: ShopHarness, store: FailureRepository) -> None:
+    harness.open_shop()
+    give_up(*([one] for one in harness.new_records()))
     pages: list[Any] = []
     before = None
     while True:
@@ -456,7 +466,7 @@ def test_a_list_goes_on_page_after_page_newest_first(floor: ShopHarness, store: 
         pages += shown_now
         if before is None:
             break
-    assert {one["key"] for one in pages} == {*floor.objects("failures")}
+    assert {one["key"] for one in pages} == {*harness.objects("failures")}
     assert [f"{one['at']} {one['key']}" for one in pages] == sorted(
         (f"{one['at']} {one['key']}" for one in pages), reverse=True
     )
@@ -464,16 +474,16 @@ def test_a_list_goes_on_page_after_page_newest_first(floor: ShopHarness, store: 
 
 # the command ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def here(floor: ShopHarness, store: FailureRepository, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
+def here(harness: ShopHarness, store: FailureRepository, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop on this machine is that of the test."""
     names = {"AWS::SQS::Queue": store._urls, "AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
-        {"TableName": floor.shop.table.name, "FailuresBucket": "failures"},
-        lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service),
+        {"TableName": harness.shop.table.name, "FailuresBucket": "failures"},
+        lambda service: harness.engine.dynamodb() if service == "dynamodb" else clients.client(service),
         lambda kind: names[kind],
     )
     monkeypatch.setattr(targets, "resolve_target", lambda given: found)
-    return floor
+    return harness
 
 
 def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:

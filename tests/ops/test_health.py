@@ -18,36 +18,36 @@ from ops.commands.drift import DriftCheck
 from ops.commands.health import AWS_CHECKS, LOCAL_CHECKS, CheckResult, run_checks
 from ops.scan import sweep
 from ops.targets import ConsumerLag, ShopTarget
-from tests.functions.archiving import create_delivered_order
-from tests.ops.running import fake_shop_with_buckets
-from tests.shopfloor import ShopHarness
+from tests.support.archiving import create_delivered_order
+from tests.support.harness import ShopHarness
+from tests.support.operator_shop import fake_shop_with_buckets
 
 READER = "copies-function"
 
 
 @pytest.fixture
-def where(floor: ShopHarness) -> ShopTarget:
+def where(harness: ShopHarness) -> ShopTarget:
     """The shop of the test, as a stack would tell of it."""
-    create_delivered_order(floor)
-    resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(floor)]}
+    create_delivered_order(harness)
+    resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(harness)]}
 
     def client(service: str) -> Any:
         if service == "dynamodb":
-            return floor.engine.dynamodb()
+            return harness.engine.dynamodb()
         return boto3.client("cloudwatch", region_name=REGION) if service == "cloudwatch" else clients.client(service)
 
-    outputs = {"TableName": floor.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
+    outputs = {"TableName": harness.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
     return ShopTarget(outputs, client, lambda kind: resources[kind])
 
 
-def _queues(floor: ShopHarness) -> list[str]:
+def _queues(harness: ShopHarness) -> list[str]:
     """The queues, one of them with dead letters."""
     sqs = clients.client("sqs")
     dead = str(sqs.create_queue(QueueName="dead-letters")["QueueUrl"])
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 5}}'
-    sqs.set_queue_attributes(QueueUrl=floor.queues["archive"], Attributes={"RedrivePolicy": policy})
-    return [floor.queues["archive"], dead]
+    sqs.set_queue_attributes(QueueUrl=harness.queues["archive"], Attributes={"RedrivePolicy": policy})
+    return [harness.queues["archive"], dead]
 
 
 def measured(metric: str, value: float, namespace: str, at: datetime, **of: str) -> None:
@@ -223,9 +223,9 @@ def test_what_cannot_be_looked_at_is_a_line_too(where: ShopTarget) -> None:
 
 
 def test_the_command_ends_with_1_where_something_is_to_be_done(
-    floor: ShopHarness, where: ShopTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    harness: ShopHarness, where: ShopTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = fake_shop_with_buckets(floor)
+    found = fake_shop_with_buckets(harness)
     found.stack.names = where.resources
     monkeypatch.setattr(shop_client, "find", lambda: found)
     main(["health"])

@@ -14,11 +14,8 @@ from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
 from ops.commands import ledger
 from ops.scan import sweep
-from tests.dynamodb.fixtures import ManualClock, clock, tapped, wire
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.ops.running import fake_running_shop
 from tests.shop.conftest import opened, rival, shop
-from tests.shop.credit import (
+from tests.support.credit_actions import (
     change_balance,
     get_account,
     gift_card_account_id,
@@ -26,6 +23,9 @@ from tests.shop.credit import (
     new_store_credit,
     transfer,
 )
+from tests.support.operator_shop import fake_running_shop
+from tests.support.tapped_client import ManualClock, clock, tapped, wire
+from tests.support.wire_tap import WireTap, run_before_sending
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 

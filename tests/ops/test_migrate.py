@@ -33,12 +33,12 @@ from ops.migration import Item, Migration, rederive_copies, rekey_items
 from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from ops.scan.sweep_result import SweepResult
-from tests.dynamodb.fixtures import ManualClock, clock, tapped, wire
-from tests.dynamodb.stream import read_stream_records
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import SAMPLES
 from tests.shop.conftest import opened, rival, shop
-from tests.shopfloor import STAFF, ShopHarness
+from tests.support.harness import STAFF, ShopHarness
+from tests.support.samples import SAMPLES
+from tests.support.stream_records import read_stream_records
+from tests.support.tapped_client import ManualClock, clock, tapped, wire
+from tests.support.wire_tap import WireTap, run_before_sending
 
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
@@ -306,60 +306,60 @@ def test_it_consumes_no_more_than_it_may(shop: Shop, wire: WireTap, clock: Manua
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_nobody_hears_of_it(floor: ShopHarness) -> None:
-    floor.open_shop()
-    order_id = floor.place_order(mug=1)
-    floor.pay_order(order_id)
-    floor.process_all()
-    old_products(floor.shop.table)
-    floor.process_all()
-    before, mails, put_aside = everything(floor.shop.table), len(floor.sent_mails()), floor.objects("failures")
+def test_nobody_hears_of_it(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    old_products(harness.shop.table)
+    harness.process_all()
+    before, mails, put_aside = everything(harness.shop.table), len(harness.sent_mails()), harness.objects("failures")
 
     def weigh(item: Item) -> Item:
         return {**item, "weight": 3}
 
-    run(floor.shop)
+    run(harness.shop)
     for version, kind in (("1001", "Order"), ("1002", "Customer"), ("1003", "Payment"), ("1004", "OrderSummary")):
         run(
-            floor.shop,
+            harness.shop,
             PlannedMigration(
                 version=version, migration=Migration(description="weight", item_type=kind, up=weigh), task="up"
             ),
         )
-    seen = floor.new_records()
+    seen = harness.new_records()
     assert len([one for one in seen if one["dynamodb"]["Keys"]["PK"]["S"][:6] != "SWEEP#"]) == 17 + 4
     assert [changes.parse_change(one) for one in seen] == [None] * len(seen)
-    floor.all_records.clear()
-    floor._iterator = None  # the readers get all of it, from the stream's beginning
-    floor.process_all()
-    after_ = everything(floor.shop.table)
+    harness.all_records.clear()
+    harness._iterator = None  # the readers get all of it, from the stream's beginning
+    harness.process_all()
+    after_ = everything(harness.shop.table)
     assert after_.keys() == before.keys()
     assert {key: image for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS} == {
         key: before[key] for key, image in after_.items() if "weight" not in image and key[0][8:] not in IDS
     }
-    assert (len(floor.sent_mails()), floor.objects("failures")) == (mails, put_aside)
+    assert (len(harness.sent_mails()), harness.objects("failures")) == (mails, put_aside)
 
 
-def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(floor: ShopHarness) -> None:
-    floor.open_shop()
-    order_id = floor.place_order(mug=1)
-    floor.process_all()
+def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.process_all()
     key = t.ORDER.key(order_id=order_id)
-    (image,) = floor.shop.table.batch_get_raw([key])
-    floor.shop.table.client.put_item(
-        TableName=floor.shop.table.name, Item={**image, "total": {"S": image["total"]["N"] + " cents"}}
+    (image,) = harness.shop.table.batch_get_raw([key])
+    harness.shop.table.client.put_item(
+        TableName=harness.shop.table.name, Item={**image, "total": {"S": image["total"]["N"] + " cents"}}
     )
-    floor.new_records()
+    harness.new_records()
 
     def up(item: Item) -> Item | None:
         total = item["total"]
         return {**item, "total": int(total.split()[0])} if isinstance(total, str) else None
 
     mending = Migration(description="totals are numbers", item_type="Order", up=up)
-    assert run(floor.shop, PlannedMigration(version="1001", migration=mending, task="up")).changed == 1
-    assert floor.shop.table.batch_get_raw([key]) == [image]
-    floor.process_all()
-    assert floor.objects("failures") == {}
+    assert run(harness.shop, PlannedMigration(version="1001", migration=mending, task="up")).changed == 1
+    assert harness.shop.table.batch_get_raw([key]) == [image]
+    harness.process_all()
+    assert harness.objects("failures") == {}
 
 
 # what nobody can read -------------------------------------------------------------------------------------------------
@@ -431,9 +431,9 @@ def test_a_new_indexs_keys_are_one_line(shop: Shop) -> None:
     assert run(shop, replace(reviews, task="down")) == SweepResult(), "there is nothing to go through the table for"
 
 
-def damage(floor: ShopHarness, order_id: str) -> None:
+def damage(harness: ShopHarness, order_id: str) -> None:
     """Copies as an older derivation might have left them: one without, one with another value, one not there."""
-    table = floor.shop.table
+    table = harness.shop.table
     for image in list(everything(table).values()):
         key = {"PK": image["PK"], "SK": image["SK"]}
         if image["type"]["S"] == "OrderSummary":
@@ -453,30 +453,30 @@ def test_what_nothing_is_derived_from_has_nothing_to_derive_again() -> None:
         rederive_copies(t.PRODUCT, "copies of products")
 
 
-def test_copies_that_are_derived_in_another_way_now_are_one_line(floor: ShopHarness) -> None:
-    floor.open_shop()
-    order_id = floor.place_order(mug=1, pot=2)
-    floor.pay_order(order_id)
-    floor.process_all()
-    whole = everything(floor.shop.table)
-    damage(floor, order_id)
-    damaged = everything(floor.shop.table)
+def test_copies_that_are_derived_in_another_way_now_are_one_line(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1, pot=2)
+    harness.pay_order(order_id)
+    harness.process_all()
+    whole = everything(harness.shop.table)
+    damage(harness, order_id)
+    damaged = everything(harness.shop.table)
     assert damaged != whole
     orders = PlannedMigration(
         version="1001", migration=rederive_copies(t.ORDER, "lines are found by their product"), task="up"
     )
-    assert run(floor.shop, orders, dry=True).changed == 1
-    assert everything(floor.shop.table) == damaged
-    assert run(floor.shop, orders).changed == 1
-    there = everything(floor.shop.table)
+    assert run(harness.shop, orders, dry=True).changed == 1
+    assert everything(harness.shop.table) == damaged
+    assert run(harness.shop, orders).changed == 1
+    there = everything(harness.shop.table)
     versions = ("version", "as_of")  # they may be of a later version, by which they were no other
     assert there.keys() == whole.keys()
     assert {key: {n: v for n, v in image.items() if n not in versions} for key, image in there.items()} == {
         key: {n: v for n, v in image.items() if n not in versions} for key, image in whole.items()
     }
-    assert run(floor.shop, orders).changed == 0
-    floor.process_all()
-    assert everything(floor.shop.table) == there
+    assert run(harness.shop, orders).changed == 0
+    harness.process_all()
+    assert everything(harness.shop.table) == there
 
 
 # by hand --------------------------------------------------------------------------------------------------------------

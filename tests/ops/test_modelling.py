@@ -25,10 +25,10 @@ from ops.__main__ import main
 from ops.commands import migrate
 from ops.commands.migrate import load_migrations
 from ops.repair.order_history import past_change
-from tests.model.samples import AT, SAMPLES, moment
-from tests.ops.running import BUCKETS, fake_running_shop
 from tests.ops.test_migrate import as_then
 from tests.ops.test_query import put
+from tests.support.operator_shop import BUCKETS, fake_running_shop
+from tests.support.samples import AT, SAMPLES, moment
 
 MODELLING, OPERATIONS = (DOCS / name for name in ("modelling.md", "operations.md"))
 BLOCK = re.compile(r"```console\n\$ python -m ops (.*?)(?: \| head -(\d+))?\n(.*?)```", re.DOTALL)

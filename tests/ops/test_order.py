@@ -17,21 +17,21 @@ from ops.cli_errors import RecordNotFound
 from ops.commands.order import compare_copies, describe_archived
 from ops.commands.restore import LOCAL_SETTLE_TIME, make_archive_fetcher, restore_order
 from ops.targets import ShopTarget
-from tests.functions.archiving import create_delivered_order, order_partition
-from tests.ops.running import fake_shop_with_buckets
-from tests.shopfloor import STAFF, WAREHOUSE, ShopHarness
+from tests.support.archiving import create_delivered_order, order_partition
+from tests.support.harness import STAFF, WAREHOUSE, ShopHarness
+from tests.support.operator_shop import fake_shop_with_buckets
 
 
 @pytest.fixture(autouse=True)
-def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
-    monkeypatch.setattr(ShopTarget, "table", floor.shop.table)  # by whose clock years may have passed
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    monkeypatch.setattr(ShopTarget, "table", harness.shop.table)  # by whose clock years may have passed
 
 
 @pytest.fixture
-def order_id(floor: ShopHarness) -> str:
-    return create_delivered_order(floor)
+def order_id(harness: ShopHarness) -> str:
+    return create_delivered_order(harness)
 
 
 def told(capsys: pytest.CaptureFixture[str], order_id: str) -> str:
@@ -46,7 +46,7 @@ def groups(text: str) -> dict[str, int]:
 
 
 def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
-    floor: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = told(capsys, order_id)
     assert text.startswith(f"order {order_id}: DELIVERED, version 5, of customer ann\n")
@@ -67,11 +67,11 @@ def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
 
 
 def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
-    floor: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
-    returns.return_goods(floor.shop, WAREHOUSE, "back", order_id, back, to="credit")
-    floor.process_all()
+    returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, back, to="credit")
+    harness.process_all()
     lines = story_in(told(capsys, order_id))
     assert [line[:24] for line in lines] == sorted(line[:24] for line in lines)
     for part in (
@@ -87,19 +87,19 @@ def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
 
 
 def test_what_the_shop_on_this_machine_has_seen_is_told_with_what_was_before_that(
-    floor: ShopHarness,
+    harness: ShopHarness,
     order_id: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "journal.sqlite"
-    (_, paid, *_) = [image for image in order_partition(floor, order_id) if image["type"]["S"] == "TimelineEvent"]
+    (_, paid, *_) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "TimelineEvent"]
     since = datetime.fromisoformat(paid["at"]["S"]).timestamp()
     journal = ActivityLog(file)
     journal.append("delivery", "copies took 3 records", at=since, order_id=order_id)
     journal.append("request", "of another", at=since, order_id="another")
-    here = fake_shop_with_buckets(floor)
+    here = fake_shop_with_buckets(harness)
     here.order_activity = lambda id: read_order_entries(file, id)
     monkeypatch.setattr(shop_client, "find", lambda: here)
     lines = story_in(told(capsys, order_id))
@@ -116,12 +116,12 @@ def story_in(text: str) -> list[str]:
 
 
 def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_table(
-    floor: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = told(capsys, order_id)
-    floor.advance_days(days=396)
-    floor.process_all()
-    stub = orders.get_order(floor.shop, STAFF, order_id)
+    harness.advance_days(days=396)
+    harness.process_all()
+    stub = orders.get_order(harness.shop, STAFF, order_id)
     assert isinstance(stub, ArchivedOrder)
     text = told(capsys, order_id)
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
@@ -130,14 +130,14 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     lost = ("Effect", "Notification", "story", "copy")  # the mails and effects are forgotten by then
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
-        floor.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME
+        harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME
     )
-    floor.process_all()
+    harness.process_all()
     text = told(capsys, order_id)
     assert "OrderRestored" in text
     assert "restored 20" in text
     assert text.endswith("its copies are in sync\n")
-    by_the_machine = replace(floor.shop, table=replace(floor.shop.table, clock=lambda: datetime.now(UTC)))
+    by_the_machine = replace(harness.shop, table=replace(harness.shop.table, clock=lambda: datetime.now(UTC)))
     assert compare_copies(by_the_machine, order_id)["in_sync"], (
         "who only looked ahead misses no activity that ended thereby"
     )
@@ -147,21 +147,21 @@ def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name not in left_out}
 
 
-def test_a_copy_that_is_wrong_is_told(floor: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copy_that_is_wrong_is_told(harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [
-        image for image in order_partition(floor, order_id) if image["type"]["S"] in ("OrderLine", "TimelineEvent")
+        image for image in order_partition(harness, order_id) if image["type"]["S"] in ("OrderLine", "TimelineEvent")
     ]
-    floor.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in lines[:1]])
-    found = compare_copies(floor.shop, order_id)
+    harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in lines[:1]])
+    found = compare_copies(harness.shop, order_id)
     assert (found["in_sync"], [one["state"] for one in found["copies"]].count("missing")) == (False, 1)
     assert "not in sync" in told(capsys, order_id)
 
 
-def test_what_is_not_there_is_said_and_ends_with_1(floor: ShopHarness, order_id: str) -> None:
+def test_what_is_not_there_is_said_and_ends_with_1(harness: ShopHarness, order_id: str) -> None:
     with pytest.raises(SystemExit, match="no such order"):
         main(["order", "unheard-of"])
     with pytest.raises(RecordNotFound, match="not archived"):
-        describe_archived(floor.shop.table, clients.client("s3"), "archive", order_id)
+        describe_archived(harness.shop.table, clients.client("s3"), "archive", order_id)
 
 
 def test_an_id_that_no_order_can_have_ends_with_2() -> None:

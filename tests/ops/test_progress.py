@@ -12,10 +12,10 @@ from local import shop_client
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
 from ops.scan.progress import SweepProgress
-from tests.dynamodb.fixtures import ManualClock
-from tests.model.samples import SAMPLES
-from tests.ops.running import fake_shop_with_buckets
-from tests.shopfloor import ShopHarness
+from tests.support.harness import ShopHarness
+from tests.support.operator_shop import fake_shop_with_buckets
+from tests.support.samples import SAMPLES
+from tests.support.tapped_client import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ from tests.shopfloor import ShopHarness
     ],
 )
 def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
-    floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
     monkeypatch.setattr("ops.scan.progress.REPORT_EVERY_SECONDS", 0)
     monkeypatch.setattr("ops.commands.drift.PAUSE_SECONDS", 0.001)  # the default of --pause
-    write_one_of_each_type(floor.shop.table)
+    write_one_of_each_type(harness.shop.table)
     with suppress(SystemExit):  # not all that the samples say can be true
         main(command.split())
     lines = capsys.readouterr().err.splitlines()
@@ -46,26 +46,26 @@ def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
     assert sum(found is not None for found in reports) > 1, "one after the page, and at least one within it"
 
 
-def test_while_drift_waits_and_checks_again_it_reports_that(floor: ShopHarness) -> None:
-    floor.open_shop()
-    floor.place_order("one", mug=1)
-    floor.new_records()  # lost
-    out, clock = io.StringIO(), ManualClock(floor.now())
-    floor.shop.table.clock, floor.shop.table.sleep = clock, clock.sleep
-    DriftCheck(floor.shop, progress=progress_of(floor, out)).check_all()
+def test_while_drift_waits_and_checks_again_it_reports_that(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    harness.new_records()  # lost
+    out, clock = io.StringIO(), ManualClock(harness.now())
+    harness.shop.table.clock, harness.shop.table.sleep = clock, clock.sleep
+    DriftCheck(harness.shop, progress=progress_of(harness, out)).check_all()
     assert "drift: 1 places seem wrong, they are checked again in 30 seconds\n" in out.getvalue()
     assert sum(clock.pauses) == 30
 
 
-def test_while_drift_reads_all_marks_once_more_it_reports_that(floor: ShopHarness) -> None:
-    floor.open_shop()
-    floor.pay_order(floor.place_order("one", mug=1))
-    floor.process_all()
-    table, out = floor.shop.table, io.StringIO()
+def test_while_drift_reads_all_marks_once_more_it_reports_that(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.pay_order(harness.place_order("one", mug=1))
+    harness.process_all()
+    table, out = harness.shop.table, io.StringIO()
     for image in table.client.scan(TableName=table.name)["Items"]:
         if image["type"]["S"] in ("Metric", "BestSeller", "Rating"):
             table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
-    drift = DriftCheck(floor.shop, pause_seconds=0, progress=progress_of(floor, out))
+    drift = DriftCheck(harness.shop, pause_seconds=0, progress=progress_of(harness, out))
     drift.check_all()
     assert [fault.kind for fault in drift.discrepancies.values()]
     first, _, second = out.getvalue().partition("drift: totals or marks seem wrong, all of them are read once more\n")
@@ -73,9 +73,9 @@ def test_while_drift_reads_all_marks_once_more_it_reports_that(floor: ShopHarnes
     assert "100%" in second
 
 
-def progress_of(floor: ShopHarness, out: io.StringIO) -> SweepProgress:
+def progress_of(harness: ShopHarness, out: io.StringIO) -> SweepProgress:
     """The progress of a look at this shop, by a client such as the tools have."""
-    return SweepProgress(replace(floor.shop.table, client=floor.engine.dynamodb()), "drift", out, dry=True)
+    return SweepProgress(replace(harness.shop.table, client=harness.engine.dynamodb()), "drift", out, dry=True)
 
 
 def write_one_of_each_type(table: Table) -> None:

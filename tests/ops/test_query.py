@@ -17,8 +17,8 @@ from functions.model.patterns import PATTERNS, UNMATCHED_PAYMENTS_BY_DATE
 from local import shop_client
 from local.dynamodb_engine import REGION, Engine
 from ops.__main__ import main
-from tests.model.samples import SAMPLES, moment
-from tests.ops.running import fake_running_shop
+from tests.support.operator_shop import fake_running_shop
+from tests.support.samples import SAMPLES, moment
 
 Run = Callable[..., list[str]]
 REVIEW = SAMPLES[t.REVIEW]

@@ -19,24 +19,24 @@ from ops import targets
 from ops.__main__ import main
 from ops.commands import replay
 from ops.targets import ShopTarget
-from tests.functions.faults import crash_at
-from tests.ops.test_recover import delivered_in_part_returned, derived, shown
-from tests.shopfloor import ShopHarness
+from tests.ops.test_rebuild import delivered_in_part_returned, derived, shown
+from tests.support.client_faults import crash_at
+from tests.support.harness import ShopHarness
 
 
 @pytest.fixture
-def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
+def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop that is meant is that of the test, whatever it is called."""
     names = {"AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
-        {"TableName": floor.shop.table.name},
-        lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service),
+        {"TableName": harness.shop.table.name},
+        lambda service: harness.engine.dynamodb() if service == "dynamodb" else clients.client(service),
         lambda kind: names[kind],
     )
     monkeypatch.setattr(targets, "resolve_target", lambda given: found)
-    monkeypatch.setattr(found.table, "clock", floor.now)
+    monkeypatch.setattr(found.table, "clock", harness.now)
     monkeypatch.setattr(replay, "POLL_SECONDS", 0.0)
-    return floor
+    return harness
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def archive(here: ShopHarness) -> Iterator[str]:
     events_backends[DEFAULT_ACCOUNT_ID][REGION].replays.clear()
 
 
-def told(floor: ShopHarness, queue: str) -> set[str]:
+def told(harness: ShopHarness, queue: str) -> set[str]:
     """The types of what waits in a queue."""
-    return {json.loads(message["body"])["detail"]["type"] for message in floor.take_messages(queue)}
+    return {json.loads(message["body"])["detail"]["type"] for message in harness.take_messages(queue)}
 
 
 # from the table -------------------------------------------------------------------------------------------------------

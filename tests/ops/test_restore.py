@@ -31,7 +31,7 @@ from ops.commands.restore import (
     restore_orders_placed,
 )
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
-from tests.functions.archiving import (
+from tests.support.archiving import (
     Image,
     create_delivered_order,
     expire_everything,
@@ -40,10 +40,10 @@ from tests.functions.archiving import (
     order_partition,
     run_archive,
 )
-from tests.functions.archiving import archived_objects as archive_objects
-from tests.functions.faults import crash_at, fail_calls, lose_response, run_before_call
-from tests.ops.running import fake_shop_with_buckets
-from tests.shopfloor import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.archiving import archived_objects as archive_objects
+from tests.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365
@@ -51,39 +51,39 @@ YEARS_DAYS = 2 * 365
 
 
 @reused
-def delivered_order(floor: ShopHarness) -> str:
+def delivered_order(harness: ShopHarness) -> str:
     """An order that was delivered, and came back in part: it has something of every kind."""
-    order_id = create_delivered_order(floor)
+    order_id = create_delivered_order(harness)
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
-    returns.return_goods(floor.shop, WAREHOUSE, "back", order_id, back, to="credit")
-    floor.process_all()
+    returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, back, to="credit")
+    harness.process_all()
     return order_id
 
 
 @pytest.fixture
-def order_id(floor: ShopHarness) -> str:
-    return delivered_order(floor)
+def order_id(harness: ShopHarness) -> str:
+    return delivered_order(harness)
 
 
 @reused
-def archived_order(floor: ShopHarness) -> tuple[str, list[Image]]:
+def archived_order(harness: ShopHarness) -> tuple[str, list[Image]]:
     """The same order in the archive, and what it was before."""
-    order_id = delivered_order(floor)
-    return order_id, archived(floor, order_id)
+    order_id = delivered_order(harness)
+    return order_id, archived(harness, order_id)
 
 
-def archived(floor: ShopHarness, order_id: str) -> list[Image]:
+def archived(harness: ShopHarness, order_id: str) -> list[Image]:
     """What the order was before it was archived, which it is then; the rest of its time has passed, too."""
-    before = images_to_archive(order_partition(floor, order_id))
-    floor.advance_days(days=YEARS_DAYS)
-    floor.process_all()
-    assert isinstance(orders.get_order(floor.shop, STAFF, order_id), ArchivedOrder)
-    floor.clock_offset += SETTLE_TIME
+    before = images_to_archive(order_partition(harness, order_id))
+    harness.advance_days(days=YEARS_DAYS)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    harness.clock_offset += SETTLE_TIME
     return before
 
 
-def bring_back(floor: ShopHarness, order_id: str, **said: Any) -> Any:
-    return restore_order(floor.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, **said)
+def bring_back(harness: ShopHarness, order_id: str, **said: Any) -> Any:
+    return restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, **said)
 
 
 MARKS = ("restored_at", "away")
@@ -102,121 +102,121 @@ def as_it_was(images: list[Image]) -> list[Image]:
     return kept
 
 
-def is_back(floor: ShopHarness, order_id: str, before: list[Image]) -> None:
-    assert as_it_was(order_partition(floor, order_id)) == as_it_was(before)
-    order = orders.get_order(floor.shop, ANN, order_id)
+def is_back(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
+    assert as_it_was(order_partition(harness, order_id)) == as_it_was(before)
+    order = orders.get_order(harness.shop, ANN, order_id)
     assert isinstance(order, Order)
     assert order.restored_at is not None
-    (summary,) = [one for one in floor.partition("CUSTOMER#ann") if one["SK"]["S"].startswith("ORDER#")]
+    (summary,) = [one for one in harness.partition("CUSTOMER#ann") if one["SK"]["S"].startswith("ORDER#")]
     assert (summary["status"]["S"], summary["version"]["N"]) == (order.status, str(order.version))
     assert "archived" not in summary
 
 
-def outside(floor: ShopHarness) -> Any:
+def outside(harness: ShopHarness) -> Any:
     """All that anybody beside the order has of it: mails, money, stock, totals, and what the bus was told."""
-    counts = floor.shop.table.client.scan(TableName=floor.shop.table.name, ConsistentRead=True)["Items"]
+    counts = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     beside = [
         image
         for image in counts
         if image["type"]["S"] not in ("Activity", "OrderSummary") and not image["PK"]["S"].startswith("ORDER#")
     ]
     key = lambda image: (image["PK"]["S"], image["SK"]["S"])  # noqa: E731
-    return len(floor.sent_mails()), floor.provider.__dict__.copy(), sorted(beside, key=key)
+    return len(harness.sent_mails()), harness.provider.__dict__.copy(), sorted(beside, key=key)
 
 
-def published(floor: ShopHarness, seen: int) -> Counter[str]:
+def published(harness: ShopHarness, seen: int) -> Counter[str]:
     """The changes that the stream told of since, by name."""
     from functions.model import changes, events  # noqa: PLC0415
 
-    told = filter(None, map(changes.parse_change, floor.all_records[seen:]))
+    told = filter(None, map(changes.parse_change, harness.all_records[seen:]))
     return Counter(change.name for change in told if events.build_event_detail(change))
 
 
 # whole ----------------------------------------------------------------------------------------------------------------
-def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(floor: ShopHarness) -> None:
-    order_id, before = archived_order(floor)
+def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(harness: ShopHarness) -> None:
+    order_id, before = archived_order(harness)
     kinds = {image["type"]["S"] for image in before}
     assert kinds == {"Order", "Invoice", "OrderLine", "Payment", "Refund", "Return", "Shipment", "TimelineEvent"}
-    stub = orders.get_order(floor.shop, STAFF, order_id)
-    back = bring_back(floor, order_id)
+    stub = orders.get_order(harness.shop, STAFF, order_id)
+    back = bring_back(harness, order_id)
     assert isinstance(back, RestoredOrder)
-    floor.process_all()
-    is_back(floor, order_id, before)
-    order = orders.get_order(floor.shop, STAFF, order_id)
+    harness.process_all()
+    is_back(harness, order_id, before)
+    order = orders.get_order(harness.shop, STAFF, order_id)
     assert isinstance(order, Order)
     assert order.version == stub.version + 1
-    assert [version for version, _, _ in log(floor, order_id)] == list(order.logged_versions)
-    assert log(floor, order_id)[-1][1] == "OrderRestored"
+    assert [version for version, _, _ in log(harness, order_id)] == list(order.logged_versions)
+    assert log(harness, order_id)[-1][1] == "OrderRestored"
 
 
-def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    before, seen = outside(floor), len(floor.all_records)
-    bring_back(floor, order_id)
-    floor.process_all(times=2)
-    assert outside(floor) == before
-    assert published(floor, seen) == {"OrderRestored": 1}
+def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    before, seen = outside(harness), len(harness.all_records)
+    bring_back(harness, order_id)
+    harness.process_all(times=2)
+    assert outside(harness) == before
+    assert published(harness, seen) == {"OrderRestored": 1}
 
 
-def test_a_restored_order_is_not_counted_again(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    assert floor.partition(f"COUNTED#{order_id}") == [], "nobody remembers that it was counted"
-    units = floor.partition("PRODUCT#mug")
-    bring_back(floor, order_id)
-    floor.process_all(times=2)
-    rebuild_copies(floor.shop)
-    assert floor.partition("PRODUCT#mug") == units
-    assert not [image for image in floor.partition("METRIC#0") if image]
-    assert floor.shop.table.batch_get([COUNTED.key(source=order_id)]) == []
+def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    assert harness.partition(f"COUNTED#{order_id}") == [], "nobody remembers that it was counted"
+    units = harness.partition("PRODUCT#mug")
+    bring_back(harness, order_id)
+    harness.process_all(times=2)
+    rebuild_copies(harness.shop)
+    assert harness.partition("PRODUCT#mug") == units
+    assert not [image for image in harness.partition("METRIC#0") if image]
+    assert harness.shop.table.batch_get([COUNTED.key(source=order_id)]) == []
 
 
-def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    seen = len(floor.all_records)
-    bring_back(floor, order_id)
-    floor.process_all()
-    before, lies = outside(floor), order_partition(floor, order_id)
+def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    seen = len(harness.all_records)
+    bring_back(harness, order_id)
+    harness.process_all()
+    before, lies = outside(harness), order_partition(harness, order_id)
     told: list[Any] = []
-    rebuild_copies(floor.shop)
-    republish_events(floor.shop, told.extend)
+    rebuild_copies(harness.shop)
+    republish_events(harness.shop, told.extend)
     assert [one["data"] for one in told if one["data"].get("order_id") == order_id] == []
-    for record in floor.all_records[seen:]:
-        redrive_record(floor.shop, told.extend, record)
+    for record in harness.all_records[seen:]:
+        redrive_record(harness.shop, told.extend, record)
     assert {one["type"] for one in told if one["data"].get("order_id") == order_id} <= {"OrderRestored"}
-    assert (outside(floor), order_partition(floor, order_id)) == (before, lies)
+    assert (outside(harness), order_partition(harness, order_id)) == (before, lies)
 
 
-def test_what_the_log_of_a_restored_order_has_lost_is_found_again(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    bring_back(floor, order_id)
-    floor.process_all()
-    before = log(floor, order_id)
-    lost = [image for image in order_partition(floor, order_id) if image["type"]["S"] == "TimelineEvent"][-3:]
-    floor.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in lost])
-    assert rebuild_copies(floor.shop).unreadable == {}
-    assert log(floor, order_id) == before
-    assert lost[-1] in order_partition(floor, order_id), "of this one the order itself knows when it was"
+def test_what_the_log_of_a_restored_order_has_lost_is_found_again(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    bring_back(harness, order_id)
+    harness.process_all()
+    before = log(harness, order_id)
+    lost = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "TimelineEvent"][-3:]
+    harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in lost])
+    assert rebuild_copies(harness.shop).unreadable == {}
+    assert log(harness, order_id) == before
+    assert lost[-1] in order_partition(harness, order_id), "of this one the order itself knows when it was"
 
 
-def log(floor: ShopHarness, order_id: str) -> list[tuple[int, str, str]]:
+def log(harness: ShopHarness, order_id: str) -> list[tuple[int, str, str]]:
     entries = [
-        TIMELINE.decode(image) for image in order_partition(floor, order_id) if image["type"]["S"] == "TimelineEvent"
+        TIMELINE.decode(image) for image in order_partition(harness, order_id) if image["type"]["S"] == "TimelineEvent"
     ]
     return sorted((entry.version, entry.event, entry.status) for entry in entries)
 
 
-def test_it_is_served_as_any_other(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    bring_back(floor, order_id)
-    floor.process_all()
-    assert set(orders.get_lines_of_order(floor.shop, ANN, order_id)) == {"mug", "pot"}
+def test_it_is_served_as_any_other(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    bring_back(harness, order_id)
+    harness.process_all()
+    assert set(orders.get_lines_of_order(harness.shop, ANN, order_id)) == {"mug", "pot"}
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
-    again = placing.place_order(floor.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
+    again = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
     assert (again.order.order_id, again.replayed, type(again.order)) == (order_id, True, Order)
-    done = refunds.refund_order(floor.shop, STAFF, "sorry", order_id, 100)
-    floor.process_all()
+    done = refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    harness.process_all()
     assert (
-        refund_processing.process_refund(floor.shop, floor.provider, order_id, done.result["refund_ids"][0]) is None
+        refund_processing.process_refund(harness.shop, harness.provider, order_id, done.result["refund_ids"][0]) is None
     ), "it was done"
 
 
@@ -231,57 +231,57 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_repeated_one_finishes(
-    floor: ShopHarness, call: int, when: Any
+    harness: ShopHarness, call: int, when: Any
 ) -> None:
-    order_id, before = archived_order(floor)
-    stub = orders.get_order(floor.shop, STAFF, order_id)
+    order_id, before = archived_order(harness)
+    stub = orders.get_order(harness.shop, STAFF, order_id)
     with crash_at("dynamodb", "TransactWriteItems", when, call):
-        bring_back(floor, order_id)
-    floor.process_all()
-    found = orders.get_order(floor.shop, STAFF, order_id)
+        bring_back(harness, order_id)
+    harness.process_all()
+    found = orders.get_order(harness.shop, STAFF, order_id)
     if (call, when) == (4, "after"):
-        is_back(floor, order_id, before)
+        is_back(harness, order_id, before)
     else:
         assert found == stub
-        (summary,) = [one for one in floor.partition("CUSTOMER#ann") if one["SK"]["S"].startswith("ORDER#")]
+        (summary,) = [one for one in harness.partition("CUSTOMER#ann") if one["SK"]["S"].startswith("ORDER#")]
         assert summary["archived"]["BOOL"]
-    drift = DriftCheck(floor.shop, repair=True, pause_seconds=0)
+    drift = DriftCheck(harness.shop, repair=True, pause_seconds=0)
     drift.check_all()
     assert not drift.discrepancies, "what is half-way is no drift"
     for _ in range(2):
-        bring_back(floor, order_id)
-        floor.process_all()
-        is_back(floor, order_id, before)
-    at_rest = order_partition(floor, order_id)
-    assert bring_back(floor, order_id) == "there already"
-    assert order_partition(floor, order_id) == at_rest
+        bring_back(harness, order_id)
+        harness.process_all()
+        is_back(harness, order_id, before)
+    at_rest = order_partition(harness, order_id)
+    assert bring_back(harness, order_id) == "there already"
+    assert order_partition(harness, order_id) == at_rest
 
 
-def test_an_order_that_one_transaction_holds_is_written_with_one(floor: ShopHarness) -> None:
-    order_id, before = archived_order(floor)
+def test_an_order_that_one_transaction_holds_is_written_with_one(harness: ShopHarness) -> None:
+    order_id, before = archived_order(harness)
     with lose_response("dynamodb", "TransactWriteItems"), pytest.raises(ReadTimeoutError):
-        bring_back(floor, order_id)
-    assert bring_back(floor, order_id) == "there already"
-    floor.process_all()
-    is_back(floor, order_id, before)
+        bring_back(harness, order_id)
+    assert bring_back(harness, order_id) == "there already"
+    harness.process_all()
+    is_back(harness, order_id, before)
 
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
-def test_two_who_restore_the_same_order_at_once_come_to_one_end(floor: ShopHarness, call: int) -> None:
-    order_id, before = archived_order(floor)
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: bring_back(floor, order_id), call):
-        assert bring_back(floor, order_id) == "there already"
-    floor.process_all()
-    is_back(floor, order_id, before)
-    versions = Counter(image["version"]["N"] for image in order_partition(floor, order_id) if "event" in image)
+def test_two_who_restore_the_same_order_at_once_come_to_one_end(harness: ShopHarness, call: int) -> None:
+    order_id, before = archived_order(harness)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: bring_back(harness, order_id), call):
+        assert bring_back(harness, order_id) == "there already"
+    harness.process_all()
+    is_back(harness, order_id, before)
+    versions = Counter(image["version"]["N"] for image in order_partition(harness, order_id) if "event" in image)
     assert set(versions.values()) == {1}
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restored(floor: ShopHarness) -> None:
-    order_id, before = archived_order(floor)
-    late = [record for record in floor.all_records if "object_key" in record["dynamodb"].get("NewImage", {})]
+def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restored(harness: ShopHarness) -> None:
+    order_id, before = archived_order(harness)
+    late = [record for record in harness.all_records if "object_key" in record["dynamodb"].get("NewImage", {})]
     assert late
 
     def again() -> None:
@@ -289,210 +289,212 @@ def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restore
             assert reader.handler({"Records": late}, None) == {"batchItemFailures": []}
 
     with run_before_call("dynamodb", "TransactWriteItems", again, call=3):
-        bring_back(floor, order_id)
+        bring_back(harness, order_id)
     again()
-    floor.process_all()
+    harness.process_all()
     again()
-    is_back(floor, order_id, before)
+    is_back(harness, order_id, before)
 
 
-def test_an_order_of_more_items_than_a_transaction_holds_comes_back(floor: ShopHarness, order_id: str) -> None:
-    payment = next(image for image in order_partition(floor, order_id) if image["type"]["S"] == "Shipment")
+def test_an_order_of_more_items_than_a_transaction_holds_comes_back(harness: ShopHarness, order_id: str) -> None:
+    payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Shipment")
     for number in range(230):
         one: Any = {**payment, "SK": {"S": f"SHIPMENT#s-{number:03}"}, "shipment_id": {"S": f"s-{number:03}"}}
-        floor.shop.table.client.put_item(TableName=floor.shop.table.name, Item=one)
-    before = archived(floor, order_id)
-    bring_back(floor, order_id)
-    floor.process_all()
-    is_back(floor, order_id, before)
+        harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=one)
+    before = archived(harness, order_id)
+    bring_back(harness, order_id)
+    harness.process_all()
+    is_back(harness, order_id, before)
 
 
 # what is not as it should be ------------------------------------------------------------------------------------------
-def test_a_dry_run_looks_at_everything_and_writes_nothing(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    before = order_partition(floor, order_id)
-    assert isinstance(bring_back(floor, order_id, dry=True), RestoredOrder)
-    assert order_partition(floor, order_id) == before
+def test_a_dry_run_looks_at_everything_and_writes_nothing(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    before = order_partition(harness, order_id)
+    assert isinstance(bring_back(harness, order_id, dry=True), RestoredOrder)
+    assert order_partition(harness, order_id) == before
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_an_object_that_is_gone_or_another_brings_nothing_back(floor: ShopHarness, gone: bool) -> None:
-    order_id, _ = archived_order(floor)
-    before = order_partition(floor, order_id)
-    ((key, body),) = archive_objects(floor, "orders/").items()
+def test_an_object_that_is_gone_or_another_brings_nothing_back(harness: ShopHarness, gone: bool) -> None:
+    order_id, _ = archived_order(harness)
+    before = order_partition(harness, order_id)
+    ((key, body),) = archive_objects(harness, "orders/").items()
     if gone:
         clients.client("s3").delete_object(Bucket="archive", Key=key)
     else:
         object_store.put("archive", key, body.replace(b"Elm Row", b"Oak Row"), "application/json")
     with pytest.raises(NotRestorable):
-        bring_back(floor, order_id)
-    assert order_partition(floor, order_id) == before
+        bring_back(harness, order_id)
+    assert order_partition(harness, order_id) == before
 
 
-def test_a_payment_that_came_again_meanwhile_is_not_written_over(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
+def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
     told = payments.ProviderPaymentEvent("evt_again", "pi_1", order_id, "succeeded", 3750, "EUR")
-    payments.record_payment(floor.shop, told, {"id": "evt_again"})
-    before = order_partition(floor, order_id)
+    payments.record_payment(harness.shop, told, {"id": "evt_again"})
+    before = order_partition(harness, order_id)
     with pytest.raises(NotRestorable, match="PAYMENT#pi_1 has come again"):
-        bring_back(floor, order_id)
-    assert order_partition(floor, order_id) == before
+        bring_back(harness, order_id)
+    assert order_partition(harness, order_id) == before
 
 
-def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(floor: ShopHarness) -> None:
-    order_id, before = archived_order(floor)
+def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(harness: ShopHarness) -> None:
+    order_id, before = archived_order(harness)
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
-    payments.record_payment(floor.shop, told, {"id": "evt_late"})
-    given_back = refunds.refund_payment(floor.shop, STAFF, "no such", order_id, "pi_late").result["refund_ids"][0]
+    payments.record_payment(harness.shop, told, {"id": "evt_late"})
+    given_back = refunds.refund_payment(harness.shop, STAFF, "no such", order_id, "pi_late").result["refund_ids"][0]
     opened = disputes.ProviderDisputeEvent("evt_dispute", "dp_1", "pi_late", order_id, "opened")
-    disputes.record_dispute(floor.shop, opened)
-    late = [image for image in order_partition(floor, order_id) if image["type"]["S"] in ("Payment", "Refund")]
+    disputes.record_dispute(harness.shop, opened)
+    late = [image for image in order_partition(harness, order_id) if image["type"]["S"] in ("Payment", "Refund")]
     assert {image["SK"]["S"] for image in late} == {"PAYMENT#pi_late", f"REFUND#{given_back}"}
-    bring_back(floor, order_id)
-    floor.process_all(("copies",))
-    there = order_partition(floor, order_id)
+    bring_back(harness, order_id)
+    harness.process_all(("copies",))
+    there = order_partition(harness, order_id)
     assert [image for image in there if image in late] == late
     assert as_it_was([image for image in there if image not in late]) == as_it_was(before)
 
 
-def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_customer(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    forgetting.erase_customer(floor.shop, ANN, "ann")
-    with run_before_call("dynamodb", "TransactWriteItems", lambda: erase(floor)):
-        back = bring_back(floor, order_id)
+def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_customer(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    forgetting.erase_customer(harness.shop, ANN, "ann")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: erase(harness)):
+        back = bring_back(harness, order_id)
     assert back.is_customer_erased
-    is_forgotten(floor, order_id)
+    is_forgotten(harness, order_id)
 
 
 @pytest.mark.parametrize("parts", [3, 97])
 def test_who_is_forgotten_just_before_the_order_is_written_is_not_on_it(
-    floor: ShopHarness, order_id: str, parts: int, monkeypatch: pytest.MonkeyPatch
+    harness: ShopHarness, order_id: str, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", parts)
-    archived(floor, order_id)
+    archived(harness, order_id)
 
     def forget() -> None:
-        forgetting.erase_customer(floor.shop, ANN, "ann")
+        forgetting.erase_customer(harness.shop, ANN, "ann")
 
     with run_before_call("dynamodb", "TransactWriteItems", forget, call=4 if parts == 3 else 1):
-        back = bring_back(floor, order_id)
+        back = bring_back(harness, order_id)
     assert back.is_customer_erased
-    erase(floor)
-    is_forgotten(floor, order_id)
+    erase(harness)
+    is_forgotten(harness, order_id)
 
 
-def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
+def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
 
     def forget() -> None:
-        forgetting.erase_customer(floor.shop, ANN, "ann")
-        erase(floor)
+        forgetting.erase_customer(harness.shop, ANN, "ann")
+        erase(harness)
 
     with run_before_call("s3", "GetObject", forget):
-        assert bring_back(floor, order_id).is_customer_erased
-    is_forgotten(floor, order_id)
+        assert bring_back(harness, order_id).is_customer_erased
+    is_forgotten(harness, order_id)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket"])
-def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(floor: ShopHarness, code: str) -> None:
-    order_id, _ = archived_order(floor)
+def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(harness: ShopHarness, code: str) -> None:
+    order_id, _ = archived_order(harness)
     with fail_calls("s3", "GetObject", code), pytest.raises(ClientError, match=code):
-        bring_back(floor, order_id)
+        bring_back(harness, order_id)
 
 
-def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    bring_back(floor, order_id)
-    floor.process_all()
-    forgetting.erase_customer(floor.shop, ANN, "ann")
+def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    bring_back(harness, order_id)
+    harness.process_all()
+    forgetting.erase_customer(harness.shop, ANN, "ann")
     for _ in range(2):
-        erase(floor)
-    is_forgotten(floor, order_id)
-    assert archive_objects(floor, "orders/") == {}, "all of it is in the table"
-    floor.process_all()
-    before = order_partition(floor, order_id)
-    floor.advance_days(days=31)
-    floor.process_all()
-    ((_, body),) = archive_objects(floor, "orders/").items()
+        erase(harness)
+    is_forgotten(harness, order_id)
+    assert archive_objects(harness, "orders/") == {}, "all of it is in the table"
+    harness.process_all()
+    before = order_partition(harness, order_id)
+    harness.advance_days(days=31)
+    harness.process_all()
+    ((_, body),) = archive_objects(harness, "orders/").items()
     assert parse_archive(body) == images_to_archive(before)
 
 
-def erase(floor: ShopHarness) -> None:
-    customer_erasure.handler({"time": floor.now().isoformat()}, None)
+def erase(harness: ShopHarness) -> None:
+    customer_erasure.handler({"time": harness.now().isoformat()}, None)
 
 
-def is_forgotten(floor: ShopHarness, order_id: str) -> None:
-    order = orders.get_order(floor.shop, STAFF, order_id)
+def is_forgotten(harness: ShopHarness, order_id: str) -> None:
+    order = orders.get_order(harness.shop, STAFF, order_id)
     assert isinstance(order, Order)
     assert (order.address, order.customer_name) == (None, None)
-    images = [image for body in archive_objects(floor, "orders/").values() for image in parse_archive(body)]
+    images = [image for body in archive_objects(harness, "orders/").values() for image in parse_archive(body)]
     assert not [image for image in images if image["type"]["S"] == "Order" and "address" in image]
 
 
 # and again ------------------------------------------------------------------------------------------------------------
-def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored_from_that(floor: ShopHarness) -> None:
-    order_id, before = archived_order(floor)
-    ((first, body),) = archive_objects(floor, "orders/").items()
+def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored_from_that(
+    harness: ShopHarness,
+) -> None:
+    order_id, before = archived_order(harness)
+    ((first, body),) = archive_objects(harness, "orders/").items()
     for times in (1, 2):
-        bring_back(floor, order_id, keep_days=10)
-        floor.process_all()
-        is_back(floor, order_id, before)
-        floor.advance_days(days=9)
-        floor.process_all()
-        assert isinstance(orders.get_order(floor.shop, STAFF, order_id), Order)
-        lies = images_to_archive(order_partition(floor, order_id))
-        floor.advance_days(days=2)
-        floor.process_all()
-        stub = orders.get_order(floor.shop, STAFF, order_id)
+        bring_back(harness, order_id, keep_days=10)
+        harness.process_all()
+        is_back(harness, order_id, before)
+        harness.advance_days(days=9)
+        harness.process_all()
+        assert isinstance(orders.get_order(harness.shop, STAFF, order_id), Order)
+        lies = images_to_archive(order_partition(harness, order_id))
+        harness.advance_days(days=2)
+        harness.process_all()
+        stub = orders.get_order(harness.shop, STAFF, order_id)
         assert isinstance(stub, ArchivedOrder)
-        found = archive_objects(floor, "orders/")
+        found = archive_objects(harness, "orders/")
         assert (len(found), found[first]) == (1 + times, body)
         assert parse_archive(found[stub.object_key]) == lies
         assert stub.sha256 == hashlib.sha256(found[stub.object_key]).hexdigest()
-        assert [image["type"]["S"] for image in order_partition(floor, order_id)] == ["Invoice", "ArchivedOrder"]
-        floor.clock_offset += SETTLE_TIME
+        assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]
+        harness.clock_offset += SETTLE_TIME
 
 
-def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    floor.clock_offset -= timedelta(seconds=5)
-    before = order_partition(floor, order_id)
+def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    harness.clock_offset -= timedelta(seconds=5)
+    before = order_partition(harness, order_id)
     with pytest.raises(NotRestorable, match="it was archived just now"):
-        bring_back(floor, order_id)
-    assert order_partition(floor, order_id) == before
-    assert isinstance(bring_back(floor, order_id, settles=LOCAL_SETTLE_TIME), RestoredOrder)
+        bring_back(harness, order_id)
+    assert order_partition(harness, order_id) == before
+    assert isinstance(bring_back(harness, order_id, settles=LOCAL_SETTLE_TIME), RestoredOrder)
 
 
 def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back(
-    floor: ShopHarness, order_id: str
+    harness: ShopHarness, order_id: str
 ) -> None:
-    (message,) = order_messages(expire_everything(floor))
-    before = images_to_archive(order_partition(floor, order_id))
+    (message,) = order_messages(expire_everything(harness))
+    before = images_to_archive(order_partition(harness, order_id))
     assert run_archive(message) == []
-    floor.process_all()
-    floor.clock_offset += SETTLE_TIME
-    bring_back(floor, order_id)
-    floor.process_all()
+    harness.process_all()
+    harness.clock_offset += SETTLE_TIME
+    bring_back(harness, order_id)
+    harness.process_all()
     assert run_archive(message) == []
-    is_back(floor, order_id, before)
+    is_back(harness, order_id, before)
 
 
-def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(floor: ShopHarness) -> None:
-    order_id, _ = archived_order(floor)
-    bring_back(floor, order_id)
-    (message,) = order_messages(expire_everything(floor, readers=(event_publisher.handler,)))
+def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    bring_back(harness, order_id)
+    (message,) = order_messages(expire_everything(harness, readers=(event_publisher.handler,)))
     assert run_archive(message) == [message["messageId"]]
-    copies_reader.handler({"Records": floor.all_records}, None)
+    copies_reader.handler({"Records": harness.all_records}, None)
     assert run_archive(message) == []
 
 
 # by time --------------------------------------------------------------------------------------------------------------
-def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(floor: ShopHarness, order_id: str) -> None:
-    placed = orders.get_order(floor.shop, STAFF, order_id).placed_at
-    floor.clock_offset += timedelta(days=1)
-    later = floor.place_order("later", mug=1)
-    floor.pay_order(later, "evt_2", "pi_2")
-    floor.process_all()
+def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(harness: ShopHarness, order_id: str) -> None:
+    placed = orders.get_order(harness.shop, STAFF, order_id).placed_at
+    harness.clock_offset += timedelta(days=1)
+    later = harness.place_order("later", mug=1)
+    harness.pay_order(later, "evt_2", "pi_2")
+    harness.process_all()
     elsewhere = ArchivedOrder(
         order_id="elsewhere",
         customer_id="ann",
@@ -506,23 +508,23 @@ def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(floor:
         sha256="0",
         version=3,
     )
-    floor.shop.table.write(put_if_absent(ARCHIVED_ORDER, elsewhere))
-    archived(floor, order_id)
+    harness.shop.table.write(put_if_absent(ARCHIVED_ORDER, elsewhere))
+    archived(harness, order_id)
     fetch = make_archive_fetcher(clients.client("s3"), "archive")
     until = type(placed)(placed[:-1] + "~")
     for changed in (1, 0):
-        found = restore_orders_placed(floor.shop, fetch, placed, until)
+        found = restore_orders_placed(harness.shop, fetch, placed, until)
         assert (found.changed, found.passed_over) == (changed, 1)
         assert list(found.unreadable) == ["ORDER#elsewhere / ORDER"]
-    assert isinstance(orders.get_order(floor.shop, STAFF, order_id), Order)
-    assert restore_orders_placed(floor.shop, fetch, until, until).matched == 0
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), Order)
+    assert restore_orders_placed(harness.shop, fetch, until, until).matched == 0
 
 
 # the command ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """The shop of the test is the one that runs on this machine."""
-    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(floor))
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]:
@@ -537,14 +539,14 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]
 
 @pytest.mark.usefixtures("here")
 def test_the_command_says_what_became_of_each_and_ends_with_1_where_one_stays(
-    floor: ShopHarness, capsys: pytest.CaptureFixture[str]
+    harness: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    order_id, before = archived_order(floor)
+    order_id, before = archived_order(harness)
     code, out, _ = run(capsys, order_id, "--dry-run")
     assert (code, "1 would be restored, 0 there already." in out) == (0, True)
     code, out, _ = run(capsys, order_id)
-    floor.process_all()
-    is_back(floor, order_id, before)
+    harness.process_all()
+    is_back(harness, order_id, before)
     assert code == 0
     assert out.startswith(f"{order_id}: 11 items, until ")
     assert "1 restored, 0 there already.\nNext: " in out
@@ -555,15 +557,15 @@ def test_the_command_says_what_became_of_each_and_ends_with_1_where_one_stays(
 
 @pytest.mark.usefixtures("here")
 def test_the_command_restores_by_the_day_an_order_was_placed(
-    floor: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    day = orders.get_order(floor.shop, STAFF, order_id).placed_at[:10]
-    before = archived(floor, order_id)
+    day = orders.get_order(harness.shop, STAFF, order_id).placed_at[:10]
+    before = archived(harness, order_id)
     assert run(capsys, "--from", "2001-01-01", "--to", "2001-01-02")[1].endswith("0 restored, 0 there already.\n")
     code, out, err = run(capsys, "--from", day, "--to", "2199-01-01")
     assert (code, "1 restored" in out, "restore [" in err) == (0, True, True)
-    floor.process_all()
-    is_back(floor, order_id, before)
+    harness.process_all()
+    is_back(harness, order_id, before)
 
 
 @pytest.mark.parametrize(

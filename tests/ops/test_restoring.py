@@ -21,10 +21,10 @@ from functions.shop.invoices import get_invoice_of_order
 from local import shop_client
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
-from tests.functions.faults import record_calls
-from tests.ops.running import fake_running_shop
-from tests.shopfloor import ANN, STAFF, WORKERS, ShopHarness
-from tests.shopfloor import run_shop as opened
+from tests.support.client_faults import record_calls
+from tests.support.harness import ANN, STAFF, WORKERS, ShopHarness
+from tests.support.harness import run_shop as opened
+from tests.support.operator_shop import fake_running_shop
 
 PAGE = DOCS / "runbooks" / "restore-table.md"
 COMMANDS = [
@@ -60,11 +60,11 @@ class Restoring:
 
     def take(self) -> ShopHarness:
         """The shop on the restored table, in the same world."""
-        floor = self.ending.enter_context(opened(self.old.engine, self.queues, self.name, self.monkeypatch))
-        floor.provider, floor.clock_offset = self.old.provider, self.old.clock_offset
-        here = fake_running_shop(floor.engine, self.name)
+        harness = self.ending.enter_context(opened(self.old.engine, self.queues, self.name, self.monkeypatch))
+        harness.provider, harness.clock_offset = self.old.provider, self.old.clock_offset
+        here = fake_running_shop(harness.engine, self.name)
         self.monkeypatch.setattr(shop_client, "find", lambda: here)
-        return floor
+        return harness
 
     def run(self, *but: str) -> None:
         """The page's commands in its order, but for some."""
@@ -98,15 +98,17 @@ def call(client: Any, operation: str, *options: str) -> None:
 
 
 @pytest.fixture
-def restoring(floor: ShopHarness, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Restoring]:
-    found = Restoring(floor, surroundings, monkeypatch)
+def restoring(
+    harness: ShopHarness, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Restoring]:
+    found = Restoring(harness, surroundings, monkeypatch)
     with found.ending:
         yield found
 
 
-def told_of(floor: ShopHarness, order_id: str) -> list[str]:
+def told_of(harness: ShopHarness, order_id: str) -> list[str]:
     """The mails about an order."""
-    return [mail.subject for mail in floor.sent_mails() if order_id[:8].upper() in mail.subject]
+    return [mail.subject for mail in harness.sent_mails() if order_id[:8].upper() in mail.subject]
 
 
 def test_the_page_has_a_command_for_everything_that_a_restore_leaves_out() -> None:
@@ -141,44 +143,44 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
     numbers = {get_invoice_of_order(old.shop, ANN, id).invoice_id for id in (half, lost)}
     waiting = paid_messages(old, again=True)
 
-    floor = restoring.take()
+    harness = restoring.take()
     restoring.run()
-    floor.process_all()
+    harness.process_all()
 
-    assert [refund.provider_id for _, _, refund in floor.provider.refunds] == given_before
-    assert get_invoice_of_order(floor.shop, ANN, done).invoice_id == kept
-    assert get_invoice_of_order(floor.shop, ANN, half).invoice_id > max(numbers), "no number is given to two"
-    assert told_of(floor, done) == []
-    assert len(told_of(floor, half)) == len(set(told_of(floor, half))) == 1
-    asked = shipments_asked_for(floor)
+    assert [refund.provider_id for _, _, refund in harness.provider.refunds] == given_before
+    assert get_invoice_of_order(harness.shop, ANN, done).invoice_id == kept
+    assert get_invoice_of_order(harness.shop, ANN, half).invoice_id > max(numbers), "no number is given to two"
+    assert told_of(harness, done) == []
+    assert len(told_of(harness, half)) == len(set(told_of(harness, half))) == 1
+    asked = shipments_asked_for(harness)
     assert asked.items() >= asked_before.items(), "the warehouse may be asked again, under the ids that it knows"
     assert asked.keys() == {done, back, half}
     with pytest.raises(NotFound):
-        orders.get_order(floor.shop, ANN, lost)
+        orders.get_order(harness.shop, ANN, lost)
     WORKERS["fulfilment"].handler({"Records": waiting}, None)
-    floor.process_all()
+    harness.process_all()
     with pytest.raises(NotFound):
-        get_invoice_of_order(floor.shop, ANN, lost)
-    drift = DriftCheck(floor.shop, pause_seconds=0)
+        get_invoice_of_order(harness.shop, ANN, lost)
+    drift = DriftCheck(harness.shop, pause_seconds=0)
     drift.check_all()
     assert not drift.sweep_result.changed
 
 
-def shipments_asked_for(floor: ShopHarness) -> dict[str, str]:
+def shipments_asked_for(harness: ShopHarness) -> dict[str, str]:
     """The ids of what the warehouse is told, by order."""
-    events = [json.loads(message["body"])["detail"] for message in floor.take_messages("warehouse")]
+    events = [json.loads(message["body"])["detail"] for message in harness.take_messages("warehouse")]
     assert {event["type"] for event in events} == {"ShipmentRequested"}
     assert len(events) == len({event["data"]["order_id"] for event in events})
     return {event["data"]["order_id"]: event["id"] for event in events}
 
 
-def paid_messages(floor: ShopHarness, *, again: bool = False) -> list[dict[str, Any]]:
+def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str, Any]]:
     """What waits for fulfilment when both readers have seen what there is; `again`: all that there ever was."""
-    from tests.shopfloor import READERS  # noqa: PLC0415
+    from tests.support.harness import READERS  # noqa: PLC0415
 
-    records = floor.all_records if again else floor.new_records()
+    records = harness.all_records if again else harness.new_records()
     READERS["relay"].handler({"Records": records}, None)
-    return floor.take_messages("fulfilment")
+    return harness.take_messages("fulfilment")
 
 
 def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring: Restoring) -> None:
@@ -188,17 +190,17 @@ def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring:
     cancellation.cancel_order(old.shop, ANN, closed)
     old.process_all()
     restoring.remember()
-    floor = restoring.take()
+    harness = restoring.take()
     restoring.run(LAST)
-    floor.process_all()
-    new = floor.place_order("new", mug=1)
-    floor.pay_order(new)
-    floor.process_all()
-    assert get_invoice_of_order(floor.shop, ANN, new).invoice_id.endswith("-00000001")
-    assert len(told_of(floor, new)) == 2
-    floor.advance_days(days=400)
-    floor.process_all()
-    assert isinstance(orders.get_order(floor.shop, ANN, closed), ArchivedOrder)
+    harness.process_all()
+    new = harness.place_order("new", mug=1)
+    harness.pay_order(new)
+    harness.process_all()
+    assert get_invoice_of_order(harness.shop, ANN, new).invoice_id.endswith("-00000001")
+    assert len(told_of(harness, new)) == 2
+    harness.advance_days(days=400)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, ANN, closed), ArchivedOrder)
 
 
 def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(restoring: Restoring) -> None:
@@ -208,12 +210,12 @@ def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(res
     cancellation.cancel_order(old.shop, ANN, closed)
     old.process_all()
     restoring.remember()
-    floor = restoring.take()
+    harness = restoring.take()
     restoring.command(next(line for line in COMMANDS if TIME_TO_LIVE in line))
-    floor.advance_days(days=400)
+    harness.advance_days(days=400)
     restoring.run(LAST, TIME_TO_LIVE)
-    floor.process_all()
-    assert isinstance(orders.get_order(floor.shop, ANN, closed), ArchivedOrder)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, ANN, closed), ArchivedOrder)
 
 
 def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(restoring: Restoring) -> None:
@@ -226,12 +228,12 @@ def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(res
     with record_calls("events", "PutEvents") as before:
         old.pay_order(order_id)
         old.process_all(("relay",))
-    floor = restoring.take()
+    harness = restoring.take()
     restoring.run(LAST)
-    floor.process_all()
+    harness.process_all()
     with record_calls("events", "PutEvents") as after:
-        cancellation.cancel_order(floor.shop, STAFF, order_id)
-        floor.process_all(("relay",))
+        cancellation.cancel_order(harness.shop, STAFF, order_id)
+        harness.process_all(("relay",))
     assert ids(before)["OrderPaid"] == ids(after)["OrderCancelled"]
 
 

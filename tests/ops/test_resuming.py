@@ -26,10 +26,10 @@ from ops.item_keys import item_key
 from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, MAX_RESUME_AGE, Checkpoint, Locked
 from ops.targets import ShopTarget
-from tests.functions.faults import ProcessKilled, record_calls
-from tests.ops.running import BUCKETS, NAMES
 from tests.ops.test_drift import everything
-from tests.shopfloor import ANN, STAFF, ShopHarness
+from tests.support.client_faults import ProcessKilled, record_calls
+from tests.support.harness import ANN, STAFF, ShopHarness
+from tests.support.operator_shop import BUCKETS, NAMES
 from tests.support.saved import reused
 
 READS = {"Scan", "Query", "GetItem", "BatchGetItem"}
@@ -37,35 +37,35 @@ ORDERS = 6
 
 
 @pytest.fixture
-def here(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
+def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     """The shop that is meant is that of the test, read in pages of five items."""
-    client = cache(lambda service: floor.engine.dynamodb() if service == "dynamodb" else clients.client(service))
-    found = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
+    client = cache(lambda service: harness.engine.dynamodb() if service == "dynamodb" else clients.client(service))
+    found = ShopTarget({"TableName": harness.shop.table.name, **BUCKETS}, client, lambda kind: NAMES[kind])
     monkeypatch.setattr(targets, "resolve_target", lambda given: found)
-    monkeypatch.setattr(found.table, "clock", floor.now)
+    monkeypatch.setattr(found.table, "clock", harness.now)
     monkeypatch.setattr(sweeping, "PAGE_SIZE", 5)
-    return floor
+    return harness
 
 
 # tools, and what there is for them to do ------------------------------------------------------------------------------
 @reused
-def unread(floor: ShopHarness) -> None:
+def unread(harness: ShopHarness) -> None:
     """Orders of which neither reader has heard."""
-    floor.open_shop(available=100)
+    harness.open_shop(available=100)
     for number in range(ORDERS):
-        floor.pay_order(floor.place_order(f"key-{number}", mug=1, pot=1), f"evt-{number}", f"pi-{number}")
-    floor.new_records()  # lost
+        harness.pay_order(harness.place_order(f"key-{number}", mug=1, pot=1), f"evt-{number}", f"pi-{number}")
+    harness.new_records()  # lost
 
 
 @reused
-def in_the_archive(floor: ShopHarness) -> None:
-    floor.open_shop(available=100)
+def in_the_archive(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
     for number in range(ORDERS):
-        cancellation.cancel_order(floor.shop, ANN, floor.place_order(f"key-{number}", mug=1))
-    floor.process_all()
-    floor.advance_days(days=2 * 365)
-    floor.process_all()
-    floor.clock_offset += SETTLE_TIME
+        cancellation.cancel_order(harness.shop, ANN, harness.place_order(f"key-{number}", mug=1))
+    harness.process_all()
+    harness.advance_days(days=2 * 365)
+    harness.process_all()
+    harness.clock_offset += SETTLE_TIME
 
 
 @dataclass(frozen=True)
@@ -139,17 +139,17 @@ def written(records: Sequence[Any]) -> Counter[tuple[str, str]]:
     return Counter(key for key in keys if not re.match(r"SWEEP#|METRIC#", key[0]) and not key[1].startswith("SEASON#"))
 
 
-def back_to(floor: ShopHarness, images: Mapping[Any, Any]) -> None:
+def back_to(harness: ShopHarness, images: Mapping[Any, Any]) -> None:
     """The table is as it was."""
-    table = floor.shop.table
+    table = harness.shop.table
     for pk, sk in everything(table).keys() - images.keys():
         table.client.delete_item(TableName=table.name, Key={"PK": {"S": pk}, "SK": {"S": sk}})
     for image in images.values():
         table.client.put_item(TableName=table.name, Item=image)
 
 
-def is_right(floor: ShopHarness) -> None:
-    drift = DriftCheck(floor.shop, pause_seconds=0)
+def is_right(harness: ShopHarness) -> None:
+    drift = DriftCheck(harness.shop, pause_seconds=0)
     drift.check_all()
     assert (drift.discrepancies, drift.unstable) == ({}, 0)
 
@@ -249,17 +249,17 @@ def test_who_says_so_begins_anew(here: ShopHarness, capsys: pytest.CaptureFixtur
 
 
 # drift ----------------------------------------------------------------------------------------------------------------
-def spoil_a_minute(floor: ShopHarness) -> Any:
+def spoil_a_minute(harness: ShopHarness) -> Any:
     """A total is off by five; it as it was."""
-    table = floor.shop.table
+    table = harness.shop.table
     metric = min((one for one in everything(table).values() if one["type"]["S"] == METRIC.type), key=str)
     wrong = {**metric, "units": {"N": str(int(metric["units"]["N"]) + 5)}}
     table.client.put_item(TableName=table.name, Item=wrong)
     return metric
 
 
-def kept_by(floor: ShopHarness, who: str) -> Checkpoint:
-    return Checkpoint(floor.shop.table, "drift", "all", "repair", by=who)
+def kept_by(harness: ShopHarness, who: str) -> Checkpoint:
+    return Checkpoint(harness.shop.table, "drift", "all", "repair", by=who)
 
 
 def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_right(here: ShopHarness) -> None:
@@ -358,5 +358,5 @@ def test_a_segment_each_goes_on_by_itself(here: ShopHarness) -> None:
     assert all(isinstance(orders.get_order(here.shop, STAFF, id), Order) for id in ids(here))
 
 
-def ids(floor: ShopHarness) -> list[str]:
-    return [one["order_id"]["S"] for one in everything(floor.shop.table).values() if one["type"]["S"] == "Order"]
+def ids(harness: ShopHarness) -> list[str]:
+    return [one["order_id"]["S"] for one in everything(harness.shop.table).values() if one["type"]["S"] == "Order"]

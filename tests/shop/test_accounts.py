@@ -25,10 +25,8 @@ from functions.shop import accounts, customers, erasure
 from functions.shop.accounts import CreditSource, credit_account
 from functions.shop.shop import Caller, Shop
 from ops.commands.ledger import find_account_errors
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
-from tests.shop.credit import (
+from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_in_threads
+from tests.support.credit_actions import (
     balance,
     change_balance,
     get_account,
@@ -38,6 +36,8 @@ from tests.shop.credit import (
     new_store_credit,
     transfer,
 )
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 NOBODY = "nobodys"
 

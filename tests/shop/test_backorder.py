@@ -5,8 +5,7 @@ import pytest
 from functions.model.errors import InvalidInput, OutOfStock
 from functions.shop import cancellation, products
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -17,6 +16,7 @@ from tests.shop.acts import (
     place_order_as,
     run_in_threads,
 )
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def backordered(shop: Shop, key: str, quantity: int) -> int:

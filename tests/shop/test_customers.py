@@ -11,10 +11,10 @@ from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFou
 from functions.shop import customers
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import SAMPLES, moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE
+from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
+from tests.support.samples import SAMPLES, moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
 
 EVE = Caller("eve")
 

@@ -15,11 +15,9 @@ from functions.shop import cancellation, discounts, products, refunds, returns, 
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import moment
-from tests.shop import money
-from tests.shop.acts import (
+from tests.shop.test_discounts import bought, left, offer
+from tests.support import order_money
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -33,9 +31,11 @@ from tests.shop.acts import (
     place,
     run_concurrently,
 )
-from tests.shop.money import expiry_markers, pay_in_parts, refunded_total, return_pieces
-from tests.shop.test_discounts import bought, left, offer
+from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, return_pieces
+from tests.support.samples import moment
 from tests.support.scale import many
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_
     assert parcels(shop, order) == ["DISPATCHED", "CANCELLED"]
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([8], [10])
     assert refunded_total(shop, order.order_id) == 3750
-    assert [(it.why, it.amount) for it in money.refunds(shop, order.order_id)] == [("CUT_SHORT", 3750)]
+    assert [(it.why, it.amount) for it in order_money.refunds(shop, order.order_id)] == [("CUT_SHORT", 3750)]
     assert expiry_markers(shop, order.order_id) == []
     for _ in range(2):
         assert cancellation.agree_cancel(shop, STAFF, order.order_id) == short

@@ -23,11 +23,7 @@ from functions.shop import discounts
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
 from local.dynamodb_engine import Engine
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.stream import read_stream_records
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -42,6 +38,10 @@ from tests.shop.acts import (
     run_concurrently,
     run_in_threads,
 )
+from tests.support.samples import moment
+from tests.support.stream_records import read_stream_records
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> Discount:

@@ -17,11 +17,20 @@ from functions.shop.disputes import MAX_RETRIED_REFUNDS, ProviderDisputeEvent, r
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.refunds import build_refund
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.provider import REFUSED, FakeProvider, provider_behaving
-from tests.shop import money
-from tests.shop.acts import ANN, STAFF, advance_to_status, archive_order, get_order, place, report_payment, return_items
-from tests.shop.credit import balance
+from tests.support import order_money
+from tests.support.actors import (
+    ANN,
+    STAFF,
+    advance_to_status,
+    archive_order,
+    get_order,
+    place,
+    report_payment,
+    return_items,
+)
+from tests.support.credit_actions import balance
+from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
@@ -59,7 +68,7 @@ def test_what_a_lost_dispute_takes_is_what_was_left(shop: Shop) -> None:
     assert (found.status, found.refunded, found.reason) == ("REFUNDED", 0, "dispute lost: fraudulent")
     assert found.disputes == {"dp_1": "LOST"}
     assert get_order(shop, order.order_id).refunded == 2500
-    assert [(it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
+    assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(700, "GOODWILL")]
 
 
 def test_an_order_that_is_not_paid_yet_waits_again_for_what_a_lost_dispute_took(shop: Shop) -> None:
@@ -84,7 +93,7 @@ def test_what_an_ended_order_could_not_give_back_is_given_back_once_the_dispute_
     dispute(shop, order, "won")
     dispute(shop, order, "won")
     assert get_order(shop, order.order_id).refunded == 1000
-    assert [(it.refund_id, it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [
+    assert [(it.refund_id, it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [
         ("pi_1-1", 900, end),
         ("pi_2-1", 100, end),
     ]
@@ -147,7 +156,7 @@ def test_the_end_of_a_dispute_and_the_end_of_its_order_agree_though_they_race(
     dispute(shop, order, outcome)
     ended = get_order(shop, order.order_id)
     assert (ended.status, ended.paid, ended.refunded) == ("CANCELLED", 2500, 2500)
-    assert [it.amount for it in money.refunds(shop, order.order_id)] == ([2500] if outcome == "won" else [])
+    assert [it.amount for it in order_money.refunds(shop, order.order_id)] == ([2500] if outcome == "won" else [])
 
 
 # what is owed ---------------------------------------------------------------------------------------------------------
@@ -164,15 +173,15 @@ def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_i
     dispute(shop, order, "won")
     assert money_of(get_order(shop, order.order_id)) == (2500, 1250, 0)
     return_items(shop, order.order_id, "second", mug=1)
-    assert [(it.amount, it.why) for it in money.refunds(shop, order.order_id)] == [(1250, "RETURNED")] * 2
-    assert money.refunded_total(shop, order.order_id) == 2500
+    assert [(it.amount, it.why) for it in order_money.refunds(shop, order.order_id)] == [(1250, "RETURNED")] * 2
+    assert order_money.refunded_total(shop, order.order_id) == 2500
 
 
 def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
     placed = place(shop)
     for number, amount in enumerate((1000, 1500)):
         report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    order = money.deliver_order(shop, placed)
+    order = order_money.deliver_order(shop, placed)
     for number in (0, 1):
         dispute(shop, order, "opened", number, f"pi_{number}")
     return_items(shop, order.order_id, mug=1)
@@ -180,7 +189,7 @@ def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
     assert money_of(get_order(shop, order.order_id)) == (2500, 1000, 250)
     dispute(shop, order, "won", 1, "pi_1")
     assert money_of(get_order(shop, order.order_id)) == (2500, 1250, 0)
-    assert [it.amount for it in money.refunds(shop, order.order_id)] == [250]
+    assert [it.amount for it in order_money.refunds(shop, order.order_id)] == [250]
 
 
 def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> None:
@@ -188,26 +197,26 @@ def test_what_is_owed_is_not_given_back_for_another_reason_too(shop: Shop) -> No
     placed = place(shop)
     for number, amount in enumerate((990, 2000)):
         report_payment(shop, placed, event_id=f"evt_{number}", payment_id=f"pi_{number}", amount=amount)
-    order = money.deliver_order(shop, placed)
+    order = order_money.deliver_order(shop, placed)
     dispute(shop, order, "opened", 1, "pi_1")
-    first = money.return_pieces(shop, order, "first", mug=1, refund_shipping=True).result
+    first = order_money.return_pieces(shop, order, "first", mug=1, refund_shipping=True).result
     assert (first["amount"], first["owed"], first["shipping"]) == (990, 750, 490)
     dispute(shop, order, "won", 1, "pi_1")
     dispute(shop, order, "opened", 2, "pi_1")
-    second = money.return_pieces(shop, order, "second", mug=1, refund_shipping=True).result
+    second = order_money.return_pieces(shop, order, "second", mug=1, refund_shipping=True).result
     assert (second["amount"], second["owed"], second["shipping"]) == (0, 1250, 0), "shipping is given back once"
     with pytest.raises(TooMuch) as refusal:
         refunds.refund_order(shop, STAFF, "sorry", order.order_id, 1)
     assert refusal.value.most == 0
     dispute(shop, order, "won", 2, "pi_1")
-    assert money.refunded_total(shop, order.order_id) == order.total
+    assert order_money.refunded_total(shop, order.order_id) == order.total
 
 
 @pytest.mark.parametrize("news", ["refused by the provider", "told later", "not asked any more"])
 def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop: Shop, news: str) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
-    (refund,) = money.refunds(shop, order.order_id)
+    (refund,) = order_money.refunds(shop, order.order_id)
     if news == "refused by the provider":
         process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
     elif news == "told later":
@@ -219,9 +228,9 @@ def test_a_cancel_just_before_a_dispute_comes_to_the_same_as_one_just_after(shop
         assert payments_of(shop, order.order_id)[0].status == "DISPUTED"
     else:
         process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
-    assert [it.status for it in money.refunds(shop, order.order_id)] == ["FAILED"]
+    assert [it.status for it in order_money.refunds(shop, order.order_id)] == ["FAILED"]
     dispute(shop, order, "won")
-    assert [(it.status, it.attempt) for it in money.refunds(shop, order.order_id)] == [("REQUESTED", 2)]
+    assert [(it.status, it.attempt) for it in order_money.refunds(shop, order.order_id)] == [("REQUESTED", 2)]
     process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     (payment,) = payments_of(shop, order.order_id)
     assert (payment.status, payment.refunded) == ("REFUNDED", 2500)
@@ -237,7 +246,7 @@ def test_no_more_is_tried_again_at_once_than_fits_the_transaction(shop: Shop) ->
     dispute(shop, order, "opened")
     return_items(shop, order.order_id, mug=1)
     dispute(shop, order, "won")
-    found = [it.status for it in money.refunds(shop, order.order_id)]
+    found = [it.status for it in order_money.refunds(shop, order.order_id)]
     assert (found.count("REQUESTED"), found.count("FAILED")) == (MAX_RETRIED_REFUNDS + 1, 99 - MAX_RETRIED_REFUNDS)
 
 
@@ -246,7 +255,7 @@ def given(shop: Shop) -> tuple[Order, str]:
     """An order that was cancelled, whose payment the provider has given back whole; the refund's id."""
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
-    (refund,) = money.refunds(shop, order.order_id)
+    (refund,) = order_money.refunds(shop, order.order_id)
     process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     return order, refund.refund_id
 
@@ -278,7 +287,7 @@ def test_what_the_bank_has_taken_is_not_given_again_though_its_refund_failed(sho
 def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     refunds.refund_order(shop, STAFF, "sorry", order.order_id, 500, "credit")
-    (refund,) = money.refunds(shop, order.order_id)
+    (refund,) = order_money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
     settled = process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     assert settled is not None
@@ -294,11 +303,11 @@ def test_while_the_bank_disputes_it_a_payment_goes_onto_no_credit_account_either
 def test_a_refund_that_fails_just_as_the_dispute_is_won_is_tried_again(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
-    (refund,) = money.refunds(shop, order.order_id)
+    (refund,) = order_money.refunds(shop, order.order_id)
     dispute(shop, order, "opened")
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: dispute(rival, order, "won")))
     process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
-    assert [it.status for it in money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
+    assert [it.status for it in order_money.refunds(shop, order.order_id)] == ["SUCCEEDED"]
 
 
 def test_of_two_disputes_both_must_be_won(shop: Shop) -> None:

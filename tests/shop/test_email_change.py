@@ -12,10 +12,10 @@ from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFou
 from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID
 from functions.shop import customers, erasure
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
-from tests.model.samples import moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 EVE = Caller("eve")
 OLD, NEW = "ann@example.com", "ann@new.example"

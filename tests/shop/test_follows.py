@@ -9,10 +9,10 @@ from functions.model.table import FOLLOW
 from functions.shop import follows
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
-from tests.model.samples import AT, moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
+from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently
+from tests.support.samples import AT, moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 def followers(shop: Shop, product_id: str = "mug") -> list[str]:

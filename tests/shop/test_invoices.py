@@ -23,10 +23,7 @@ from functions.shop.invoices import (
 )
 from functions.shop.placing import RequestedLine
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending, transaction_cancelled_reply
-from tests.model.samples import moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -43,7 +40,10 @@ from tests.shop.acts import (
     return_items,
     run_in_threads,
 )
-from tests.shop.money import pay_in_parts
+from tests.support.order_money import pay_in_parts
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def paid_orders(shop: Shop, number: int) -> list[Order]:

@@ -9,10 +9,7 @@ from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import orders, shipments
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -26,6 +23,9 @@ from tests.shop.acts import (
     place,
     run_concurrently,
 )
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
 
 ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="8010")
 

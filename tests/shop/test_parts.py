@@ -12,8 +12,8 @@ from functions.model.errors import OutOfStock
 from functions.shop import cancellation, products, stock
 from functions.shop.placing import derive_order_id
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import WireTap
-from tests.shop.acts import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
+from tests.support.actors import ANN, available_by_part, create_stocked_product, get_order, place, place_order_as
+from tests.support.wire_tap import WireTap
 
 
 def taken(order: Order, product_id: str = "vase") -> dict[str, int]:

@@ -14,10 +14,7 @@ from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.payments import NO_ORDER, record_payment
 from functions.shop.refunds import MAX_PAYMENTS
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending, transaction_cancelled_reply
-from tests.model.samples import moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     advance_to_status,
     archive_order,
@@ -29,6 +26,9 @@ from tests.shop.acts import (
     report_payment,
     run_concurrently,
 )
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:

@@ -21,11 +21,7 @@ from functions.shop import cancellation, discounts, orders, placing, products
 from functions.shop.placing import RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
 from local.dynamodb_engine import Engine
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.stream import read_stream_records
-from tests.dynamodb.wire import WireTap, transaction_cancelled_reply
-from tests.model.samples import moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -38,6 +34,10 @@ from tests.shop.acts import (
     place,
     place_order_as,
 )
+from tests.support.samples import moment
+from tests.support.stream_records import read_stream_records
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, transaction_cancelled_reply
 
 
 def test_an_order_is_one_read_and_one_write_and_reserves_its_goods(shop: Shop, wire: WireTap) -> None:

@@ -9,10 +9,10 @@ from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllow
 from functions.model.table import PRODUCT
 from functions.shop import products
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending, transaction_cancelled_reply
-from tests.model.samples import moment
-from tests.shop.acts import ANN, STAFF, WAREHOUSE, available_by_part, create_stocked_product, place_order_as
+from tests.support.actors import ANN, STAFF, WAREHOUSE, available_by_part, create_stocked_product, place_order_as
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
 
 
 def test_a_product_is_made_with_its_stock_in_one_transaction(shop: Shop, wire: WireTap) -> None:

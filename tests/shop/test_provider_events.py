@@ -17,9 +17,9 @@ from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import cancellation, refund_processing, refunds
 from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.shop import Shop
-from tests.provider import REFUSED, FakeProvider
-from tests.shop import money
-from tests.shop.acts import ANN, STAFF, create_stocked_product, get_order, place, report_payment
+from tests.support import order_money
+from tests.support.actors import ANN, STAFF, create_stocked_product, get_order, place, report_payment
+from tests.support.payment_provider import REFUSED, FakeProvider
 from tests.support.scale import many
 
 AMOUNTS = (300, 1000, 2500, 4000)
@@ -132,7 +132,7 @@ class Told:
             acts[act]()
 
     def settle(self) -> None:
-        for refund in money.refunds(self.shop, self.order.order_id):
+        for refund in order_money.refunds(self.shop, self.order.order_id):
             refund_processing.process_refund(self.shop, self.provider, refund.order_id, refund.refund_id)
 
     def finish(self, how: Any) -> None:
@@ -155,7 +155,7 @@ class Told:
             )
 
     def retry(self) -> None:
-        for refund in money.refunds(self.shop, self.order.order_id):
+        for refund in order_money.refunds(self.shop, self.order.order_id):
             if refund.status == "FAILED":
                 refunds.retry_refund(self.shop, STAFF, refund.order_id, refund.refund_id, "credit")
 
@@ -163,7 +163,7 @@ class Told:
         """Every cent that came is the order's, or given back, or the bank's."""
         order = get_order(self.shop, self.order.order_id)
         payments = list(self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
-        given = money.refunds(self.shop, order.order_id)
+        given = order_money.refunds(self.shop, order.order_id)
         came = [it for it in payments if it.status in ("CAPTURED", "DISPUTED", "REFUNDED")]
         lost = [it for it in came if it.is_charged_back]
         beside = sum(refund.amount for refund in given if refund.why in REFUND_REASONS_OUTSIDE_ORDER)
@@ -189,7 +189,7 @@ class Told:
         """What it came to, without the names that are this order's own."""
         order = get_order(self.shop, self.order.order_id)
         payments = self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
-        given = money.refunds(self.shop, order.order_id)
+        given = order_money.refunds(self.shop, order.order_id)
         return (
             (order.status, order.paid, order.refunded, order.version),
             [(it.status, it.amount, it.refunded, it.reason, it.version) for it in payments],

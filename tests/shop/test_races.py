@@ -20,9 +20,7 @@ from functions.model.table import ROWS_BY_TYPE, STOCK
 from functions.shop import cancellation, discounts, products
 from functions.shop.placing import MAX_PLAN_ATTEMPTS, PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -40,6 +38,8 @@ from tests.shop.acts import (
     run_in_threads,
 )
 from tests.support.scale import many
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

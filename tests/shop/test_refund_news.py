@@ -14,10 +14,10 @@ from functions.shop import accounts, cancellation, refunds
 from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from functions.shop.refund_processing import ProviderRefundEvent, process_refund, record_refund
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.provider import FakeProvider, provider_behaving
-from tests.shop.acts import ANN, STAFF, archive_order, get_order, place, report_payment
-from tests.shop.credit import balance
+from tests.support.actors import ANN, STAFF, archive_order, get_order, place, report_payment
+from tests.support.credit_actions import balance
+from tests.support.payment_provider import FakeProvider, provider_behaving
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 @pytest.fixture

@@ -11,11 +11,8 @@ from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowe
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, refund_processing, refunds
 from functions.shop.shop import Shop
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import moment
-from tests.provider import REFUSED, FakeProvider, provider_behaving
-from tests.shop import money
-from tests.shop.acts import (
+from tests.support import order_money
+from tests.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -28,8 +25,11 @@ from tests.shop.acts import (
     report_payment,
     run_concurrently,
 )
-from tests.shop.credit import new_store_credit
+from tests.support.credit_actions import new_store_credit
+from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
+from tests.support.samples import moment
 from tests.support.scale import many
+from tests.support.wire_tap import WireTap, run_before_sending
 
 STATES = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
@@ -55,13 +55,13 @@ def give(shop: Shop, order_id: str, amount: int, key: str = "sorry", **more: Any
 @pytest.mark.parametrize("status", STATES)
 def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wire: WireTap, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
-    known = {refund.refund_id for refund in money.refunds(shop, before.order_id)}
+    known = {refund.refund_id for refund in order_money.refunds(shop, before.order_id)}
     wire.clear()
     result = give(shop, before.order_id, 500)
     assert wire.operations.count("TransactWriteItems") == 1
     order = get_order(shop, before.order_id)
     assert (order.status, order.refunded, order.version) == (status, before.refunded + 500, before.version + 1)
-    (refund,) = [it for it in money.refunds(shop, before.order_id) if it.refund_id not in known]
+    (refund,) = [it for it in order_money.refunds(shop, before.order_id) if it.refund_id not in known]
     assert result == {
         "order_id": order.order_id,
         "amount": 500,
@@ -69,7 +69,7 @@ def test_staff_gives_some_back_in_one_transaction_with_the_order(shop: Shop, wir
         "refund_ids": [refund.refund_id],
     }
     assert (refund.amount, refund.why, refund.status, refund.account_id) == (500, "GOODWILL", "REQUESTED", None)
-    assert money.refunded_total(shop, before.order_id) == order.refunded
+    assert order_money.refunded_total(shop, before.order_id) == order.refunded
 
 
 @pytest.mark.parametrize("status", ["PENDING", "ARCHIVING"])
@@ -106,7 +106,7 @@ def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, amount)
     assert (refusal.value.field, refusal.value.most) == ("amount", most)
-    assert money.refunds(shop, order_id) == []
+    assert order_money.refunds(shop, order_id) == []
     give(shop, order_id, 2000)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, 501, key="more")
@@ -128,7 +128,7 @@ def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> No
         clock.sleep(60)
     give(shop, order.order_id, 1200)
     give(shop, order.order_id, 900, key="more")
-    assert [(it.refund_id, it.amount) for it in money.refunds(shop, order.order_id)] == [
+    assert [(it.refund_id, it.amount) for it in order_money.refunds(shop, order.order_id)] == [
         ("pi_0-1", 300),
         ("pi_1-1", 200),
         ("pi_1-2", 600),
@@ -140,21 +140,24 @@ def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> 
     order_id = paid(shop)
     found = run_concurrently(*[lambda key=str(n): give(shop, order_id, 700, key=key) for n in range(6)])
     assert sorted(type(one).__name__ for one in found) == ["TooMuch"] * 3 + ["dict"] * 3
-    assert money.refunded_total(shop, order_id) == 2100
+    assert order_money.refunded_total(shop, order_id) == 2100
 
 
 def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order_id = paid(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
     cancellation.cancel_order(shop, ANN, order_id)
-    assert [(it.amount, it.why) for it in money.refunds(shop, order_id)] == [(700, "GOODWILL"), (1800, "CANCELLED")]
-    assert money.refunded_total(shop, order_id) == 2500
+    assert [(it.amount, it.why) for it in order_money.refunds(shop, order_id)] == [
+        (700, "GOODWILL"),
+        (1800, "CANCELLED"),
+    ]
+    assert order_money.refunded_total(shop, order_id) == 2500
 
 
 def test_goodwill_can_be_store_credit_of_somebody_who_can_spend_it(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500, to="credit")
-    (refund,) = money.refunds(shop, order_id)
+    (refund,) = order_money.refunds(shop, order_id)
     assert refund.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
 
 
@@ -193,7 +196,7 @@ def test_money_that_matched_nothing_is_given_back_whole(shop: Shop, place_of: st
     again = refunds.refund_payment(shop, STAFF, "back", id, "pi_1")
     assert first.result == again.result
     assert again.replayed
-    (refund,) = money.refunds(shop, id)
+    (refund,) = order_money.refunds(shop, id)
     assert (refund.refund_id, refund.amount, refund.why) == ("pi_1-1", 2500, "UNMATCHED")
     assert refund.customer_id == (None if place_of == "no order" else "ann")
     with pytest.raises(TooMuch):
@@ -220,7 +223,7 @@ def test_money_that_matched_nothing_is_given_back_once_though_two_try(shop: Shop
     report_payment(shop, order, order_id="none-such")
     acts = [lambda key=str(n): refunds.refund_payment(shop, STAFF, key, "none-such", "pi_1") for n in range(4)]
     assert sorted(type(one).__name__ for one in run_concurrently(*acts)) == ["IdempotentResult", *["TooMuch"] * 3]
-    assert len(money.refunds(shop, "none-such")) == 1
+    assert len(order_money.refunds(shop, "none-such")) == 1
 
 
 def test_nothing_is_added_beside_an_order_that_is_being_archived(shop: Shop) -> None:
@@ -236,9 +239,9 @@ def failed(shop: Shop, *amounts: int) -> str:
     """A paid order, of which 5.00 could not be given back; its id."""
     order_id = paid(shop, "key-1", *amounts)
     give(shop, order_id, 500)
-    (refund,) = money.refunds(shop, order_id)
+    (refund,) = order_money.refunds(shop, order_id)
     refund_processing.process_refund(shop, provider_behaving(REFUSED), order_id, refund.refund_id)
-    assert money.refunds(shop, order_id)[0].status == "FAILED"
+    assert order_money.refunds(shop, order_id)[0].status == "FAILED"
     return order_id
 
 
@@ -251,7 +254,7 @@ def test_a_refund_that_failed_is_tried_again_under_another_key(shop: Shop, clock
     provider = FakeProvider()
     refund_processing.process_refund(shop, provider, order_id, again.refund_id)
     assert provider.requests == [("refund", "pi_key-1_0-1-2")]
-    assert money.refunds(shop, order_id)[0].status == "SUCCEEDED"
+    assert order_money.refunds(shop, order_id)[0].status == "SUCCEEDED"
     assert get_order(shop, order_id).refunded == 500, "it was counted when it was decided"
     with pytest.raises(WrongState) as refusal:
         refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1")
@@ -323,7 +326,7 @@ def test_whatever_is_given_back_of_whichever_payments_adds_up(
     order = place(shop, key, **{key: 1})
     if of_credit:
         new_store_credit(shop, sum(amounts))
-        order = money.pay_in_parts(shop, order, *amounts)
+        order = order_money.pay_in_parts(shop, order, *amounts)
     else:
         for number, amount in enumerate(amounts):
             report_payment(shop, order, event_id=f"{key} {number}", payment_id=f"pi-{key}-{number}", amount=amount)
@@ -336,11 +339,11 @@ def test_whatever_is_given_back_of_whichever_payments_adds_up(
             with pytest.raises(TooMuch) as refusal:
                 give(shop, order.order_id, amount, key=f"{key} {number}", to=to)
             assert refusal.value.most == kept
-        assert money.refunded_total(shop, order.order_id) == sum(amounts) - kept
+        assert order_money.refunded_total(shop, order.order_id) == sum(amounts) - kept
     if ends:
         cancellation.cancel_order(shop, ANN, order.order_id)
-        assert money.refunded_total(shop, order.order_id) == sum(amounts)
-    for refund in money.refunds(shop, order.order_id):
+        assert order_money.refunded_total(shop, order.order_id) == sum(amounts)
+    for refund in order_money.refunds(shop, order.order_id):
         refund_processing.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
     of = list(shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id))
     assert sum(payment.refunded for payment in of) == get_order(shop, order.order_id).refunded

@@ -27,10 +27,8 @@ from functions.shop import products, returns
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
-from tests.model.samples import SAMPLES, moment
-from tests.shop.acts import (
+from tests.shop.test_discounts import offer
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -45,8 +43,17 @@ from tests.shop.acts import (
     return_items,
     run_concurrently,
 )
-from tests.shop.money import deliver_order, expiry_markers, pay_in_parts, refunded_total, refunds, return_pieces
-from tests.shop.test_discounts import offer
+from tests.support.order_money import (
+    deliver_order,
+    expiry_markers,
+    pay_in_parts,
+    refunded_total,
+    refunds,
+    return_pieces,
+)
+from tests.support.samples import SAMPLES, moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 DAY = 24 * 60 * 60
 

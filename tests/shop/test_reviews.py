@@ -16,10 +16,7 @@ from functions.model.table import REVIEW
 from functions.shop import reviews, shipments
 from functions.shop.erasure import erase_customer
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, lose_response, run_before_sending
-from tests.model.samples import SAMPLES, moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -33,6 +30,9 @@ from tests.shop.acts import (
     run_concurrently,
     ship_part_then_cancel,
 )
+from tests.support.samples import SAMPLES, moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from functions.model.errors import NotAllowed, NotFound
 from functions.model.table import ORDER_LINE
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from functions.shop.shop import Shop
-from tests.model.samples import SAMPLES, moment
-from tests.shop.acts import ANN, BOB, STAFF, WAREHOUSE
+from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
+from tests.support.samples import SAMPLES, moment
 
 
 @pytest.fixture

@@ -10,10 +10,7 @@ from functions.model.entities import Line, Order, Shipment
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import shipments
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.fixtures import ManualClock
-from tests.dynamodb.wire import WireTap, run_before_sending
-from tests.model.samples import moment
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     STAFF,
@@ -27,7 +24,10 @@ from tests.shop.acts import (
     place_order_as,
     report_payment,
 )
-from tests.shop.money import expiry_markers
+from tests.support.order_money import expiry_markers
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
 
 
 def parcel_of(shop: Shop, order_id: str) -> Shipment:

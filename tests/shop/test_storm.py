@@ -22,10 +22,10 @@ from functions.shop import discounts
 from functions.shop.placing import RequestedLine, place_order
 from functions.shop.shop import Caller, Shop
 from local.dynamodb_engine import Engine
-from tests.dynamodb.wire import transaction_cancelled_reply
-from tests.model.samples import moment
-from tests.shop.acts import HOME_ADDRESS, PRICE, STAFF, available_by_part, create_stocked_product, get_order
+from tests.support.actors import HOME_ADDRESS, PRICE, STAFF, available_by_part, create_stocked_product, get_order
+from tests.support.samples import moment
 from tests.support.scale import many
+from tests.support.wire_tap import transaction_cancelled_reply
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -15,8 +15,7 @@ from functions.shop import cancellation, categories, customers, discounts, follo
 from functions.shop.invoices import issue_invoice
 from functions.shop.placing import PlacedOrder, RequestedLine, derive_order_id, place_order
 from functions.shop.shop import Caller, Shop
-from tests.dynamodb.wire import WireTap
-from tests.shop.acts import (
+from tests.support.actors import (
     ANN,
     BOB,
     HOME_ADDRESS,
@@ -28,6 +27,7 @@ from tests.shop.acts import (
     place_order_as,
     report_payment,
 )
+from tests.support.wire_tap import WireTap
 
 
 def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:

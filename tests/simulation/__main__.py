@@ -15,8 +15,8 @@ from pathlib import Path
 from local import dynamodb_engine as local_engine
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.simulation.faults import KINDS
-from tests.simulation.runs import SeedResult, engines, run_seed, run_seeds
-from tests.simulation.story import format_story, shrink_failure
+from tests.simulation.minimizer import format_story, shrink_failure
+from tests.simulation.runner import SeedResult, engines, run_seed, run_seeds
 
 MAX_STORIES = 3
 """How many failed simulation runs are shrunk (reduced to the necessary decisions) and explained."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from tests.simulation.chance import SeededRandom
+from tests.simulation.rng import SeededRandom
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}

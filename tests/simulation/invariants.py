@@ -41,9 +41,9 @@ from functions.model.table import (
 )
 from functions.shop.erasure import SETTLE_PERIOD
 from functions.shop.product_alerts import derive_alert_id
-from tests.simulation.book import Ledger, OrderAggregate, RecordedChange
 from tests.simulation.faults import DAY, HOUR, MINUTE
-from tests.simulation.money import (
+from tests.simulation.ledger import Ledger, OrderAggregate, RecordedChange
+from tests.simulation.money_invariants import (
     discounts_add_up,
     ledgers_add_up,
     money_is_kept,

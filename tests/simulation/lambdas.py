@@ -16,9 +16,9 @@ from functions.api.app import app
 from functions.api.http import context
 from functions.runtime import environment, secrets
 from local.event_source_mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
-from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import FaultInjector
-from tests.simulation.tasks import ProcessDied, SimulatedProcess, VirtualScheduler
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import ProcessDied, SimulatedProcess, VirtualScheduler
 from tests.simulation.template import StackModel
 
 MAX_SKEW_SECONDS = 2.0

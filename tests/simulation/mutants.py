@@ -44,8 +44,8 @@ from functions.shop import customer_names as naming
 from functions.shop import erasure as forgetting
 from ops.commands import restore
 from ops.repair import rebuild
-from tests.simulation import sabotage as s
-from tests.simulation.sabotage import Plant, patch_attribute
+from tests.simulation import mutations as s
+from tests.simulation.mutations import Plant, patch_attribute
 
 
 @dataclass(frozen=True)

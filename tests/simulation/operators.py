@@ -21,8 +21,8 @@ from ops.item_keys import ItemKey, item_key
 from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint
 from tests.simulation.faults import DAY, HOUR, MINUTE
+from tests.simulation.scheduler import ProcessDied, SimulatedProcess, run_sequentially
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import ProcessDied, SimulatedProcess, run_sequentially
 from tests.simulation.traffic import PlannedCommand
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import FaultInjector
 from tests.simulation.queues import SimulatedBus, SimulatedQueue
+from tests.simulation.rng import SeededRandom
 from tests.simulation.table import SimulatedTable
 from tests.simulation.template import StackModel
 

@@ -15,11 +15,11 @@ from typing import Any, Literal
 
 from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.shop.refund_processing import ProviderRefundState, RefundRejected
-from tests.api.asking import JSON, http_event, payment_event, stripe_signature
-from tests.simulation.chance import SeededRandom
+from tests.simulation.clients import ApiClients
 from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector, ServiceCall, Strike
-from tests.simulation.people import ApiClients
-from tests.simulation.tasks import ProcessDied
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import ProcessDied
+from tests.support.http_client import JSON, http_event, payment_event, stripe_signature
 
 WEBHOOK_DELAY_SECONDS = 1.0
 """The seconds between a payment and its webhook."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.event_source_mappings import InvocationReturned, Outcome
-from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import MINUTE, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda
-from tests.simulation.tasks import VirtualScheduler
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import VirtualScheduler
 from tests.simulation.template import QueueSettings, RuleSettings, WorkerSettings
 
 

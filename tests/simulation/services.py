@@ -13,11 +13,11 @@ import orjson
 
 from functions.dynamodb.keys import to_instant
 from tests.simulation.botocore_clients import UnsignedRequest
-from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
 from tests.simulation.table import SimulatedTable
-from tests.simulation.tasks import SimulatedProcess, VirtualScheduler
 from tests.simulation.wire import JsonService, WireResponse
 
 MAX_REPLICA_LAG_SECONDS = 90.0

@@ -17,11 +17,11 @@ from local.event_source_mappings import (
     MappingSettings,
     Outcome,
 )
-from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import DAY, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import VirtualScheduler
 from tests.simulation.table import STREAM
-from tests.simulation.tasks import VirtualScheduler
 
 RETENTION_SECONDS = DAY
 RESULTS_LOST_SECONDS = 20.0

@@ -16,7 +16,7 @@ from functions.dynamodb.table import BATCH_WRITE_LIMIT
 from functions.model.table import INDEX_PROJECTIONS, create_table_request
 from local.dynamodb_engine import REGION, Engine
 from local.event_source_mappings.records import TTL_IDENTITY
-from tests.line import EngineConnection
+from tests.support.engine_connection import EngineConnection
 
 Image = Mapping[str, Any]
 Key = tuple[str, str]

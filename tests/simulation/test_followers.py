@@ -18,7 +18,7 @@ from functions.model import table as t
 from functions.model.entities import Customer, Follow, Product, Stock
 from local.dynamodb_engine import Engine
 from stacks.stage import STAGES
-from tests.simulation import botocore_clients, tasks
+from tests.simulation import botocore_clients, scheduler
 from tests.simulation.faults import DAY, HOUR
 from tests.simulation.world import OPENS_AT, Simulation
 
@@ -76,7 +76,7 @@ def comes_in(world: Simulation, empty: Stock) -> None:
 def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provider_allows(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MAX_STEPS", 10**9)
+    monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)
     began = time.perf_counter()
     world = Simulation(engine, SEED)
     assert world.template.functions["notices"].environment["PAGE_SIZE"] == str(PAGE)
@@ -134,7 +134,7 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
 def test_whatever_goes_wrong_everybody_is_told_and_twice_only_where_a_mail_could_not_be_marked(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MAX_STEPS", 10**9)
+    monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)
     world = Simulation(engine, SEED)
     empty = opened(world, WITH_FAULTS, remembered=True)
     with world._patched():

@@ -5,7 +5,7 @@ import pytest
 from local.dynamodb_engine import Engine
 from tests.simulation.invariants import INVARIANTS
 from tests.simulation.mutants import MUTANTS, Mutant
-from tests.simulation.runs import run_seed
+from tests.simulation.runner import run_seed
 
 
 @pytest.mark.mutants

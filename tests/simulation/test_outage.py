@@ -18,10 +18,10 @@ from functions.model import table as t
 from functions.model.entities import Activity, Address, Expiry, Invoice, Line, Order, Paid, Payment, Shipment
 from functions.model.states import OrderCommand, apply_order_command
 from local.dynamodb_engine import Engine
-from tests.simulation import nature, tasks
-from tests.simulation.book import Ledger
+from tests.simulation import environment, scheduler
 from tests.simulation.faults import DAY, HOUR
 from tests.simulation.invariants import nothing_waits_for_ever
+from tests.simulation.ledger import Ledger
 from tests.simulation.world import OPENS_AT, Simulation
 
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
@@ -144,8 +144,8 @@ def sha256(image: Image) -> str:
 def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_byte(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "MAX_STEPS", 1_000_000)
-    monkeypatch.setattr(nature, "GOES_ROUND_SECONDS", 1)  # many short rounds: as many Lambda calls as possible
+    monkeypatch.setattr(scheduler, "MAX_STEPS", 1_000_000)
+    monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)  # many short rounds: as many Lambda calls as possible
     chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  it makes items, no secrets
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters

@@ -14,10 +14,10 @@ import pytest
 
 from functions.shop import stock
 from local.dynamodb_engine import Engine
+from tests.simulation.minimizer import format_story, minimize_decisions, shrink_failure
 from tests.simulation.operators import drift_violations
-from tests.simulation.runs import run_seed
+from tests.simulation.runner import run_seed
 from tests.simulation.services import SimulatedDynamoDB
-from tests.simulation.story import format_story, minimize_decisions, shrink_failure
 from tests.simulation.wire import WireResponse
 from tests.simulation.world import Simulation
 from tests.support.scale import many

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from functions.dynamodb.keys import to_instant
-from tests.api.asking import STAFF, Token, http_event
-from tests.simulation.chance import SeededRandom
+from tests.simulation.clients import ApiClients, ClientResponse
 from tests.simulation.faults import HOUR, MINUTE
-from tests.simulation.people import ApiClients, ClientResponse
 from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
+from tests.simulation.rng import SeededRandom
+from tests.support.http_client import STAFF, Token, http_event
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}

@@ -16,9 +16,9 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from functions.runtime import clients
 from tests.simulation import botocore_clients
 from tests.simulation.botocore_clients import Response, UnsignedRequest
-from tests.simulation.chance import SeededRandom
 from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
-from tests.simulation.tasks import ProcessDied, VirtualScheduler
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import ProcessDied, VirtualScheduler
 
 MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
 """The longest delay of a request in seconds, by kind of injected fault."""

@@ -33,18 +33,18 @@ from functions.shop.shop import Shop
 from local.dynamodb_engine import Engine
 from ops.commands import restore
 from ops.scan import sweep
-from tests.api.asking import WEBHOOK_SECRETS, Token
-from tests.simulation.book import Ledger, RecordedChange
-from tests.simulation.chance import SeededRandom
+from tests.simulation.clients import ApiClients, SimulatedWarehouse
+from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.faults import DAY, HOUR, FaultInjector
 from tests.simulation.invariants import WriteChecks, find_violations
 from tests.simulation.lambdas import SimulatedLambda, clear_caches, save_router_state
-from tests.simulation.nature import SimulatedEnvironment
+from tests.simulation.ledger import Ledger, RecordedChange
 from tests.simulation.operators import Operator, corrupt_copies, drift_violations
-from tests.simulation.people import ApiClients, SimulatedWarehouse
 from tests.simulation.poison import Poison
 from tests.simulation.provider import SimulatedProvider
 from tests.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import TooManySteps, VirtualScheduler, run_sequentially
 from tests.simulation.services import (
     SimulatedCognito,
     SimulatedDynamoDB,
@@ -56,10 +56,10 @@ from tests.simulation.services import (
 )
 from tests.simulation.streams import SimulatedReader, SimulatedStream
 from tests.simulation.table import SimulatedTable, TracedEngineConnection
-from tests.simulation.tasks import TooManySteps, VirtualScheduler, run_sequentially
 from tests.simulation.template import choose_assumptions, choose_deployment
 from tests.simulation.traffic import PlannedCommand, SimulatedTraffic
 from tests.simulation.wire import Service, SimulatedWire
+from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY

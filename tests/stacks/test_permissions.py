@@ -38,10 +38,10 @@ from ops.commands.restore import SETTLE_TIME
 from ops.scan.checkpoint import Checkpoint
 from ops.targets import ShopTarget
 from stacks.stage import STAGES
-from tests.functions.archiving import create_delivered_order
-from tests.ops.running import BUCKETS
-from tests.shopfloor import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
 from tests.stacks.conftest import SynthesizedTemplate, as_list
+from tests.support.archiving import create_delivered_order
+from tests.support.harness import ANN, READERS, STAFF, WAREHOUSE, WORKERS, ShopHarness
+from tests.support.operator_shop import BUCKETS
 
 MODULES = [
     "api",
@@ -121,7 +121,7 @@ def test_operators_are_whoever_the_account_lets_with_a_second_factor(dev: Synthe
 
 
 def test_operators_may_do_what_their_tools_do(
-    dev: SynthesizedTemplate, floor: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dev: SynthesizedTemplate, harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     did: set[Asked] = set()
 
@@ -130,7 +130,7 @@ def test_operators_may_do_what_their_tools_do(
 
     @cache
     def client(service: str) -> Any:
-        made: Any = floor.engine.dynamodb() if service == "dynamodb" else boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
+        made: Any = harness.engine.dynamodb() if service == "dynamodb" else boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
         made.meta.events.register("provide-client-params", note)
         return made
 
@@ -139,23 +139,23 @@ def test_operators_may_do_what_their_tools_do(
     bus_arn = events.describe_event_bus(Name="shop")["Arn"]
     events.create_archive(ArchiveName="all", EventSourceArn=bus_arn, RetentionDays=30)
     has = {
-        "AWS::SQS::Queue": [*floor.queues.values(), dead],
+        "AWS::SQS::Queue": [*harness.queues.values(), dead],
         "AWS::Events::EventBus": ["shop"],
         "AWS::Lambda::Function": ["copies"],
     }
-    where = ShopTarget({"TableName": floor.shop.table.name, **BUCKETS}, client, has.__getitem__)
+    where = ShopTarget({"TableName": harness.shop.table.name, **BUCKETS}, client, has.__getitem__)
     monkeypatch.setattr(targets, "resolve_target", lambda given: where)
-    monkeypatch.setattr(where.table, "clock", floor.now)
+    monkeypatch.setattr(where.table, "clock", harness.now)
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.001)
 
-    archived = create_delivered_order(floor)
-    floor.advance_days(days=2 * 365)
-    floor.process_all()
-    floor.clock_offset += SETTLE_TIME
-    assert isinstance(orders.get_order(floor.shop, STAFF, archived), ArchivedOrder)
-    floor.pay_order(floor.place_order("lost", mug=2))
+    archived = create_delivered_order(harness)
+    harness.advance_days(days=2 * 365)
+    harness.process_all()
+    harness.clock_offset += SETTLE_TIME
+    assert isinstance(orders.get_order(harness.shop, STAFF, archived), ArchivedOrder)
+    harness.pay_order(harness.place_order("lost", mug=2))
     READERS["copies"].handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
-    floor.new_records()  # lost
+    harness.new_records()  # lost
     for command in (
         "drift --all --repair --pause 0.001", "drift --pause 0.001", "replay --from-table --copies", "failures list",
         "replay --from-table --reactions --to fulfilment", "replay --from-archive --since 1h --to-all",
@@ -352,7 +352,7 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
 
 
 @pytest.fixture
-def asked(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
+def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
     """What each function asks of AWS, by module, from here on; what is done outside of handlers is done by the api."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
     clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
@@ -381,10 +381,10 @@ def asked(floor: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[
 
 
 def test_every_function_may_do_what_it_does_when_orders_are_worked(
-    dev: SynthesizedTemplate, floor: ShopHarness, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
+    dev: SynthesizedTemplate, harness: ShopHarness, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = floor.shop
-    floor.open_shop(available=10)
+    shop = harness.shop
+    harness.open_shop(available=10)
     products.list_products_in_category(shop, "/", 20, None)
     companies.create_company(shop, STAFF, "acme", "Acme")
     companies.add_member(shop, STAFF, "acme", ANN.id)
@@ -394,21 +394,21 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     lines = [imports.ParsedLine(1, mugs, 5), imports.ParsedLine(2, {**mugs, "product_id": "jug"}, 5)]
     imports.import_products(shop, STAFF, "file", {}, lambda: lines)
     activity.list_activity_of_day(shop, STAFF, "2026-11-21", 20, None)
-    sold, cancelled = floor.place_order("sold", mug=2, pot=1), floor.place_order("cancelled")
-    floor.place_order("lapsed")
-    floor.process_all()
-    floor.pay_order(sold)
+    sold, cancelled = harness.place_order("sold", mug=2, pot=1), harness.place_order("cancelled")
+    harness.place_order("lapsed")
+    harness.process_all()
+    harness.pay_order(sold)
     cancellation.cancel_order(shop, ANN, cancelled)
-    floor.lapse((datetime.now(UTC) + timedelta(minutes=31)).isoformat())
-    floor.process_all()
-    floor.pay_order(cancelled, "evt_2", "pi_2")
+    harness.lapse((datetime.now(UTC) + timedelta(minutes=31)).isoformat())
+    harness.process_all()
+    harness.pay_order(cancelled, "evt_2", "pi_2")
     refunds.refund_order(shop, STAFF, "sorry", sold, 100, "credit")
-    floor.process_all()
-    assert floor.provider.refunded_amount("pi_2")
+    harness.process_all()
+    assert harness.provider.refunded_amount("pi_2")
     shipments.dispatch_shipment(shop, WAREHOUSE, sold, f"{sold}-1", "dhl", "42")
-    floor.process_all()
-    floor.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
-    floor.process_all()
+    harness.process_all()
+    harness.lapse((datetime.now(UTC) + timedelta(days=31)).isoformat())
+    harness.process_all()
     reviews.write_review(shop, ANN, "mug", sold, 5, "Keeps warm.")
     reviews.list_reviews_of_product(shop, "mug", 20, None)
     follows.follow_product(shop, ANN, "mug")
@@ -418,9 +418,9 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
     products.create_product(shop, STAFF, "cup", "Cup", 990, "EUR", 1)
     follows.follow_product(shop, ANN, "cup")
     products.receive_stock(shop, STAFF, "cups", "cup", 5)
-    floor.process_all()
-    expire_until(floor.engine, shop.table.name, datetime.now(UTC) + timedelta(days=500))
-    floor.process_all()
+    harness.process_all()
+    expire_until(harness.engine, shop.table.name, datetime.now(UTC) + timedelta(days=500))
+    harness.process_all()
     assert isinstance(orders.get_order(shop, ANN, sold), ArchivedOrder)
     for reader in READERS.values():
         reader.handler({"Records": [{"dynamodb": {"Keys": {}, "NewImage": {}, "SequenceNumber": "1"}}]}, None)
@@ -428,8 +428,11 @@ def test_every_function_may_do_what_it_does_when_orders_are_worked(
         worker.handler({"Records": [{"messageId": "1", "body": "no event"}]}, None)
     erase_customer(shop, ANN, ANN.id)
     for finished in (0, 1):  # first its addresses are taken, and then nothing more is found
-        floor.clock_offset += timedelta(days=15)
-        assert customer_erasure.handler({"time": floor.now().isoformat()}, None) == {"waiting": 1, "finished": finished}
+        harness.clock_offset += timedelta(days=15)
+        assert customer_erasure.handler({"time": harness.now().isoformat()}, None) == {
+            "waiting": 1,
+            "finished": finished,
+        }
 
     assert backlog_metrics.handler({}, None)["ParkedWaiting"]
 

@@ -13,7 +13,7 @@ from moto.ses.models import ses_backends
 
 from functions.dynamodb.table import BATCH_WRITE_LIMIT
 from local.dynamodb_engine import REGION
-from tests.shopfloor import WORKERS, ShopHarness
+from tests.support.harness import WORKERS, ShopHarness
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,33 +27,33 @@ class SavedShop:
     provider: dict[str, Any]
 
     @classmethod
-    def save(cls, floor: ShopHarness, result: object) -> "SavedShop":
+    def save(cls, harness: ShopHarness, result: object) -> "SavedShop":
         """Save the state of a shop, and the value that its setup returned."""
-        assert not any(floor.take_messages(queue) for queue in WORKERS), "a message in a queue is not saved"
-        pages = floor.shop.table.client.get_paginator("scan").paginate(TableName=floor.shop.table.name)
+        assert not any(harness.take_messages(queue) for queue in WORKERS), "a message in a queue is not saved"
+        pages = harness.shop.table.client.get_paginator("scan").paginate(TableName=harness.shop.table.name)
         items = [item for page in pages for item in page["Items"]]
         objects = {name: list(bucket.keys.iterlists()) for name, bucket in _buckets().items()}
-        state = (items, objects, floor.sent_mails(), floor.all_records, floor.now(), result)
-        return cls(pickle.dumps(state), copy.deepcopy(vars(floor.provider)))
+        state = (items, objects, harness.sent_mails(), harness.all_records, harness.now(), result)
+        return cls(pickle.dumps(state), copy.deepcopy(vars(harness.provider)))
 
-    def write_to(self, floor: ShopHarness) -> Any:
+    def write_to(self, harness: ShopHarness) -> Any:
         """Copy the saved state to an empty shop, and set its clock to the time of saving. Return the setup's result."""
         items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
-        name = floor.shop.table.name
+        name = harness.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
             puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
-            answer = floor.shop.table.client.batch_write_item(RequestItems={name: puts})
+            answer = harness.shop.table.client.batch_write_item(RequestItems={name: puts})
             assert not answer["UnprocessedItems"]
-        floor.new_records()  # skip the stream records of these writes, so that no handler gets them
+        harness.new_records()  # skip the stream records of these writes, so that no handler gets them
         for record in seen:
-            record["eventSourceARN"] = floor._stream
-        floor.all_records[:] = seen
+            record["eventSourceARN"] = harness._stream
+        harness.all_records[:] = seen
         for bucket, keys in objects.items():
             for key, versions in keys:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
-        vars(floor.provider).update(copy.deepcopy(self.provider))
-        floor.clock_offset = saved_at - datetime.now(UTC)  # else items get older from test to test
+        vars(harness.provider).update(copy.deepcopy(self.provider))
+        harness.clock_offset = saved_at - datetime.now(UTC)  # else items get older from test to test
         return result
 
 
@@ -69,15 +69,15 @@ class Reused(Generic[P, T]):
     def __post_init__(self) -> None:
         self._saved: dict[tuple[Any, ...], SavedShop] = {}
 
-    def __call__(self, floor: ShopHarness, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, harness: ShopHarness, /, *args: P.args, **kwargs: P.kwargs) -> T:
         key = (*args, *kwargs.items())
-        if not _is_empty(floor):
-            return self.setup(floor, *args, **kwargs)
+        if not _is_empty(harness):
+            return self.setup(harness, *args, **kwargs)
         if key in self._saved:
-            result: T = self._saved[key].write_to(floor)
+            result: T = self._saved[key].write_to(harness)
             return result
-        result = self.setup(floor, *args, **kwargs)
-        self._saved[key] = SavedShop.save(floor, result)
+        result = self.setup(harness, *args, **kwargs)
+        self._saved[key] = SavedShop.save(harness, result)
         return result
 
 
@@ -86,10 +86,10 @@ def reused(setup: Callable[Concatenate[ShopHarness, P], T]) -> Reused[P, T]:
     return Reused(setup)
 
 
-def _is_empty(floor: ShopHarness) -> bool:
-    table = floor.shop.table
+def _is_empty(harness: ShopHarness) -> bool:
+    table = harness.shop.table
     items = table.client.scan(TableName=table.name, ConsistentRead=True, Limit=1)["Items"]
-    return not items and not floor.all_records and floor.clock_offset == timedelta()
+    return not items and not harness.all_records and harness.clock_offset == timedelta()
 
 
 def _buckets() -> dict[str, Any]:

@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl
 from jsonschema_rs import Draft202012Validator
 
 from functions.handlers.api import handler
-from tests.api.asking import LambdaContext
 from tests.api.hostile.request import Event
+from tests.support.http_client import LambdaContext
 
 Schema = Mapping[str, Any]
 UNKNOWN_ROUTE_PROBLEMS = {400: "malformed", 404: "no-such-route", 405: "wrong-method"}

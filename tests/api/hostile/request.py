@@ -8,8 +8,18 @@ from urllib.parse import urlencode
 
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.routes.imports import IMPORT_ROUTE
-from tests.api.asking import ANN, JSON, STAFF, WAREHOUSE, ApiHarness, Token, http_event, payment_event, stripe_signature
 from tests.api.every_route import BODIES, IDEMPOTENT_ROUTES, QUERIES, STAFF_ROUTES, WAREHOUSE_ROUTES
+from tests.support.http_client import (
+    ANN,
+    JSON,
+    STAFF,
+    WAREHOUSE,
+    ApiHarness,
+    Token,
+    http_event,
+    payment_event,
+    stripe_signature,
+)
 
 WEBHOOK = "POST /payments/events"
 PRINT = "GET /invoices/{invoice_id}/print"

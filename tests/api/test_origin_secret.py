@@ -1,0 +1,66 @@
+"""Where a firewall stands before the API, its own address answers nobody else."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from functions.model.public_routes import ORIGIN_SECRET_HEADER
+from functions.runtime import environment, secrets
+from local.dynamodb_engine import REGION
+from tests.support.http_client import ANN, ApiHarness, http_event, invoke_api
+
+SECRET = "what CloudFront shows"
+ROUTES = [("GET", "/products"), ("GET", "/orders/none"), ("POST", "/payments/events"), ("GET", "/no/such/route")]
+
+
+@pytest.fixture
+def fronted(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness]:
+    client = boto3.client("secretsmanager", region_name=REGION)
+    client.create_secret(Name="front", SecretString=json.dumps({"current": SECRET, "previous": ""}))
+    with outside.context() as patch:
+        patch.setenv("FRONT_SECRET", "front")
+        environment.load_environment.cache_clear()
+        yield api
+    environment.load_environment.cache_clear()
+    client.delete_secret(SecretId="front", ForceDeleteWithoutRecovery=True)
+    secrets.get_secret.cache_clear()
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+@pytest.mark.parametrize("shown", [None, "", "a guess", "\u00e4\ud83d"])
+def test_what_did_not_come_through_the_front_is_refused_on_every_route(
+    fronted: ApiHarness, method: str, path: str, shown: str | None
+) -> None:
+    headers = {} if shown is None else {ORIGIN_SECRET_HEADER: shown}
+    answer = invoke_api(http_event(method, path, token=ANN, headers=headers))
+    assert (answer.status, answer.problem_type) == (403, "not-allowed")
+
+
+def test_what_came_through_the_front_is_answered_as_ever(fronted: ApiHarness) -> None:
+    shown = {ORIGIN_SECRET_HEADER: SECRET}
+    statuses = [invoke_api(http_event(method, path, token=ANN, headers=shown)).status for method, path in ROUTES]
+    assert statuses == [200, 404, 400, 404]
+
+
+def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) -> None:
+    """As docs/runbooks/rotate-secrets.md says: CloudFront shows the old one until a deploy has told it the new one."""
+
+    def kept(**values: str) -> list[bool]:
+        """Which of old, new, none and what was never one is let in then, by a function that has looked again."""
+        boto3.client("secretsmanager", region_name=REGION).put_secret_value(
+            SecretId="front", SecretString=json.dumps(values)
+        )
+        secrets.get_secret.cache_clear()
+        shown: list[dict[str, Any]] = [{ORIGIN_SECRET_HEADER: one} for one in (SECRET, "new", "", "a guess")]
+        return [invoke_api(http_event("GET", "/products", headers=it)).status == 200 for it in shown]
+
+    assert kept(current=SECRET, previous="") == [True, False, False, False]
+    assert kept(current="new", previous=SECRET) == [True, True, False, False]
+    assert kept(current="new", previous="") == [False, True, False, False]
+
+
+def test_where_nothing_stands_before_the_api_nobody_is_asked_for_it(api: ApiHarness) -> None:
+    assert api.call("GET", "/products").status == 200

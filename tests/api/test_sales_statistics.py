@@ -1,0 +1,66 @@
+"""Best sellers for everybody, figures for staff."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.writes import put_if_absent
+from functions.model.table import BEST_SELLER, METRIC
+from functions.model.totals import season_of
+from tests.support.http_client import ANN, STAFF, ApiHarness
+from tests.support.samples import SAMPLES, moment
+
+
+@pytest.fixture
+def sold(bare: ApiHarness) -> ApiHarness:
+    """Three products sold this month, one the month before; three minutes."""
+    season = season_of(bare.shop.now_instant())
+    for number, product_id in enumerate(("pot", "mug", "cup"), 1):
+        seller = replace(SAMPLES[BEST_SELLER], product_id=product_id, season=season, units=number)
+        bare.shop.table.write(put_if_absent(BEST_SELLER, seller))
+        minute = replace(SAMPLES[METRIC], shard=str(number), minute=moment(number), units=number)
+        bare.shop.table.write(put_if_absent(METRIC, minute))
+    bare.shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season="2020-02", units=9)))
+    return bare
+
+
+def test_everybody_may_see_what_sells_best_but_not_how_much(sold: ApiHarness) -> None:
+    first = sold.call("GET", "/best-sellers", limit=2).body
+    assert first["items"] == [{"product_id": "cup"}, {"product_id": "mug"}]
+    rest = sold.call("GET", "/best-sellers", limit=2, cursor=first["cursor"]).body
+    assert rest == {"items": [{"product_id": "pot"}], "cursor": None}
+    assert sold.call("GET", "/best-sellers", season="2020-02").body["items"] == [{"product_id": "mug"}]
+
+
+def test_staff_sees_how_much_of_it_was_sold(sold: ApiHarness) -> None:
+    found = sold.call("GET", "/insight/best-sellers", STAFF, limit=1).body
+    assert found["items"] == [{"product_id": "cup", "season": season_of(sold.shop.now_instant()), "units": 3}]
+    found = sold.call("GET", "/insight/products/mug", STAFF).body
+    assert [(one["season"], one["units"]) for one in found["items"]] == [
+        (season_of(sold.shop.now_instant()), 2),
+        ("2020-02", 9),
+    ]
+
+
+def test_metrics_are_points_in_a_range_page_by_page(sold: ApiHarness) -> None:
+    asked: dict[str, Any] = {"from_": moment(1), "to": moment(3), "limit": 1}
+    first = sold.call("GET", "/insight/metrics", STAFF, **asked).body
+    point = {"minute": moment(1), "currency": "EUR", "orders": 1, "units": 1, "revenue": 3490}
+    assert first["items"] == [point]
+    rest = sold.call("GET", "/insight/metrics", STAFF, **asked, cursor=first["cursor"]).body
+    assert (rest["items"], rest["cursor"]) == ([{**point, "minute": moment(2), "units": 2}], None)
+
+
+@pytest.mark.parametrize(
+    "season", ["2026", "2026-13", "2026-00", "2026-1", "11-2026", "2026-11-01", "\u0662026-11", ""]
+)
+def test_what_is_no_month_is_named(bare: ApiHarness, season: str) -> None:
+    assert list(bare.call("GET", "/best-sellers", season=season).field_errors) == ["season"]
+    assert list(bare.call("GET", "/insight/best-sellers", STAFF, season=season).field_errors) == ["season"]
+
+
+def test_a_cursor_of_one_month_is_none_of_another(sold: ApiHarness) -> None:
+    cursor = sold.call("GET", "/best-sellers", limit=1).body["cursor"]
+    assert list(sold.call("GET", "/best-sellers", season="2020-02", cursor=cursor).field_errors) == ["cursor"]
+    assert sold.call("GET", "/insight/best-sellers", ANN).status == 403

@@ -1,0 +1,93 @@
+"""Secrets are changed while the shop is open, as docs/runbooks/rotate-secrets.md says; the pepper is not."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+
+from functions.api.http import context
+from functions.runtime import secrets
+from local.dynamodb_engine import REGION
+from tests.support.http_client import ANN, STAFF, WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
+
+OLD, NEW = WEBHOOK_SECRETS["current"], "whsec_new"
+
+
+@pytest.fixture
+def keep() -> Iterator[Callable[[str], None]]:
+    """Writes a value of the webhook's secret, as the runbook's command does."""
+    secretsmanager = boto3.client("secretsmanager", region_name=REGION)
+
+    def write(value: str) -> None:
+        secretsmanager.put_secret_value(SecretId="webhook", SecretString=value)
+
+    yield write
+    write(json.dumps(WEBHOOK_SECRETS))
+    secrets.get_secret.cache_clear()
+
+
+def test_the_webhooks_secret_is_changed_without_a_refused_event(
+    api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = datetime.now(UTC)
+    numbers = iter(range(100))
+
+    def taken(secret: str) -> bool:
+        """Whether an event is taken that the provider signs with this, after a warm function has looked again."""
+        nonlocal moment
+        moment += timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
+        told = {**payment_event("o", 1), "id": f"evt_{next(numbers)}", "type": "charge.succeeded"}
+        return post_webhook(api, told, secret=secret).status == 200
+
+    monkeypatch.setattr(api.shop.table, "clock", lambda: moment)
+    assert (taken(OLD), taken(NEW)) == (True, False)
+    keep(json.dumps({"current": NEW, "previous": OLD}))  # both live: the provider changes over when it likes
+    assert (taken(OLD), taken(NEW)) == (True, True)
+    keep(json.dumps({"current": NEW, "previous": ""}))  # the old one ends
+    assert (taken(OLD), taken(NEW), taken("")) == (False, True, False)
+
+
+def test_a_value_that_is_no_json_refuses_events_with_a_fault_so_that_the_provider_sends_them_again(
+    api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = datetime.now(UTC) + timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
+    monkeypatch.setattr(api.shop.table, "clock", lambda: later)
+    keep("whsec_new")
+    assert post_webhook(api, payment_event("o", 1)).status == 500
+    keep(json.dumps(WEBHOOK_SECRETS))
+    later += timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
+    assert post_webhook(api, {**payment_event("o", 1), "type": "charge.succeeded"}).status == 200
+
+
+@pytest.fixture
+def another_pepper() -> Iterator[Callable[[], None]]:
+    """Changes the pepper for functions that start from now on."""
+    secretsmanager = boto3.client("secretsmanager", region_name=REGION)
+    before = secretsmanager.get_secret_value(SecretId="pepper")["SecretString"]
+
+    def keep(value: str) -> None:
+        secretsmanager.put_secret_value(SecretId="pepper", SecretString=value)
+        secrets.get_secret.cache_clear()
+        context.shop.cache_clear()
+
+    yield lambda: keep("another pepper")
+    keep(before)
+
+
+def test_another_pepper_forgets_what_was_made_by_the_one_before(
+    api: ApiHarness, another_pepper: Callable[[], None]
+) -> None:
+    """What changing it would mean, and why nobody does while the shop is open."""
+    code = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body["code"]
+    orders = [api.place_order(key, mug=1).body["order_id"] for key in ("one", "two")]
+    cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]
+    another_pepper()
+    assert api.call("POST", "/gift-cards/balance", ANN, {"code": code}).status == 404, "a card's money is not found"
+    assert api.call("GET", "/customers", STAFF, email="ann@example.com").status == 404, (
+        "nor is an address, so that another may claim it"
+    )
+    assert api.call("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400
+    assert api.place_order("one", mug=1).body["order_id"] not in orders, "a retried request is another order"
+    assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "what is there stays there"

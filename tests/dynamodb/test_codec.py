@@ -1,0 +1,386 @@
+"""Items read and written by compiled code, against boto3's own deserializer over all ten types of DynamoDB."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
+from decimal import Decimal
+from types import GenericAlias, NoneType
+from typing import Any, Literal, NewType
+
+import pytest
+from boto3.dynamodb.types import Binary, TypeDeserializer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.codec import (
+    Unreadable,
+    UnreadableWithin,
+    compile_decoder,
+    compile_encoder,
+    compile_lazy_decoder,
+    entity,
+)
+from local.dynamodb_engine import Engine
+from tests.support.scale import many
+from tests.support.stream_records import read_stream_records
+
+Colour = NewType("Colour", str)
+
+
+@dataclass
+class Kind:
+    """A type an attribute may have, and values of it."""
+
+    hint: Any
+    values: st.SearchStrategy[Any]
+
+
+def whole_numbers() -> st.SearchStrategy[int]:
+    return st.integers(-(10**37), 10**37)
+
+
+def decimals() -> st.SearchStrategy[Decimal]:
+    return st.builds(lambda digits, places: Decimal(digits).scaleb(places), whole_numbers(), st.integers(-60, 60))
+
+
+SCALARS = (
+    Kind(str, st.text(max_size=8)),
+    Kind(Colour, st.text(max_size=8)),
+    Kind(Literal["a", "b"], st.sampled_from(["a", "b"])),
+    Kind(int, whole_numbers()),
+    Kind(Decimal, decimals()),
+    Kind(bytes, st.binary(max_size=8)),
+    Kind(bool, st.booleans()),
+)
+OF_SETS = (SCALARS[0], SCALARS[3], SCALARS[4], SCALARS[5])
+NAMES = (
+    "a",
+    "b",
+    "type",
+    "v",
+    "x",
+    "k",
+    "get",
+    "image",
+    "item",
+    "new",
+    "C",
+    "read_Part",
+    "default_a",
+    "Decimal",
+    "twin",
+)
+
+
+def sets() -> st.SearchStrategy[Kind]:
+    return st.sampled_from(OF_SETS).map(
+        lambda k: Kind(GenericAlias(frozenset, (k.hint,)), st.frozensets(k.values, max_size=3))
+    )
+
+
+def entity_of(kinds: Mapping[str, Kind], name: str) -> type[Any]:
+    return entity(make_dataclass(name, [(field, kind.hint) for field, kind in kinds.items()]))
+
+
+def entities(kinds: st.SearchStrategy[Kind], name: str) -> st.SearchStrategy[Kind]:
+    """A class made up of these kinds of attributes, and instances of it."""
+
+    def made(chosen: dict[str, Kind]) -> Kind:
+        cls = entity_of(chosen, name)
+        return Kind(cls, st.builds(cls, **{field: kind.values for field, kind in chosen.items()}))
+
+    return st.dictionaries(st.sampled_from(NAMES), kinds, min_size=1, max_size=5).map(made)
+
+
+def holders(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
+    keys = st.text(max_size=4)
+    return st.one_of(
+        inner.map(lambda k: Kind(GenericAlias(tuple, (k.hint, ...)), st.lists(k.values, max_size=3).map(tuple))),
+        inner.map(lambda k: Kind(GenericAlias(Mapping, (str, k.hint)), st.dictionaries(keys, k.values, max_size=3))),
+        inner.map(lambda k: Kind(k.hint | None, st.none() | k.values) if k.hint is not NoneType else k),
+        entities(inner | sets(), "Part"),
+    )
+
+
+KINDS = st.recursive(st.sampled_from((*SCALARS, Kind(NoneType, st.none()))), holders, max_leaves=6) | sets()
+ITEMS = entities(KINDS, "Item").flatmap(lambda kind: st.tuples(st.just(kind.hint), kind.values))
+
+
+def plain(value: Any) -> Any:
+    """A value as boto3's deserializer shows it: what is None or an empty set is no attribute of an item."""
+    match value:
+        case bool() | None | str() | Decimal():
+            return value
+        case int():
+            return Decimal(value)
+        case bytes():
+            return Binary(value)
+        case tuple():
+            return [plain(element) for element in value]
+        case frozenset():
+            return {plain(element) for element in value}
+        case Mapping():
+            return {name: plain(element) for name, element in value.items()}
+    assert is_dataclass(value)
+    shown = {field.name: getattr(value, field.name) for field in fields(value)}
+    always = {field.name for field in fields(value) if field.type is NoneType}
+    return {name: plain(inner) for name, inner in shown.items() if name in always or inner not in (frozenset(), None)}
+
+
+def as_lambda_has_it(image: Mapping[str, Any]) -> Any:
+    return json.loads(json.dumps(image, default=lambda value: base64.b64encode(value).decode()))
+
+
+def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: TypeDeserializer().deserialize(value) for name, value in image.items()}
+
+
+@given(ITEMS)
+@settings(max_examples=many(200, 20))
+def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
+    cls, item = made
+    image = compile_encoder(cls)(item)
+    assert compile_decoder(cls)(image) == item
+    assert compile_decoder(cls)(as_lambda_has_it(image)) == item
+    seen = compile_lazy_decoder(cls)(as_lambda_has_it(image), None)
+    assert seen == item
+    assert compile_lazy_decoder(cls)(image, seen) == item
+    assert deserialized(image) == plain(item)
+
+
+@entity
+class Part:
+    text: str
+    none: None
+
+
+@entity
+class Ten:
+    S: str
+    N: Decimal
+    B: bytes
+    BOOL: bool
+    NULL: None
+    L: tuple[Part, ...]
+    M: Mapping[str, Part]
+    SS: frozenset[str]
+    NS: frozenset[int]
+    BS: frozenset[bytes]
+
+
+def test_all_ten_types_survive_the_table_and_its_stream(engine: Engine, new_table: Any) -> None:
+    part = Part(text="é", none=None)
+    item = Ten(
+        S="ß", N=Decimal("-1.50"), B=b"\0\xff", BOOL=False, NULL=None, L=(part,), M={"k": part},
+        SS=frozenset({"a", "b"}), NS=frozenset({1, 2}), BS=frozenset({b"\0", b"1"}),
+    )  # fmt: skip
+    image = compile_encoder(Ten)(item)
+    assert {name: set(value) for name, value in image.items()} == {field.name: {field.name} for field in fields(item)}
+
+    name, key = new_table(), {"PK": {"S": "p"}, "SK": {"S": "s"}}
+    client = engine.dynamodb()
+    client.put_item(TableName=name, Item={**image, **key})
+    assert compile_decoder(Ten)(client.get_item(TableName=name, Key=key)["Item"]) == item
+
+    (as_event,) = read_stream_records(engine, name)
+    assert isinstance(as_event["dynamodb"]["NewImage"]["B"]["B"], str)
+    assert compile_decoder(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
+
+
+@entity
+class Box:
+    name: str
+    parts: Mapping[str, Part]
+
+
+def box(text: str) -> dict[str, Any]:
+    return compile_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
+
+
+def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for() -> None:
+    image = box("long")
+    broken = compile_lazy_decoder(Box)(image, None)
+    del image["parts"]["M"]["one"]["M"]["none"]
+    with pytest.raises(UnreadableWithin, match="Part: KeyError\\('none'\\)"):
+        len(broken.parts)
+    now = compile_lazy_decoder(Box)(box("long"), None)
+    alike, other = compile_lazy_decoder(Box)(box("long"), now), compile_lazy_decoder(Box)(box("short"), now)
+    assert alike.parts["one"] is now.parts["one"]
+    assert (now.parts["one"].text, other.parts["one"].text) == ("long", "short")
+
+
+@pytest.mark.parametrize("parts", [{"L": []}, {"M": [1]}, {"M": {"one": {"S": "x"}}}, {"M": {"one": None}}, "M", None])
+def test_parts_that_are_none_are_unreadable_at_the_latest_when_they_are_asked_for(parts: Any) -> None:
+    with pytest.raises(Unreadable):
+        len(compile_lazy_decoder(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
+
+
+GARBAGE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from(["1E5", "NaN", "1.5", "=="]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["S", "N", "B", "L", "M", "SS", "NS", "BS", "NULL", "a"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(ITEMS, st.data())
+@settings(max_examples=many(300, 25))
+def test_a_malformed_image_is_unreadable_and_raises_nothing_else(
+    made: tuple[type[Any], Any], data: st.DataObject
+) -> None:
+    cls, item = made
+    image: Any = as_lambda_has_it(compile_encoder(cls)(item))
+    parent: Any = None
+    key: Any = None
+    while isinstance(here := image if parent is None else parent[key], dict | list) and here:
+        if parent is not None and data.draw(st.booleans()):
+            break
+        parent, key = here, data.draw(st.sampled_from(sorted(here) if isinstance(here, dict) else range(len(here))))
+    if parent is None:
+        image = data.draw(GARBAGE)
+    elif data.draw(st.booleans()):
+        del parent[key]
+    else:
+        parent[key] = data.draw(GARBAGE)
+    try:
+        assert isinstance(compile_decoder(cls)(image), cls)
+    except Unreadable as error:
+        assert str(error).startswith(f"{cls.__name__}: ")  # noqa: PT017  most draws are readable
+
+
+@entity
+class Thing:
+    name: str
+    size: int
+    ratio: Decimal = Decimal(1)
+    note: str | None = None
+    tags: frozenset[str] = frozenset()
+    colour: str | None = "red"
+
+
+FULL: dict[str, Any] = {"name": {"S": "n"}, "size": {"N": "3"}}
+
+
+@pytest.mark.parametrize("missing", ["name", "size"])
+def test_a_missing_attribute_with_no_default_is_unreadable(missing: str) -> None:
+    with pytest.raises(Unreadable, match=f"Thing: KeyError\\('{missing}'\\)"):
+        compile_decoder(Thing)({name: value for name, value in FULL.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": {"N": "3"}},
+        {"size": {"S": "3"}},
+        {"size": {"N": "3.5"}},
+        {"size": {"N": "three"}},
+        {"ratio": {"N": "one half"}},
+        {"ratio": {"S": "1"}},
+        {"note": {"L": []}},
+        {"tags": {"NS": ["1"]}},
+        {"tags": {"L": [{"S": "a"}]}},
+        {"name": None},
+        {"name": "n"},
+        {"name": []},
+    ],
+    ids=str,
+)
+def test_an_attribute_of_another_type_is_unreadable(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Unreadable):
+        compile_decoder(Thing)({**FULL, **wrong})
+
+
+@pytest.mark.parametrize("image", [None, [], "text", 5])
+def test_what_is_no_image_at_all_is_unreadable(image: Any) -> None:
+    with pytest.raises(Unreadable):
+        compile_decoder(Thing)(image)
+
+
+def test_base64_that_is_none_is_unreadable() -> None:
+    cls = entity_of({"data": SCALARS[5]}, "Blob")
+    with pytest.raises(Unreadable):
+        compile_decoder(cls)({"data": {"B": "no base64!"}})
+
+
+def test_a_number_is_not_taken_for_as_many_bytes() -> None:
+    cls = entity_of({"data": SCALARS[5]}, "Blob")
+    with pytest.raises(Unreadable):
+        compile_decoder(cls)({"data": {"B": 3}})
+
+
+def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
+    thing = compile_decoder(Thing)(FULL)
+    assert thing == compile_decoder(Thing)(FULL)
+    assert thing != compile_decoder(Thing)({**FULL, "size": {"N": "4"}})
+    other: object = Part(text="n", none=None)
+    assert thing != other
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(thing)
+
+
+def test_absent_attributes_take_their_defaults() -> None:
+    assert compile_decoder(Thing)(FULL) == Thing(name="n", size=3)
+    assert all(field.default is not MISSING for field in fields(Thing)[2:])
+
+
+def test_a_none_where_the_default_is_something_else_reads_back_as_none() -> None:
+    item = Thing(name="n", size=3, colour=None)
+    assert compile_encoder(Thing)(item)["colour"] == {"NULL": True}
+    assert compile_decoder(Thing)(compile_encoder(Thing)(item)) == item
+
+
+def test_none_and_empty_sets_are_left_out_of_the_image() -> None:
+    assert compile_encoder(Thing)(Thing(name="n", size=3)).keys() == {"name", "size", "ratio", "colour"}
+
+
+def test_attributes_that_are_not_declared_are_passed_over() -> None:
+    assert compile_decoder(Thing)({**FULL, "later": {"S": "of a newer version"}, "PK": {"S": "p"}}) == Thing(
+        name="n", size=3
+    )
+
+
+def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
+    one, two = entity_of({"a": SCALARS[0]}, "Part"), entity_of({"a": SCALARS[3]}, "Part")
+    whole = entity_of({"one": Kind(one, st.none()), "two": Kind(two, st.none())}, "Whole")
+    item = whole(one=one(a="text"), two=two(a=5))
+    assert compile_encoder(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
+    assert compile_decoder(whole)(compile_encoder(whole)(item)) == item
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        float,
+        object,
+        list[str],
+        tuple[int, str],
+        tuple[float, ...],
+        frozenset[bool],
+        frozenset[Thing],
+        frozenset[str] | None,
+        tuple[frozenset[str], ...],
+        Mapping[str, frozenset[str]],
+        Mapping[int, str],
+        str | int | None,
+        Literal[1, 2],
+    ],
+    ids=str,
+)
+def test_a_type_that_an_item_cannot_hold_without_loss_is_refused(hint: Any) -> None:
+    cls = entity_of({"a": Kind(hint, st.none())}, "Odd")
+    with pytest.raises(TypeError, match="an item cannot hold"):
+        compile_decoder(cls)
+    with pytest.raises(TypeError, match="an item cannot hold"):
+        compile_encoder(cls)
+
+
+def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it() -> None:
+    @entity
+    class Odd:
+        tags: frozenset[str] = frozenset({"new"})
+
+    with pytest.raises(TypeError, match="an item cannot hold"):
+        compile_encoder(Odd)

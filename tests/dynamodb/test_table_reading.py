@@ -1,0 +1,274 @@
+"""Reading through the store: the exact requests, what is hidden, and what is tried again."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.keys import InvalidKeyValue
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, TableBusy
+from functions.dynamodb.table import Table
+from functions.dynamodb.writes import put_if_absent, replace_with
+from tests.support.library_table import (
+    AT_DESK,
+    BOOK,
+    BY_ID,
+    LOAN,
+    LOAN_BY_ID,
+    LOAN_OF,
+    LOANS,
+    LOANS_OLDEST,
+    LOST,
+    ON_SHELF,
+    TITLE_OF,
+    WHOLE,
+    WHOLE_BACK,
+    LostBook,
+    Title,
+    book,
+    loan,
+    moment,
+)
+from tests.support.tapped_client import START, ManualClock
+from tests.support.wire_tap import WireTap, error_reply, reply_with
+
+
+def test_get_is_one_consistent_read(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    wire.clear()
+    assert library.get(BY_ID, book_id="b1") == book()
+    (request,) = wire.requests
+    assert (request.operation, request.body["ConsistentRead"]) == ("GetItem", True)
+    assert library.get(BY_ID, book_id="none") is None
+
+
+def test_get_finds_what_has_taken_the_items_place(library: Table) -> None:
+    stub = LostBook(book_id="b1", created_at=moment(0), version=2)
+    library.write(put_if_absent(BOOK, book()))
+    library.write(replace_with(BOOK, book(), LOST, stub))
+    assert library.get(BY_ID, book_id="b1") == stub
+    assert library.get(TITLE_OF, book_id="b1") is None, "a stub has no title"
+
+
+def test_get_reads_only_the_attributes_of_its_view(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    wire.clear()
+    assert library.get(TITLE_OF, book_id="b1") == Title(book_id="b1", title="Emma")
+    names = wire.requests[0].body["ExpressionAttributeNames"]
+    assert sorted(names.values()) == ["book_id", "title", "ttl", "type"]
+    assert wire.requests[0].body["ProjectionExpression"] == ", ".join(names)
+
+
+def test_an_item_of_no_known_type_is_unreadable(library: Table) -> None:
+    image = {**BOOK.encode(book()), "type": {"S": "Magazine"}}
+    library.client.put_item(TableName=library.name, Item=image)
+    with pytest.raises(Unreadable, match="no known type"):
+        library.get(BY_ID, book_id="b1")
+    library.client.put_item(TableName=library.name, Item={"PK": image["PK"], "SK": image["SK"]})
+    with pytest.raises(Unreadable, match="no known type"):
+        library.batch_get([BOOK.key(book_id="b1")])
+
+
+def test_what_the_asker_gives_cannot_forge_a_key(library: Table, wire: WireTap) -> None:
+    with pytest.raises(InvalidKeyValue):
+        library.get(BY_ID, book_id="b1#LOAN")
+    with pytest.raises(InvalidKeyValue):
+        library.query(ON_SHELF, shelf="")
+    assert wire.requests == []
+
+
+# queries --------------------------------------------------------------------------------------------------------------
+def lend(library: Table, *seconds: float, **changed: Any) -> None:
+    for number, at in enumerate(seconds):
+        library.write(put_if_absent(LOAN, loan(f"l{number}", at=moment(at), **changed)))
+
+
+def test_a_query_is_one_request_of_exactly_its_keys(library: Table, wire: WireTap, clock: ManualClock) -> None:
+    lend(library, 1, 2, 3)
+    wire.clear()
+    page = library.query(LOANS, book_id="b1", limit=2)
+    assert [found.loan_id for found in page.items] == ["l2", "l1"]
+    assert page.after == f"LOAN#{moment(2)}#l1"
+    (request,) = wire.requests
+    assert request.body == {
+        "TableName": library.name,
+        "ScanIndexForward": False,
+        "ConsistentRead": True,
+        "Limit": 2,
+        "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :low AND :high",
+        "FilterExpression": "attribute_not_exists(#ttl) OR #ttl > :now",
+        "ExpressionAttributeNames": {"#pk": "PK", "#sk": "SK", "#ttl": "ttl"},
+        "ExpressionAttributeValues": {
+            ":pk": {"S": "BOOK#b1"},
+            ":low": {"S": "LOAN#"},
+            ":high": {"S": "LOAN#\U0010ffff"},
+            ":now": {"N": str(int(clock.now.timestamp()))},
+        },
+        "ReturnConsumedCapacity": "TOTAL",  # the test's own
+    }
+
+
+def test_a_query_of_what_never_expires_needs_no_filter(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book(shelf="A")))
+    wire.clear()
+    assert library.query(ON_SHELF, shelf="A").items == (book(shelf="A"),)
+    assert "FilterExpression" not in wire.requests[0].body
+    assert wire.requests[0].body["IndexName"] == "GSI1"
+
+
+def test_a_range_takes_its_first_millisecond_and_leaves_its_end_to_the_next(library: Table) -> None:
+    lend(library, -0.001, 0, 59.999, 60)
+    for pattern in (LOANS, LOANS_OLDEST):
+        found = library.query(pattern, book_id="b1", since=moment(0), until=moment(60)).items
+        assert {each.loan_id for each in found} == {"l1", "l2"}
+    neighbour = library.query(LOANS, book_id="b1", since=moment(60), until=moment(120)).items
+    assert [each.loan_id for each in neighbour] == ["l3"]
+
+
+def test_a_range_of_days_takes_the_last_day_whole(library: Table) -> None:
+    day = 24 * 3600
+    to_midnight = (14 * 60 + 30) * 60
+    lend(library, to_midnight - 0.001, to_midnight, to_midnight + day - 0.001, to_midnight + day, ttl=2**33)
+    found = library.query(LOANS, book_id="b1", since="2026-11-22", until="2026-11-23").items
+    assert [each.loan_id for each in found] == ["l2", "l1"]
+
+
+@pytest.mark.parametrize(("since", "until"), [(60, 0), (0, 0)])
+def test_an_empty_range_finds_nothing(library: Table, since: float, until: float) -> None:
+    lend(library, 0, 30, 60)
+    assert library.query(LOANS, book_id="b1", since=moment(since), until=moment(until)).items == ()
+
+
+def test_what_the_asker_knows_of_the_sort_key_narrows_the_query(library: Table) -> None:
+    lend(library, 1, 2, 2.001)
+    found = library.query(LOANS, book_id="b1", at=moment(2)).items
+    assert [each.loan_id for each in found] == ["l1"]
+
+
+def test_a_whole_partition_comes_in_key_order_page_by_page(library: Table) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    lend(library, 1, 2)
+    expected = [book(), *library.query(LOANS_OLDEST, book_id="b1").items]
+    for pattern, order in ((WHOLE, expected), (WHOLE_BACK, expected[::-1])):
+        found: list[Any] = []
+        after: str | None = None
+        for _ in range(4):
+            page = library.query(pattern, book_id="b1", limit=1, after=after)
+            found += page.items
+            after = page.after
+        assert (found, after) == (order, None)
+
+
+def test_a_query_passes_over_rows_it_does_not_name(library: Table) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    lend(library, 1)
+    assert [type(each).__name__ for each in library.query(LOANS, book_id="b1").items] == ["Loan"]
+
+
+def test_every_goes_on_to_the_end(library: Table, wire: WireTap) -> None:
+    lend(library, *range(5))
+    wire.clear()
+    page = library.query(LOANS, book_id="b1", limit=2)
+    last = {"PK": {"S": "BOOK#b1"}, "SK": {"S": page.after}}
+    wire.reply_next(
+        "Query", reply_with({"Items": [LOAN.encode(each) for each in page.items], "LastEvaluatedKey": last})
+    )
+    assert [each.loan_id for each in library.query_all(LOANS, book_id="b1")] == ["l4", "l3", "l2", "l1", "l0"]
+
+
+# what has expired -----------------------------------------------------------------------------------------------------
+NOW = int(START.timestamp())
+
+
+@pytest.mark.parametrize(("ttl", "is_shown"), [(NOW - 1, False), (NOW, False), (NOW + 1, True)])
+def test_f26_what_expired_is_hidden_from_every_read(library: Table, ttl: int, is_shown: bool) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    library.write(put_if_absent(LOAN, loan(ttl=ttl)))
+    shown = [loan(ttl=ttl)] if is_shown else []
+    one = loan(ttl=ttl) if is_shown else None
+    assert list(library.query(LOANS, book_id="b1").items) == shown
+    assert list(library.query(LOAN_BY_ID, loan_id="l1").items) == shown
+    assert list(library.query(AT_DESK, desk="d1").items) == shown
+    assert list(library.query(WHOLE, book_id="b1").items) == [book(), *shown]
+    assert list(library.query_all(LOANS, book_id="b1")) == shown
+    assert library.batch_get([LOAN.key_of(loan())]) == shown
+    assert library.get(LOAN_OF, book_id="b1", loan_id="l1", at=moment(0)) == one
+    assert library.decode(LOAN.encode(loan(ttl=ttl))) == one
+
+
+def test_f26_what_expires_while_the_shop_runs_disappears(library: Table, clock: ManualClock) -> None:
+    library.write(put_if_absent(LOAN, loan(ttl=NOW + 60)))
+    clock.now += timedelta(seconds=59.999)
+    assert library.query(LOANS, book_id="b1").items
+    clock.now += timedelta(seconds=0.001)
+    assert library.query(LOANS, book_id="b1").items == ()
+
+
+def test_the_archive_reads_a_partition_whole_expired_or_not(library: Table) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    library.write(put_if_absent(LOAN, loan(ttl=NOW - 1)))
+    assert library.query_partition_raw(WHOLE, book_id="b1") == [BOOK.encode(book()), LOAN.encode(loan(ttl=NOW - 1))]
+
+
+# batches --------------------------------------------------------------------------------------------------------------
+def test_a_batch_get_over_100_keys_goes_in_chunks(library: Table, wire: WireTap) -> None:
+    books = [book(f"b{number}") for number in range(105)]
+    for start in range(0, 105, 35):
+        library.write(*(put_if_absent(BOOK, each) for each in books[start : start + 35]))
+    wire.clear()
+    found = library.batch_get([*map(BOOK.key_of, books), BOOK.key(book_id="none")], consistent=True)
+    assert sorted(found, key=lambda each: int(each.book_id[1:])) == books
+    assert wire.operations == ["BatchGetItem"] * 2
+    asked = [request.body["RequestItems"][library.name] for request in wire.requests]
+    assert [(len(each["Keys"]), each["ConsistentRead"]) for each in asked] == [(100, True), (6, True)]
+
+
+def test_keys_that_were_left_unprocessed_are_asked_for_again(library: Table, wire: WireTap, clock: ManualClock) -> None:
+    library.write(put_if_absent(BOOK, book("b1")), put_if_absent(BOOK, book("b2")))
+    wire.clear()
+    left = {library.name: {"Keys": [BOOK.key(book_id="b2")], "ConsistentRead": True}}
+    wire.reply_next(
+        "BatchGetItem",
+        reply_with({"Responses": {library.name: [BOOK.encode(book("b1"))]}, "UnprocessedKeys": left}),
+        reply_with({"Responses": {}, "UnprocessedKeys": left}),
+    )
+    found = library.batch_get([BOOK.key(book_id="b1"), BOOK.key(book_id="b2")], consistent=True)
+    assert [each.book_id for each in found] == ["b1", "b2"]
+    assert [request.body["RequestItems"] for request in wire.requests[1:]] == [left, left]
+    assert len(clock.pauses) == 2
+
+
+def test_keys_that_stay_unprocessed_end_as_busy_within_the_budget(
+    library: Table, wire: WireTap, clock: ManualClock
+) -> None:
+    left = {library.name: {"Keys": [BOOK.key(book_id="b1")]}}
+    library.random = lambda: 1.0
+    library.retry_budget_seconds = 1.0
+    wire.reply_next("BatchGetItem", *[reply_with({"Responses": {}, "UnprocessedKeys": left})] * 7)
+    with pytest.raises(TableBusy):
+        library.batch_get([BOOK.key(book_id="b1")])
+    assert sum(clock.pauses) <= 1.0
+
+
+@pytest.mark.parametrize(
+    "code", sorted(code for code in RETRYABLE_ERROR_CODES if code.endswith(("Exception", "Exceeded")))
+)
+def test_a_read_that_is_throttled_is_busy(library: Table, wire: WireTap, code: str) -> None:
+    for operation in ("GetItem", "Query", "Query", "BatchGetItem"):
+        wire.reply_next(operation, error_reply(code))
+    with pytest.raises(TableBusy):
+        library.get(BY_ID, book_id="b1")
+    with pytest.raises(TableBusy):
+        library.query(LOANS, book_id="b1")
+    with pytest.raises(TableBusy):
+        library.query_partition_raw(WHOLE, book_id="b1")
+    with pytest.raises(TableBusy):
+        library.batch_get([BOOK.key(book_id="b1")])
+
+
+def test_any_other_error_of_a_read_is_raised_as_it_is(library: Table, wire: WireTap) -> None:
+    wire.reply_next("GetItem", error_reply("ResourceNotFoundException"))
+    with pytest.raises(ClientError):
+        library.get(BY_ID, book_id="b1")

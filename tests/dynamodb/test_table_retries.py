@@ -1,0 +1,272 @@
+"""What the store tries again, when it gives up, and how it knows its own writes after an answer was lost."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, Impossible, TableBusy
+from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.table import Table
+from functions.dynamodb.writes import (
+    WriteConflict,
+    delete_if_older,
+    put_if_absent,
+    put_if_held_by,
+    put_if_newer,
+    replace_with,
+    update,
+)
+from tests.support.library_table import (
+    BOOK,
+    KEY,
+    LOAN,
+    LOANS,
+    LOST,
+    LostBook,
+    RefusedWrite,
+    book,
+    get_book,
+    loan,
+    moment,
+    refusal_named,
+    take_copies,
+)
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import (
+    WireTap,
+    error_reply,
+    lose_response,
+    reply_with,
+    run_before_sending,
+    transaction_cancelled_reply,
+)
+
+CONFLICT = "TransactionConflict"
+
+
+# patience -------------------------------------------------------------------------------------------------------------
+def tokens(wire: WireTap) -> list[str]:
+    return [request.body["ClientRequestToken"] for request in wire.requests if "ClientRequestToken" in request.body]
+
+
+@pytest.mark.parametrize("reasons", [(CONFLICT, "None"), ("None", CONFLICT), ("ThrottlingError", CONFLICT)], ids=str)
+def test_a_conflict_is_tried_again_with_the_same_token_until_it_holds(
+    library: Table, wire: WireTap, clock: ManualClock, reasons: tuple[str, str]
+) -> None:
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply(*reasons)] * 3)
+    library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
+    assert get_book(library) == book()
+    assert len(tokens(wire)) == 4
+    assert len(set(tokens(wire))) == 1
+    assert len(clock.pauses) == 3
+
+
+@pytest.mark.parametrize("code", sorted(RETRYABLE_ERROR_CODES))
+def test_whatever_may_heal_is_tried_again(library: Table, wire: WireTap, clock: ManualClock, code: str) -> None:
+    wire.reply_next("TransactWriteItems", error_reply(code), transaction_cancelled_reply("None", code))
+    library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
+    wire.reply_next("PutItem", error_reply(code))
+    wire.reply_next("UpdateItem", error_reply(code))
+    wire.reply_next("DeleteItem", error_reply(code))
+    library.write(put_if_absent(BOOK, book("b2")))
+    library.write(update(BOOK, book("b2"), book("b2", version=2)))
+    library.write(delete_if_older(BOOK, book("b2", version=3)))
+    assert len(clock.pauses) == 5
+
+
+def test_two_writes_never_share_a_token(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book("b1")), put_if_absent(LOAN, loan("l1")))
+    library.write(put_if_absent(BOOK, book("b2")), put_if_absent(LOAN, loan("l2")))
+    assert len(set(tokens(wire))) == 2
+
+
+@pytest.mark.parametrize("fraction", [0.25, 1.0])
+def test_conflicts_that_outlast_the_budget_end_as_busy_after_growing_pauses_with_jitter(
+    library: Table, wire: WireTap, clock: ManualClock, fraction: float
+) -> None:
+    library.random = lambda: fraction
+    library.retry_budget_seconds = 2.0
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply(CONFLICT, "None")] * 100)
+    with pytest.raises(TableBusy) as busy:
+        library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
+    assert busy.value.retry_after_seconds >= 1
+    steps = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, *[0.64] * 20]
+    assert clock.pauses == pytest.approx([fraction * step for step in steps[: len(clock.pauses)]])
+    assert 2.0 - 0.64 < sum(clock.pauses) <= 2.0
+    assert len(wire.pop_unused_replies()) == 1
+    assert get_book(library) is None
+
+
+def test_the_pauses_of_two_writers_differ() -> None:
+    assert Table.random() != Table.random()
+
+
+def test_a_refusal_beside_a_conflict_is_not_tried_again(library: Table, wire: WireTap, clock: ManualClock) -> None:
+    item = {"Code": "ConditionalCheckFailed", "Item": BOOK.encode(book())}
+    reasons = [{"Code": CONFLICT}, item]
+    wire.reply_next("TransactWriteItems", error_reply("TransactionCanceledException", CancellationReasons=reasons))
+    with pytest.raises(RefusedWrite) as refusal:
+        library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, book(), condition_error=refusal_named("book")))
+    assert (refusal.value.name, refusal.value.found, clock.pauses) == ("book", book(), [])
+
+
+def test_a_write_that_dynamodb_will_never_take_is_impossible_and_not_tried_again(
+    library: Table, wire: WireTap, clock: ManualClock
+) -> None:
+    huge = book("b2", title="x" * 500_000)
+    with pytest.raises(Impossible):
+        library.write(put_if_absent(BOOK, huge))
+    with pytest.raises(Impossible):
+        library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, huge))
+    wire.reply_next("TransactWriteItems", transaction_cancelled_reply("None", "ValidationError"))
+    with pytest.raises(Impossible):
+        library.write(put_if_absent(LOAN, loan()), put_if_absent(BOOK, book()))
+    assert clock.pauses == []
+    assert issubclass(Impossible, Permanent)
+
+
+def test_any_other_error_is_raised_at_once(library: Table, wire: WireTap, clock: ManualClock) -> None:
+    wire.reply_next(
+        "TransactWriteItems",
+        error_reply("ResourceNotFoundException"),
+        transaction_cancelled_reply("AccessDenied", "None"),
+    )
+    wire.reply_next("PutItem", error_reply("ResourceNotFoundException"))
+    for _ in range(2):
+        with pytest.raises(ClientError):
+            library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
+    with pytest.raises(ClientError):
+        library.write(put_if_absent(BOOK, book()))
+    assert clock.pauses == []
+
+
+# answers that were lost -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("operation", "write"),
+    [
+        ("PutItem", put_if_absent(BOOK, book("b2"))),
+        ("PutItem", put_if_newer(BOOK, book(version=2))),
+        ("PutItem", put_if_held_by(BOOK, book(title="new"), "title", "Emma")),
+        ("PutItem", replace_with(BOOK, book(), LOST, LostBook(book_id="b1", created_at=moment(0), version=2))),
+        ("UpdateItem", update(BOOK, book(), book(title="new", version=2))),
+        ("DeleteItem", delete_if_older(BOOK, book(version=2))),
+    ],
+    ids=["put", "put_newer", "put_over", "turn", "change", "delete_older"],
+)
+def test_a_lost_answer_of_a_single_write_is_taken_for_its_own(
+    patient_library: Table, patient_wire: WireTap, operation: str, write: Any
+) -> None:
+    patient_library.write(put_if_absent(BOOK, book()))
+    patient_wire.reply_next(operation, lose_response)
+    patient_wire.clear()
+    patient_library.write(write)
+    assert patient_wire.operations == [operation] * 2
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (put_if_absent(BOOK, book("b2", title="mine")), put_if_absent(BOOK, book("b2", title="theirs"))),
+        (update(BOOK, book(), book(title="mine", version=2)), update(BOOK, book(), book(title="theirs", version=2))),
+    ],
+    ids=["put", "change"],
+)
+def test_what_another_wrote_meanwhile_is_not_taken_for_its_own(
+    library: Table, wire: WireTap, mine: Any, theirs: Any
+) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    wire.reply_next(wire_operation(mine), run_before_sending(lambda: library.write(theirs)))
+    with pytest.raises(WriteConflict):
+        library.write(mine)
+
+
+def wire_operation(write: Any) -> str:
+    return {"Put": "PutItem", "Update": "UpdateItem"}[write.kind]
+
+
+def test_what_was_changed_again_after_the_lost_answer_is_not_taken_for_its_own(
+    patient_library: Table, patient_wire: WireTap
+) -> None:
+    def lost_and_overtaken(request: Any) -> None:
+        patient_library.client.delete_item(TableName=patient_library.name, Key=KEY)
+        patient_library.client.put_item(
+            TableName=patient_library.name, Item=BOOK.encode(book(title="later", version=3))
+        )
+        lose_response(request)
+
+    patient_library.write(put_if_absent(BOOK, book()))
+    patient_wire.reply_next("UpdateItem", lost_and_overtaken)
+    with pytest.raises(WriteConflict):
+        patient_library.write(update(BOOK, book(), book(title="new", version=2)))
+
+
+def test_a_lost_answer_of_a_transaction_is_found_by_its_token(patient_library: Table, patient_wire: WireTap) -> None:
+    patient_library.write(put_if_absent(BOOK, book(copies=5)))
+    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_library.write(take_copies(2), put_if_absent(LOAN, loan()))
+    assert get_book(patient_library) == book(copies=3, version=2)
+    assert len(set(tokens(patient_wire))) == 1
+
+
+def test_a_lost_answer_of_an_addition_by_itself_does_not_add_twice(
+    patient_library: Table, patient_wire: WireTap
+) -> None:
+    patient_library.write(put_if_absent(BOOK, book(copies=5)))
+    patient_wire.reply_next("TransactWriteItems", lose_response)
+    patient_library.write(take_copies(2))
+    assert get_book(patient_library) == book(copies=3, version=2)
+
+
+def test_a_change_that_only_takes_an_attribute_away_is_known_again(
+    patient_library: Table, patient_wire: WireTap
+) -> None:
+    before = book(shelf="A")
+    patient_library.write(put_if_absent(BOOK, before))
+    patient_wire.reply_next("UpdateItem", lose_response)
+    patient_library.write(update(BOOK, before, replace(before, shelf=None, version=2)))
+    assert get_book(patient_library) == book(version=2)
+
+
+# deleting -------------------------------------------------------------------------------------------------------------
+def test_delete_goes_in_chunks_and_minds_nothing_that_is_missing(library: Table, wire: WireTap) -> None:
+    for number in range(30):
+        library.write(put_if_absent(LOAN, loan(f"l{number:02}")))
+    keys = [LOAN.key_of(loan(f"l{number:02}")) for number in range(60)]
+    wire.clear()
+    library.batch_delete(keys)
+    assert wire.operations == ["BatchWriteItem"] * 3
+    assert library.query(LOANS, book_id="b1").items == ()
+
+
+def left(library: Table, *keys: Mapping[str, Any]) -> dict[str, Any]:
+    return {library.name: [{"DeleteRequest": {"Key": key}} for key in keys]}
+
+
+def test_items_that_were_left_unprocessed_are_deleted_again(library: Table, wire: WireTap, clock: ManualClock) -> None:
+    keys = [LOAN.key_of(loan(f"l{number}")) for number in range(3)]
+    for number in range(3):
+        library.write(put_if_absent(LOAN, loan(f"l{number}")))
+    wire.clear()
+    wire.reply_next("BatchWriteItem", reply_with({"UnprocessedItems": left(library, *keys[1:])}))
+    wire.reply_next("BatchWriteItem", reply_with({"UnprocessedItems": left(library, keys[2])}))
+    library.batch_delete(keys)
+    assert [len(request.body["RequestItems"][library.name]) for request in wire.requests] == [3, 2, 1]
+    assert len(clock.pauses) == 2
+    assert [each.loan_id for each in library.query(LOANS, book_id="b1").items] == ["l1", "l0"]
+
+
+def test_items_that_stay_unprocessed_end_as_busy(library: Table, wire: WireTap, clock: ManualClock) -> None:
+    wire.reply_next("BatchWriteItem", *[reply_with({"UnprocessedItems": left(library, KEY)})] * 100)
+    with pytest.raises(TableBusy):
+        library.batch_delete([KEY])
+    assert sum(clock.pauses) <= library.retry_budget_seconds
+    assert wire.pop_unused_replies() == ["BatchWriteItem"]
+
+
+def test_a_delete_that_is_throttled_is_busy(library: Table, wire: WireTap) -> None:
+    wire.reply_next("BatchWriteItem", error_reply("ProvisionedThroughputExceededException"))
+    with pytest.raises(TableBusy):
+        library.batch_delete([KEY])

@@ -1,0 +1,158 @@
+"""Writing through the store: all or nothing, and each refusal its own error."""
+
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.table import Table
+from functions.dynamodb.writes import (
+    Write,
+    WriteConflict,
+    check_absent,
+    check_unchanged,
+    delete_if_older,
+    put_if_absent,
+    put_if_held_by,
+    put_if_newer,
+    replace_with,
+    update,
+)
+from tests.support.library_table import (
+    BOOK,
+    KEY,
+    LOAN,
+    LOANS,
+    LOST,
+    LostBook,
+    RefusedWrite,
+    book,
+    get_book,
+    loan,
+    moment,
+    refusal_named,
+    take_copies,
+)
+from tests.support.wire_tap import WireTap, run_before_sending
+
+
+# refusals -------------------------------------------------------------------------------------------------------------
+def test_a_transaction_is_one_request_and_all_or_nothing(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book(copies=1)))
+    wire.clear()
+    with pytest.raises(RefusedWrite):
+        library.write(put_if_absent(LOAN, loan()), take_copies(2))
+    assert library.query(LOANS, book_id="b1").items == ()
+    assert get_book(library) == book(copies=1)
+    assert wire.operations == ["TransactWriteItems", "Query", "GetItem"]
+    library.write(put_if_absent(LOAN, loan()), take_copies(1))
+    assert library.query(LOANS, book_id="b1").items == (loan(),)
+    assert get_book(library) == book(copies=0, version=2)
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [((0, 1, 2), "0"), ((1, 2), "1"), ((2,), "2"), ((0, 2), "0")], ids=str)
+def test_the_first_refused_write_in_the_order_given_raises_its_own_error(
+    library: Table, wrong: tuple[int, ...], expected: str
+) -> None:
+    there = [book(f"b{number}") for number in range(3) if number in wrong]
+    for each in there:
+        library.write(put_if_absent(BOOK, each))
+    with pytest.raises(RefusedWrite) as refusal:
+        library.write(
+            *(
+                put_if_absent(BOOK, book(f"b{number}", title="new"), condition_error=refusal_named(str(number)))
+                for number in range(3)
+            )
+        )
+    assert refusal.value.name == expected
+    assert refusal.value.found == book(f"b{expected}"), "it is told what lies there"
+
+
+def test_a_refusal_is_told_when_nothing_lies_there(library: Table) -> None:
+    for write in (
+        take_copies(1),
+        update(BOOK, book(), book(title="new", version=2), condition_error=refusal_named("take")),
+    ):
+        with pytest.raises(RefusedWrite) as refusal:
+            library.write(write)
+        assert (refusal.value.name, refusal.value.found) == ("take", None)
+
+
+def test_a_refusal_is_told_of_the_item_of_another_row_that_took_the_place(library: Table) -> None:
+    stub = LostBook(book_id="b1", created_at=moment(0), version=2)
+    library.write(put_if_absent(BOOK, book()))
+    library.write(replace_with(BOOK, book(), LOST, stub))
+    for writes in (
+        [put_if_absent(BOOK, book(), condition_error=refusal_named("put"))],
+        [put_if_absent(BOOK, book(), condition_error=refusal_named("put")), put_if_absent(LOAN, loan())],
+    ):
+        with pytest.raises(RefusedWrite) as refusal:
+            library.write(*writes)
+        assert refusal.value.found == stub
+
+
+HOLDS: dict[str, Write[Any]] = {
+    "change": update(BOOK, book(), book(title="new", version=2)),
+    "put_newer over an older one": put_if_newer(BOOK, book(version=2)),
+    "put_newer where there is none": put_if_newer(BOOK, book("b2")),
+    "put_over what I held": put_if_held_by(BOOK, book(title="new"), "title", "Emma"),
+    "turn": replace_with(BOOK, book(), LOST, LostBook(book_id="b1", created_at=moment(0), version=2)),
+    "unchanged": check_unchanged(BOOK, book()),
+    "delete_older of an older one": delete_if_older(BOOK, book(version=2)),
+    "delete_older where there is none": delete_if_older(BOOK, book("b2")),
+}
+HOLDS_NOT: dict[str, Write[Any]] = {
+    "put where there is one": put_if_absent(BOOK, book(title="new")),
+    "change of another version": update(BOOK, book(version=2), book(title="new", version=3)),
+    "put_newer over one as new": put_if_newer(BOOK, book(title="new")),
+    "put_over what another held": put_if_held_by(BOOK, book(title="new"), "title", "Persuasion"),
+    "put_over where there is none": put_if_held_by(BOOK, book("b2", title="new"), "title", "Emma"),
+    "turn of another version": replace_with(
+        BOOK, book(version=2), LOST, LostBook(book_id="b1", created_at=moment(0), version=3)
+    ),
+    "unchanged of another version": check_unchanged(BOOK, book(version=2)),
+    "delete_older of one as new": delete_if_older(BOOK, book()),
+}
+
+
+@pytest.mark.parametrize("others", [[], [put_if_absent(LOAN, loan())]], ids=["alone", "in a transaction"])
+@pytest.mark.parametrize("name", HOLDS)
+def test_a_write_holds_under_its_condition(library: Table, name: str, others: list[Any]) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    library.write(*others, HOLDS[name])
+    assert len(library.query(LOANS, book_id="b1").items) == len(others)
+
+
+@pytest.mark.parametrize("others", [[], [put_if_absent(LOAN, loan())]], ids=["alone", "in a transaction"])
+@pytest.mark.parametrize("name", HOLDS_NOT)
+def test_a_write_whose_condition_does_not_hold_changes_nothing(library: Table, name: str, others: list[Any]) -> None:
+    library.write(put_if_absent(BOOK, book()))
+    with pytest.raises(WriteConflict) as refusal:
+        library.write(*others, HOLDS_NOT[name])
+    assert refusal.value.row is HOLDS_NOT[name].row
+    assert get_book(library) == book()
+    assert library.query(LOANS, book_id="b1").items == ()
+
+
+def test_absent_holds_only_where_there_is_nothing(library: Table) -> None:
+    library.write(check_absent(BOOK, KEY, condition_error=refusal_named("absent")), put_if_absent(LOAN, loan("l1")))
+    library.write(put_if_absent(BOOK, book()))
+    with pytest.raises(RefusedWrite):
+        library.write(check_absent(BOOK, KEY, condition_error=refusal_named("absent")), put_if_absent(LOAN, loan("l2")))
+    assert [each.loan_id for each in library.query(LOANS, book_id="b1").items] == ["l1"]
+
+
+def test_a_change_leaves_alone_what_this_code_does_not_know(library: Table) -> None:
+    later = {**BOOK.encode(book(shelf="A")), "binding": {"S": "cloth"}}
+    library.client.put_item(TableName=library.name, Item=later)
+    library.write(update(BOOK, book(shelf="A"), book(shelf=None, title="new", version=2)))
+    found = library.client.get_item(TableName=library.name, Key=KEY)["Item"]
+    assert found == {**BOOK.encode(book(title="new", version=2)), "binding": {"S": "cloth"}}
+
+
+def test_adjustments_at_the_same_time_do_not_lose_each_other(library: Table, wire: WireTap) -> None:
+    library.write(put_if_absent(BOOK, book(copies=5)))
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: library.write(take_copies(2), put_if_absent(LOAN, loan("l2"))))
+    )
+    library.write(take_copies(1), put_if_absent(LOAN, loan("l1")))
+    assert get_book(library) == book(copies=2, version=3)

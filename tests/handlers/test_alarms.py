@@ -1,0 +1,512 @@
+"""Each alarm's condition is brought about; it is raised; its runbook's own commands are typed; it is over."""
+
+import base64
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import boto3
+import pytest
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.sqs.models import sqs_backends
+
+from functions.api.http import context
+from functions.dynamodb.stream_batch import Permanent
+from functions.handlers import archive_worker, fulfilment_worker
+from functions.handlers.backlog_metrics import handler as watch
+from functions.model import changes
+from functions.model.metrics import MetricDefinition
+from functions.model.patterns import UNMATCHED_PAYMENTS_BY_DATE
+from functions.runtime import clients, environment, secrets
+from functions.shop.shop import Shop
+from local.dynamodb_engine import REGION
+from ops import targets
+from ops.commands import hot_keys
+from ops.failures.failure_store import FailureRepository
+from stacks.alarm_definitions import ALARMS, LAG_LEVELS, AlarmDefinition
+from tests.api.conftest import VARIABLES
+from tests.support.alarm_model import (
+    STAFF_TOKEN,
+    EmittedMetrics,
+    alarm_state,
+    capture_metrics,
+    run_command,
+    runbook_commands,
+)
+from tests.support.client_faults import ProcessKilled, fail_calls
+from tests.support.harness import READERS, ShopHarness
+from tests.support.http_client import WEBHOOK_SECRETS, ApiHarness, payment_event, post_webhook
+
+SECONDS = dict(LAG_LEVELS)
+NO_CODE = base64.b64decode("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")  # a zip with nothing in it
+DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
+
+
+@dataclass
+class Scene:
+    """A shop in which something goes wrong. `known`: what whoever follows the runbook knows; `stack`: what is undone at
+    the end; `values`: what CloudWatch has of AWS's own metrics, by their names."""
+
+    harness: ShopHarness
+    told: EmittedMetrics
+    patch: pytest.MonkeyPatch
+    trouble: ExitStack
+    known: dict[str, str]
+    values: dict[str, Callable[[], Sequence[float]]] = field(default_factory=dict)
+    statuses: list[int] = field(default_factory=list)
+    late: list[dict[str, Any]] = field(default_factory=list)
+
+    def seen(self, alarm: AlarmDefinition) -> Sequence[float]:
+        """The values of what an alarm looks at, of the period since the last look."""
+        if isinstance(alarm.metric, MetricDefinition):
+            return self.told.values(alarm.metric)
+        return self.values[alarm.metric]()
+
+    def queue(self, name: str) -> str:
+        return str(clients.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
+
+    def oldest(self, name: str) -> Sequence[float]:
+        """How long a queue's oldest message has waited, as SQS measures it, by the shop's clock: one that was received
+        three times and still is there it leaves out."""
+        messages = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[name].messages
+        untouched = [message for message in messages if message.approximate_receive_count < 3]
+        return [self.harness.now().timestamp() - message.sent_timestamp / 1000 for message in untouched]  # type: ignore[operator]
+
+    def off(self, function: str) -> None:
+        """Somebody switches a function's mapping off. What it would read is here a queue, which it is not asked for."""
+        client, source = clients.client("lambda"), clients.client("sqs").create_queue(QueueName=f"{function}-source")
+        if function not in [one["FunctionName"] for one in client.list_functions()["Functions"]]:
+            role = clients.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+            code = {"ZipFile": NO_CODE}
+            client.create_function(FunctionName=function, Runtime="python3.13", Role=role, Handler="a.b", Code=code)
+        made = client.create_event_source_mapping(
+            FunctionName=function, EventSourceArn=_arn(source["QueueUrl"]), Enabled=False
+        )
+        self.known["MAPPING"] = made["UUID"]
+
+    @property
+    def reads(self) -> bool:
+        """Whether the mapping is on."""
+        found = clients.client("lambda").get_event_source_mapping(UUID=self.known["MAPPING"])
+        return bool(found["State"] == "Enabled")
+
+    def runs(self, rule: str) -> bool:
+        """Whether a schedule's rule is on."""
+        return bool(clients.client("events").describe_rule(Name=rule)["State"] == "ENABLED")
+
+    def waiting(self, name: str) -> int:
+        asked = clients.client("sqs").get_queue_attributes(
+            QueueUrl=self.queue(name), AttributeNames=["ApproximateNumberOfMessages"]
+        )
+        return int(asked["Attributes"]["ApproximateNumberOfMessages"])
+
+    def message(self, name: str, body: str) -> dict[str, Any]:
+        """A message of a queue as Lambda hands it over."""
+        arn = f"arn:aws:sqs:{REGION}:{DEFAULT_ACCOUNT_ID}:{name}"
+        return {"messageId": "m-1", "body": body, "eventSourceARN": arn, "attributes": {"ApproximateReceiveCount": "1"}}
+
+
+@pytest.fixture
+def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    """An open shop on AWS: two of its queues have their dead letters, so has a schedule, and its API answers."""
+    sqs = clients.client("sqs")
+    urls = [runs := sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]]
+    sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues["lapse-dead"].last_purged_at = None  # once a minute, says SQS
+    for name, dead in DEAD.items():
+        url = sqs.create_queue(QueueName=dead)["QueueUrl"]
+        urls += [harness.queues[name], url]
+        policy = {"deadLetterTargetArn": _arn(url), "maxReceiveCount": 5}
+        sqs.set_queue_attributes(QueueUrl=harness.queues[name], Attributes={"RedrivePolicy": json.dumps(policy)})
+    outputs = {"TableName": harness.shop.table.name, "FailuresBucket": "failures", "ArchiveBucket": "archive"}
+    resources = {"AWS::SQS::Queue": urls, "AWS::Events::EventBus": ["shop"]}
+    table = harness.engine.dynamodb()
+    there = targets.ShopTarget(
+        outputs, lambda name: table if name == "dynamodb" else clients.client(name), lambda kind: resources[kind]
+    )
+    monkeypatch.setattr(targets, "_find_deployed_target", lambda name, region: there)
+    find = FailureRepository.for_target
+    monkeypatch.setattr(
+        FailureRepository, "for_target", lambda there, **_: find(there)
+    )  # a queue here says at once what it has
+    monkeypatch.setattr(hot_keys, "boto3", SimpleNamespace(client=_figures))
+    secretsmanager = clients.client("secretsmanager")
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    secretsmanager.create_secret(Name="pepper", SecretString="pepper of the tests")
+    secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))
+    secrets.get_secret.cache_clear()
+    environment.load_environment.cache_clear()
+    context.shop.cache_clear()
+    for rule in ("lapse", "watch"):
+        clients.client("events").put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
+    known = {
+        "STACK": "orderstream-prod",
+        "STAGE": "prod",
+        "LAPSE_RULE": "lapse",
+        "WATCH_RULE": "watch",
+        "TABLE": harness.shop.table.name,
+        "API": "",
+        "STAFF_TOKEN": STAFF_TOKEN,
+        "SCHEDULE_DEAD_LETTERS": runs,
+        "ARCHIVE_BUCKET": "archive",
+        "WEBHOOK_SECRET": "webhook",
+        "WHSEC": WEBHOOK_SECRETS["current"],
+    }
+    harness.open_shop()
+    harness.process_all()
+    with capture_metrics() as told, ExitStack() as trouble:
+        yield Scene(harness, told, monkeypatch, trouble, known)
+    context.shop.cache_clear()
+    secrets.get_secret.cache_clear()
+
+
+def _figures(service: str, **_: Any) -> Any:
+    """CloudWatch, and of DynamoDB that it counts no keys: the engine does not know of that."""
+    if service == "cloudwatch":
+        return boto3.client("cloudwatch", region_name=REGION)
+    return SimpleNamespace(describe_contributor_insights=lambda **_: {"ContributorInsightsStatus": "DISABLED"})
+
+
+def _arn(url: str) -> str:
+    found = clients.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    return str(found["Attributes"]["QueueArn"])
+
+
+# what happens, and how it goes on -------------------------------------------------------------------------------------
+Story = Iterator[None]
+"""Before its first yield all is well. Then the condition is there, until the next. Then, after the runbook's commands,
+the shop goes on as by itself: nothing here ends what the commands are there to end. What a deploy brought is in
+`trouble`, and goes with the deploy that the runbook asks for."""
+
+
+def standing(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """The mapping of relay was off for longer than the stream remembers: nothing lags, nothing fails."""
+    harness = scene.harness
+    order_id = harness.place_order(mug=1)
+    watch({}, None)
+    yield
+    scene.off("relay")
+    harness.pay_order(order_id)
+    harness.new_records()
+    harness.clock_offset += timedelta(minutes=11)
+    watch({}, None)
+    yield
+    assert scene.reads
+    harness.process_all()
+    watch({}, None)
+    assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
+    assert len(harness.sent_mails()) == 1, "news of a state that was left is no news"
+
+
+def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """The mapping of fulfilment was switched off, and forgotten; a message had failed at all deliveries before."""
+    harness = scene.harness
+    scene.values[alarm.metric] = lambda: scene.oldest("fulfilment")  # type: ignore[index]
+    yield
+    scene.off("fulfilment")
+    for key in ("dead", "waits"):
+        harness.pay_order(harness.place_order(key, mug=1), f"evt_{key}", f"pi_{key}")
+        READERS["relay"].handler({"Records": harness.new_records()}, None)
+        if key == "dead":
+            (message,) = harness.take_messages("fulfilment")
+            clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
+    harness.clock_offset = timedelta(seconds=SECONDS[alarm.name.removeprefix("lag-")] + 60)
+    yield
+    if scene.reads:
+        harness.process_all(("relay",))
+    assert {image["status"]["S"] for image in _orders(harness)} == {"FULFILLING"}
+
+
+def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """A deploy has taken a right away from copies; what its mapping gave up lies in the failure store."""
+    harness = scene.harness
+
+    def delivered() -> Sequence[float]:
+        """The mapping calls the reader once more: how old was what it read?"""
+        behind = [harness.now().timestamp() - it["dynamodb"]["ApproximateCreationDateTime"] for it in scene.late]
+        scene.late = failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
+        return [1000 * seconds for seconds in behind]
+
+    scene.values[alarm.metric] = delivered  # type: ignore[index]
+    yield
+    harness.place_order("given up", mug=1)
+    given_up(harness.new_records())
+    harness.place_order("late", mug=1)
+    scene.late = harness.new_records()
+    scene.trouble.enter_context(fail_calls("dynamodb", "PutItem", "AccessDeniedException"))
+    harness.clock_offset = timedelta(seconds=SECONDS[alarm.name.removeprefix("stream-lag-")] + 60)
+    yield
+    delivered()
+    summaries = [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
+    assert len(summaries) == 2
+
+
+def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Story:
+    watch({}, None)
+    yield
+    scene.harness.place_order(mug=1)
+    given_up(scene.harness.new_records())
+    watch({}, None)
+    yield
+    watch({}, None)
+
+
+def parked(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """Code that was rolled back reads what newer code has written."""
+    watch({}, None)
+    yield
+    scene.harness.place_order(mug=1)
+    records = scene.harness.new_records()
+    scene.trouble.enter_context(
+        mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version"))
+    )
+    assert READERS["copies"].handler({"Records": records}, None) == {"batchItemFailures": []}
+    watch({}, None)
+    yield
+    watch({}, None)
+
+
+def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """A deploy has taken a right away: a message failed at all its deliveries; so did a run of a schedule."""
+    harness = scene.harness
+    scene.values[alarm.metric] = lambda: [  # type: ignore[index]
+        scene.waiting(name) for name in ("fulfilment-dead", "lapse-dead")
+    ]
+    yield
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    READERS["relay"].handler({"Records": harness.new_records()}, None)
+    (message,) = harness.take_messages("fulfilment")
+    scene.trouble.enter_context(fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"))
+    assert fulfilment_worker.handler({"Records": [message]}, None)["batchItemFailures"]
+    clients.client("sqs").send_message(QueueUrl=scene.queue("fulfilment-dead"), MessageBody=message["body"])
+    clients.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    yield
+    harness.process_all(("relay",))
+    assert [image["status"]["S"] for image in _orders(harness)] == ["FULFILLING"]
+
+
+def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """Money comes for an order that nobody placed."""
+    watch({}, None)
+    yield
+    answered = post_webhook(ApiHarness(scene.harness.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
+    assert answered.body["status"] == "UNMATCHED"
+    scene.known |= {"ORDER_ID": "nobodys", "PAYMENT_ID": "pi_9"}
+    watch({}, None)
+    yield
+    scene.harness.process_all()
+    watch({}, None)
+    assert scene.harness.shop.table.query(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED").items == ()
+
+
+def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """Somebody has put the provider's secret in as it is, not as JSON: its webhooks cannot be checked."""
+    harness, api = scene.harness, ApiHarness(scene.harness.shop)
+    order_id = harness.place_order(mug=1)
+    scene.values[alarm.metric] = lambda: [float(status >= 500) for status in scene.statuses]  # type: ignore[index]
+
+    def webhook() -> None:
+        scene.statuses.append(post_webhook(api, payment_event(order_id, 1250)).status)
+
+    yield
+    clients.client("secretsmanager").put_secret_value(SecretId="webhook", SecretString="whsec_as_it_is")
+    secrets.get_secret.cache_clear()
+    for _ in range(6):
+        webhook()
+    yield
+    secrets.get_secret.cache_clear()
+    scene.statuses.clear()
+    webhook()
+    assert [image["status"]["S"] for image in _orders(harness)] == ["PAID"]
+
+
+def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """A deploy has left out what every function is told: the api dies at each call, and answers nothing."""
+    harness, crashed = scene.harness, list[float]()
+    api = ApiHarness(harness.shop)
+    scene.values[alarm.metric] = lambda: crashed  # type: ignore[index]
+
+    def call() -> None:
+        environment.load_environment.cache_clear()
+        try:
+            assert api.call("GET", "/products").status == 200
+            crashed.append(0)
+        except KeyError:
+            crashed.append(1)
+
+    call()
+    yield
+    without = scene.trouble.enter_context(pytest.MonkeyPatch.context())
+    without.delenv("METRICS_NAMESPACE")
+    for _ in range(3):
+        call()
+    yield
+    crashed.clear()
+    for _ in range(3):
+        call()
+
+
+def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """Somebody has set a limit to the table's units: it takes none of what copies write, for longer than they try."""
+    harness, wired = scene.harness, clients.create_shop
+
+    def passing(seconds: float) -> None:
+        harness.clock_offset += timedelta(seconds=seconds)
+
+    def shop(table_name: str, **settings: Any) -> Shop:
+        made = wired(table_name, **settings)
+        return replace(made, table=replace(made.table, sleep=passing, clock=harness.now))
+
+    scene.patch.setattr(clients, "create_shop", shop)
+    yield
+    for number in range(4):
+        harness.place_order(str(number), mug=1)
+    records = harness.new_records()
+    scene.trouble.enter_context(fail_calls("dynamodb", "PutItem", "ThrottlingException"))
+    scene.late = failing(READERS["copies"].handler({"Records": records}, None), records)
+    assert scene.late
+    given_up(scene.late)
+    yield
+    assert not failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
+
+
+def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """Somebody has switched the schedule of lapse off: no run fails, because there is none."""
+    harness = scene.harness
+    watch({}, None)
+    yield
+    order_id = harness.place_order(mug=1)
+    clients.client("events").disable_rule(Name="lapse")
+    harness.clock_offset += timedelta(minutes=40)
+    if scene.runs("lapse"):
+        harness.lapse(harness.now().isoformat())
+    watch({}, None)
+    clients.client("sqs").send_message(QueueUrl=scene.queue("lapse-dead"), MessageBody='{"time": "then"}')
+    yield
+    if scene.runs("lapse"):
+        harness.lapse(harness.now().isoformat())
+    watch({}, None)
+    assert [
+        image["status"]["S"] for image in harness.partition(f"ORDER#{order_id}") if image["SK"]["S"] == "ORDER"
+    ] == ["LAPSED"]
+    assert scene.waiting("lapse-dead") == 0
+
+
+def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """Somebody has switched the schedule of watch off: no alarm of its gauges is raised any more, or ends."""
+
+    def invoked() -> Sequence[float]:
+        """The runs of a quarter of an hour."""
+        if not scene.runs("watch"):
+            return ()
+        return [1.0 for _ in range(3) if watch({}, None)]
+
+    scene.values[alarm.metric] = invoked  # type: ignore[index]
+    yield
+    clients.client("events").disable_rule(Name="watch")
+    yield
+
+
+def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
+    """The archive dies once the object is written; then somebody writes beside the order."""
+    harness = scene.harness
+    watch({}, None)
+    yield
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    harness.advance_days(days=396)
+    READERS["copies"].handler({"Records": (records := harness.new_records())}, None)
+    READERS["relay"].handler({"Records": records}, None)
+    (message,) = [
+        scene.message("archive", one["body"])
+        for one in harness.take_messages("archive")
+        if "OrderExpired" in one["body"]
+    ]
+    with (
+        mock.patch.object(archive_worker, "replace_order_with_stub", side_effect=ProcessKilled),
+        pytest.raises(ProcessKilled),
+    ):
+        archive_worker.handler({"Records": [message]}, None)
+    ((key, written),) = harness.objects("archive").items()
+    line = next(it for it in harness.partition(f"ORDER#{order_id}") if it["type"]["S"] == "OrderLine")
+    mended = copy.deepcopy(line) | {"name": {"S": "Blue mug, second choice"}}
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=mended)
+    assert archive_worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
+    assert mended in harness.partition(f"ORDER#{order_id}"), "nothing is deleted"
+    scene.known["OBJECT"] = key
+    watch({}, None)
+    yield
+    harness.process_all()
+    watch({}, None)
+    (body,) = (body for name, body in harness.objects("archive").items() if name == key)
+    assert body != written
+    assert mended in archive_worker.parse_archive(body)
+
+
+STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
+    "orders-stand-still": standing,
+    "lag": lagging,
+    "stream-lag": stream_lagging,
+    "failure-store-not-empty": given_up_on,
+    "parked-not-empty": parked,
+    "dead-letters-not-empty": dead_letters,
+    "unmatched-payment": unmatched,
+    "api-5xx": faulty_api,
+    "api-crashes": crashing,
+    "throttling": throttled,
+    "lapse-backlog": not_lapsing,
+    "archive-mismatch": mismatching,
+    "nobody-watches": unwatched,
+}
+"""By the runbook, or by the alarm where a runbook is for several that differ."""
+
+
+@pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
+def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands_are_typed(
+    alarm: AlarmDefinition, scene: Scene
+) -> None:
+    story = STORIES.get(alarm.name, STORIES[alarm.runbook])(scene, alarm)
+    next(story)
+    now = alarm_state(alarm, scene.seen(alarm))
+    assert now == "OK"
+    scene.told.clear()
+    next(story)
+    now = alarm_state(alarm, scene.seen(alarm), now)
+    assert now == "ALARM", "and the commands are typed while it is"
+    scene.told.clear()
+    assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", "what nobody has looked at again is as it was"
+    for command in runbook_commands(alarm.runbook_path):
+        run_command(command, scene.known, deploy=scene.trouble.close)
+    next(story, None)
+    assert alarm_state(alarm, scene.seen(alarm), now) == "OK"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+def given_up(records: Sequence[Mapping[str, Any]]) -> None:
+    """What the mapping of copies leaves of a batch, as Lambda keeps it."""
+    told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}
+    document = {"requestContext": told, "payload": json.dumps({"Records": [*records]})}
+    key = "aws/lambda/copies-mapping/shard/2026/11/21/1"
+    clients.client("s3").put_object(Bucket="failures", Key=key, Body=json.dumps(document).encode())
+
+
+def failing(answer: Mapping[str, Any], records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records from the first on that a reader has not taken: its mapping sends them again."""
+    numbers = [one["itemIdentifier"] for one in answer["batchItemFailures"]]
+    return [it for it in records if numbers and int(it["dynamodb"]["SequenceNumber"]) >= int(min(numbers, key=int))]
+
+
+def _orders(harness: ShopHarness) -> list[dict[str, Any]]:
+    found = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
+    return [image for image in found if image["type"]["S"] == "Order"]

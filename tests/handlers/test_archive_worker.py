@@ -1,0 +1,413 @@
+"""The reaction to what has expired: whatever dies on the way, all of it lies in the archive once, byte for byte."""
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.dynamodb import table
+from functions.handlers import copies_reader, event_publisher
+from functions.handlers.archive_worker import parse_archive, serialize_archive
+from functions.model.entities import ArchivedOrder, Order
+from functions.model.errors import IdempotencyKeyReused
+from functions.runtime import clients
+from functions.shop import cancellation, orders, payments, placing, refund_processing, returns
+from tests.support.archiving import (
+    archived_objects,
+    assert_archived,
+    assert_not_archived,
+    create_delivered_order,
+    expire_everything,
+    images_to_archive,
+    order_messages,
+    order_partition,
+    run_archive,
+)
+from tests.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.saved import reused
+from tests.support.scale import many
+
+delivered_order = reused(create_delivered_order)
+
+
+@pytest.fixture
+def order_id(harness: ShopHarness) -> str:
+    return delivered_order(harness)
+
+
+# an order -------------------------------------------------------------------------------------------------------------
+STEPS = (  # service, operation, which call of it
+    ("dynamodb", "UpdateItem", 1),  # the order becomes ARCHIVING
+    ("s3", "PutObject", 1),
+    ("dynamodb", "BatchWriteItem", 1),  # each delete
+    ("dynamodb", "BatchWriteItem", 2),
+    ("dynamodb", "BatchWriteItem", 3),
+    ("dynamodb", "PutItem", 1),  # the stub
+)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("service", "operation", "call"), STEPS)
+def test_an_archive_that_dies_at_any_step_is_finished_by_the_next_delivery_with_the_same_bytes(
+    harness: ShopHarness,
+    order_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+    operation: str,
+    call: int,
+    when: Any,
+) -> None:
+    monkeypatch.setattr(table, "BATCH_WRITE_LIMIT", 3)
+    before = order_partition(harness, order_id)
+    assert len(images_to_archive(before)) - len(["Order", "Invoice"]) == 3 * 3, "it takes three deletes"
+    (message,) = order_messages(expire_everything(harness))
+    with crash_at(service, operation, when, call):
+        run_archive(message)
+    written = archived_objects(harness, "orders/")
+    assert run_archive(message) == []
+    assert_archived(harness, order_id, before)
+    assert written in ({}, archived_objects(harness, "orders/")), "an object is written once"
+    at_rest = order_partition(harness, order_id)
+    assert run_archive(message) == []
+    assert order_partition(harness, order_id) == at_rest
+
+
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [("s3", "PutObject"), ("dynamodb", "UpdateItem"), ("dynamodb", "BatchWriteItem"), ("dynamodb", "PutItem")],
+)
+def test_an_answer_that_is_lost_sends_the_message_again_and_the_step_is_found_done(
+    harness: ShopHarness, order_id: str, service: str, operation: str
+) -> None:
+    before = order_partition(harness, order_id)
+    (message,) = order_messages(expire_everything(harness))
+    with lose_response(service, operation):
+        assert run_archive(message) == [message["messageId"]]
+    assert run_archive(message) == []
+    assert_archived(harness, order_id, before)
+
+
+@pytest.mark.parametrize("step", [step[:2] for step in STEPS if step[2] == 1])
+def test_two_who_archive_the_same_order_at_once_come_to_one_end(
+    harness: ShopHarness, order_id: str, step: tuple[str, str]
+) -> None:
+    before = order_partition(harness, order_id)
+    (message,) = order_messages(expire_everything(harness))
+    with run_before_call(*step, lambda: run_archive(message)):
+        assert run_archive(message) == []
+    assert_archived(harness, order_id, before)
+
+
+@pytest.mark.parametrize("how", ["it is missing there", "it was another then"])
+def test_what_an_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str, how: str) -> None:
+    before = images_to_archive(order_partition(harness, order_id))
+    order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
+    written = [image for image in before if image["type"]["S"] != "Payment"]
+    if how == "it was another then":
+        written = [{**image, "method": {"S": "CASH"}} if image["type"]["S"] == "Payment" else image for image in before]
+    body = serialize_archive(order, written)
+    key = f"orders/{order_id}/{order.version + 1}.json"
+    clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert archived_objects(harness, "orders/") == {key: body}, "nor is the object replaced"
+    left = [image for image in order_partition(harness, order_id) if image["type"]["S"] != "Order"]
+    assert left == [image for image in before if image["type"]["S"] != "Order"]
+    ((name, document),) = harness.objects("failures").items()
+    assert name.startswith("parked/mismatch/")
+    assert json.loads(document)["reason"] == f"Mismatch: {key} lacks 1 items as they are in the table"
+
+
+def test_what_an_object_has_beyond_the_table_is_no_matter(harness: ShopHarness, order_id: str) -> None:
+    before = images_to_archive(order_partition(harness, order_id))
+    order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
+    more = {**before[-1], "SK": {"S": "TIMELINE#9"}}
+    body = serialize_archive(order, [*before, more])
+    key = f"orders/{order_id}/{order.version + 1}.json"
+    clients.client("s3").put_object(Bucket="archive", Key=key, Body=body)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert archived_objects(harness, "orders/") == {key: body}
+    assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]
+    stub = orders.get_order(harness.shop, ANN, order_id)
+    assert isinstance(stub, ArchivedOrder)
+    assert stub.sha256 == hashlib.sha256(body).hexdigest()
+
+
+def test_while_the_copies_are_behind_an_order_is_left_as_it_is_and_archived_later(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    order = orders.get_order(harness.shop, ANN, order_id)
+    (message,) = order_messages(expire_everything(harness, readers=(event_publisher.handler,)))
+    assert run_archive(message) == [message["messageId"]]
+    assert orders.get_order(harness.shop, ANN, order_id) == order
+    assert archived_objects(harness, "orders/") == {}
+    copies_reader.handler({"Records": harness.all_records}, None)
+    before = order_partition(harness, order_id)
+    assert run_archive(message) == []
+    ((_, body),) = archived_objects(harness, "orders/").items()
+    assert parse_archive(body) == before
+    assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["ArchivedOrder"]
+
+
+def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.process_all()
+    before = order_partition(harness, order_id)
+    order = orders.get_order(harness.shop, ANN, order_id)
+    assert isinstance(order, Order)
+    harness.shop.table.write(cancellation.put_expiry_marker(harness.shop, order, days=0))
+    (message,) = order_messages(expire_everything(harness))
+    assert run_archive(message) == [message["messageId"]]
+    assert (order_partition(harness, order_id), archived_objects(harness, "orders/")) == (before, {})
+
+
+def test_f14_what_a_person_deletes_is_not_archived_what_ends_by_itself_is(harness: ShopHarness) -> None:
+    harness.open_shop()
+    by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
+    for order_id in (by_hand, by_time):
+        cancellation.cancel_order(harness.shop, ANN, order_id)
+    key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
+    harness.process_all()
+    harness.shop.table.client.delete_item(TableName=harness.shop.table.name, Key=key)
+    assert run_archive(*expire_everything(harness)) == []
+    assert isinstance(orders.get_order(harness.shop, ANN, by_hand), Order)
+    assert isinstance(orders.get_order(harness.shop, ANN, by_time), ArchivedOrder)
+    assert [name.split("/")[1] for name in archived_objects(harness, "orders/")] == [by_time]
+
+
+def test_while_s3_is_away_nothing_leaves_the_table(harness: ShopHarness, order_id: str) -> None:
+    before = order_partition(harness, order_id)
+    messages = expire_everything(harness)
+    with fail_calls("s3", "PutObject", "SlowDown"):
+        assert run_archive(*messages) == [message["messageId"] for message in messages]
+    kept = [image["type"]["S"] for image in order_partition(harness, order_id)]
+    assert kept == [image["type"]["S"] for image in images_to_archive(before)]
+    assert run_archive(*messages) == []
+    assert_archived(harness, order_id, before)
+
+
+# what is returned and refunded ----------------------------------------------------------------------------------------
+def take_back(harness: ShopHarness, order_id: str, **quantities: int) -> str:
+    """So many pieces came back; the id of the refund, which is brought nowhere yet."""
+    lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
+    done = returns.return_goods(harness.shop, WAREHOUSE, f"back {sorted(quantities)}", order_id, lines)
+    harness.process_all(("copies",))
+    return str(done.result["refund_ids"][0])
+
+
+def set_refund(harness: ShopHarness, order_id: str, refund_id: str, status: str) -> None:
+    """What has become of a refund meanwhile."""
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": f"REFUND#{refund_id}"}},
+        UpdateExpression="SET #status = :status",
+        ConditionExpression="attribute_exists(PK)",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":status": {"S": status}},
+    )
+
+
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
+def test_returns_and_refunds_lie_in_the_archive_with_their_order(
+    harness: ShopHarness, order_id: str, status: str
+) -> None:
+    set_refund(harness, order_id, take_back(harness, order_id, mug=1), status)
+    before = order_partition(harness, order_id)
+    assert {"Return", "Refund"} < {image["type"]["S"] for image in before}
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
+
+
+@pytest.mark.parametrize("status", ["REQUESTED", "SENT"])
+def test_while_money_is_on_its_way_back_an_order_is_left_as_it_is_and_archived_later(
+    harness: ShopHarness, order_id: str, status: str
+) -> None:
+    refund_id = take_back(harness, order_id, mug=2, pot=1)
+    set_refund(harness, order_id, refund_id, status)
+    before = order_partition(harness, order_id)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_not_archived(harness, order_id, before)
+    set_refund(harness, order_id, refund_id, "SUCCEEDED")
+    before = order_partition(harness, order_id)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before, "RETURNED")
+
+
+def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness: ShopHarness, order_id: str) -> None:
+    refund_id = take_back(harness, order_id, mug=2, pot=1)
+    (first,) = order_messages(expire_everything(harness))
+    refund_processing.process_refund(
+        harness.shop, harness.provider, order_id, refund_id
+    )  # on the day of the order's end
+    before = order_partition(harness, order_id)
+    assert run_archive(first) == []
+    assert_not_archived(harness, order_id, before)
+    (marker,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Expiry"]
+    assert int(marker["ttl"]["N"]) == pytest.approx((harness.now() + timedelta(days=31)).timestamp(), abs=60)
+    assert run_archive(first) == [], "it has another end by now"
+    assert archived_objects(harness, "orders/") == {}
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before, "RETURNED")
+
+
+def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(harness: ShopHarness, order_id: str) -> None:
+    lines = {"mug": returns.ReturnedGoods(2, restock=True)}
+    done = returns.return_goods(harness.shop, WAREHOUSE, "back", order_id, lines, to="credit")
+    harness.process_all(("copies",))
+    (message,) = order_messages(expire_everything(harness))
+    refund_processing.process_refund(harness.shop, harness.provider, order_id, done.result["refund_ids"][0])
+    before = order_partition(harness, order_id)
+    assert run_archive(message) == []
+    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
+
+
+def test_money_that_is_sent_anew_just_when_the_archive_comes_is_waited_for(harness: ShopHarness, order_id: str) -> None:
+    refund_id = take_back(harness, order_id, mug=2, pot=1)
+    set_refund(harness, order_id, refund_id, "FAILED")
+    (message,) = order_messages(expire_everything(harness))
+    with run_before_call("dynamodb", "UpdateItem", lambda: set_refund(harness, order_id, refund_id, "REQUESTED")):
+        assert run_archive(message) == [message["messageId"]]
+    assert (run_archive(message), archived_objects(harness, "orders/")) == ([message["messageId"]], {})
+    set_refund(harness, order_id, refund_id, "SUCCEEDED")
+    before = order_partition(harness, order_id)
+    assert run_archive(message) == []
+    ((_, body),) = archived_objects(harness, "orders/").items()
+    refunds = [image for image in parse_archive(body) if image["type"]["S"] == "Refund"]
+    assert refunds == [image for image in before if image["type"]["S"] == "Refund"]
+
+
+def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_end(
+    harness: ShopHarness, order_id: str
+) -> None:
+    (message,) = order_messages(expire_everything(harness))
+    harness.clock_offset = timedelta()
+    set_refund(harness, order_id, take_back(harness, order_id, mug=1), "SUCCEEDED")
+    before = order_partition(harness, order_id)
+    assert run_archive(message) == []
+    assert (order_partition(harness, order_id), archived_objects(harness, "orders/")) == (before, {})
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
+
+
+# what comes after -----------------------------------------------------------------------------------------------------
+def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_look_at(
+    harness: ShopHarness, order_id: str
+) -> None:
+    run_archive(*expire_everything(harness))
+    told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
+    assert payments.record_payment(harness.shop, told, {"id": "evt_late"}).result == {
+        "payment_id": "pi_late",
+        "status": "UNMATCHED",
+        "reason": "the order is archived",
+    }
+    assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
+
+
+def test_of_an_archived_orders_payment_a_late_webhook_without_money_leaves_nothing(
+    harness: ShopHarness, order_id: str
+) -> None:
+    run_archive(*expire_everything(harness))
+    before = order_partition(harness, order_id)
+    for outcome in ("failed", "authorised"):
+        told = payments.ProviderPaymentEvent(f"evt_{outcome}", "pi_1", order_id, outcome, 3750, "EUR")
+        assert payments.record_payment(harness.shop, told, {"id": outcome}).result["status"] is None
+    assert order_partition(harness, order_id) == before
+
+
+def test_a_key_that_is_used_again_meets_the_stub(harness: ShopHarness, order_id: str) -> None:
+    run_archive(*expire_everything(harness))
+    wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
+    again = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
+    assert (again.order.order_id, again.replayed, type(again.order)) == (order_id, True, ArchivedOrder)
+    with pytest.raises(IdempotencyKeyReused):
+        placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 3}})
+
+
+def test_the_stub_says_where_the_order_lies_order_where_its_stub_says(harness: ShopHarness, order_id: str) -> None:
+    run_archive(*expire_everything(harness))
+    stub = orders.get_order(harness.shop, STAFF, order_id)
+    assert isinstance(stub, ArchivedOrder)
+    body = json.loads(harness.objects("archive")[stub.object_key])
+    assert (body["format"], body["order_id"], body["version"] + 1) == (1, order_id, stub.version)
+
+
+# the faults of an archive that scans ----------------------------------------------------------------------------------
+def lying(harness: ShopHarness) -> list[dict[str, Any]]:
+    """Every image of the table, by key."""
+    images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
+    return sorted(images, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
+
+
+@pytest.mark.thorough
+def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(harness: ShopHarness) -> None:
+    harness.open_shop(available=30)
+    ids = [
+        harness.place_order(f"key-{number}", mug=1) for number in range(many(30, 12))
+    ]  # more than SQS delivers at once
+    for order_id in ids:
+        cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all()
+    harness.advance_days(days=366)
+    harness.process_all()
+    assert all(isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder) for order_id in ids)
+    held = {json.loads(body)["order_id"] for body in archived_objects(harness, "orders/").values()}
+    assert held == set(ids)
+
+
+def test_f18_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
+    """DynamoDB answers a megabyte at a time; somebody's own attributes make an order larger than that."""
+    payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment")
+    for number in range(5):
+        scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}
+        harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=scan)
+    before = whole(harness, order_id)
+    assert sum(len(image.get("scan", {}).get("B", b"")) for image in before) > 1024 * 1024
+    run_archive(*expire_everything(harness))
+    (body,) = archived_objects(harness, "orders/").values()
+    assert {image["SK"]["S"]: image for image in parse_archive(body)} == {
+        image["SK"]["S"]: image for image in images_to_archive(before)
+    }
+    assert [image["type"]["S"] for image in whole(harness, order_id)] == ["Invoice", "ArchivedOrder"]
+
+
+def whole(harness: ShopHarness, order_id: str) -> list[dict[str, Any]]:
+    """All of a partition, page after page."""
+    pages = harness.shop.table.client.get_paginator("query").paginate(
+        TableName=harness.shop.table.name,
+        KeyConditionExpression="PK = :pk",
+        ExpressionAttributeValues={":pk": {"S": f"ORDER#{order_id}"}},
+        ConsistentRead=True,
+    )
+    return [image for page in pages for image in page["Items"]]
+
+
+def test_f18_an_archive_that_runs_again_and_again_puts_no_end_off(harness: ShopHarness, order_id: str) -> None:
+    messages = expire_everything(harness)
+    for _ in range(3):
+        with fail_calls("s3", "PutObject", "SlowDown"):
+            run_archive(*messages)
+        assert not [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Expiry"]
+    assert not [record for record in harness.new_records() if "ttl" in record["dynamodb"].get("NewImage", {})]
+    assert run_archive(*messages) == []
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+
+
+def test_f18_nothing_that_has_gone_comes_back_whatever_is_delivered_again(harness: ShopHarness, order_id: str) -> None:
+    begins = len(harness.all_records)
+    messages = expire_everything(harness)
+    assert run_archive(*messages) == []
+    harness.process_all()
+    after, archived = lying(harness), harness.objects("archive")
+    assert len(harness.all_records) > begins + len(after)
+    for _ in range(2):
+        assert run_archive(*messages) == []
+        for reader in (copies_reader, event_publisher):
+            assert reader.handler({"Records": harness.all_records[begins:]}, None) == {"batchItemFailures": []}
+        harness.process_all()
+    assert lying(harness) == after
+    assert harness.objects("archive") == archived

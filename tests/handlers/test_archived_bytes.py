@@ -1,0 +1,161 @@
+"""What lies in the archive is what lay in the table: every type of every attribute, and activity by day."""
+
+import gzip
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from functions.dynamodb.keys import Instant
+from functions.handlers.archive_worker import parse_archive, serialize_archive
+from functions.model.entities import Order
+from tests.support.archiving import (
+    Image,
+    archived_objects,
+    assert_archived,
+    create_delivered_order,
+    expire_everything,
+    order_messages,
+    order_partition,
+    run_archive,
+)
+from tests.support.client_faults import fail_calls
+from tests.support.harness import HOME_ADDRESS, ShopHarness
+
+NUMBERS = some.one_of(
+    some.integers(-(10**37), 10**37).map(str), some.decimals(-1000, 1000, places=9).map(lambda number: f"{number:f}")
+)
+
+
+def tagged(values: Any) -> Any:
+    """Every type that has values inside it."""
+    return some.one_of(
+        some.lists(values, max_size=4).map(lambda found: {"L": found}),
+        some.dictionaries(some.text(), values, max_size=4).map(lambda found: {"M": found}),
+    )
+
+
+VALUES = some.recursive(
+    some.one_of(
+        some.text().map(lambda text: {"S": text}),
+        NUMBERS.map(lambda number: {"N": number}),
+        some.binary().map(lambda data: {"B": data}),
+        some.booleans().map(lambda flag: {"BOOL": flag}),
+        some.just({"NULL": True}),
+        some.lists(some.text(), min_size=1, unique=True).map(lambda found: {"SS": found}),
+        some.lists(NUMBERS, min_size=1, unique=True).map(lambda found: {"NS": found}),
+        some.lists(some.binary(), min_size=1, unique=True).map(lambda found: {"BS": found}),
+    ),
+    tagged,
+    max_leaves=12,
+)
+ORDER = Order(
+    order_id="o1",
+    customer_id="ann",
+    status="ARCHIVING",
+    placed_at=Instant("2026-11-21T09:30:00.000Z"),
+    updated_at=Instant("2026-11-21T09:30:00.000Z"),
+    currency="EUR",
+    total=0,
+    lines={},
+    address=HOME_ADDRESS,
+    fingerprint="1:f",
+)
+
+
+@given(some.lists(some.dictionaries(some.text(), VALUES, max_size=6), max_size=4))
+def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[Image]) -> None:
+    assert parse_archive(serialize_archive(ORDER, images)) == images
+
+
+def test_attributes_this_code_knows_nothing_of_come_back_too(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    (payment,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment"]
+    strange: Image = {
+        "s": {"S": "Grüße 🫖"},
+        "n": {"N": "0.1234567890123456789012345678901234567"},
+        "b": {"B": b"\x00\xff"},
+        "ss": {"SS": ["a", "b"]},
+        "ns": {"NS": ["1", "2.5"]},
+        "bs": {"BS": [b"\x01", b"\x02"]},
+        "m": {"M": {"deep": {"L": [{"NULL": True}, {"B": b"\x03"}, {"BOOL": False}]}}},
+    }
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item={**payment, **strange})
+    before = order_partition(harness, order_id)
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before)
+
+
+# activity -------------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def two_days(harness: ShopHarness) -> list[Image]:
+    """What a customer did on two days."""
+    harness.clock_offset = timedelta(days=-2)
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    harness.clock_offset = timedelta(days=-1)
+    harness.place_order("two", mug=1)
+    harness.pay_order(harness.place_order("three", mug=1))
+    harness.process_all()
+    return [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] == "Activity"]
+
+
+def lines(harness: ShopHarness) -> dict[str, list[Image]]:
+    """The archived activity by day."""
+    found = archived_objects(harness, "activity/")
+    texts = {name: gzip.decompress(body) for name, body in found.items()}
+    for name, text in texts.items():
+        assert name.split("/")[2] == f"{hashlib.sha256(text).hexdigest()}.ndjson.gz", "named by its content"
+    return {name.split("/")[1]: [json.loads(line) for line in text.splitlines()] for name, text in texts.items()}
+
+
+def by_id(images: list[Image]) -> list[Image]:
+    return sorted(images, key=lambda image: str(image["change_id"]))
+
+
+def test_activity_that_ended_lies_in_the_archive_by_day_as_it_was(harness: ShopHarness, two_days: list[Image]) -> None:
+    messages = expire_everything(harness)
+    assert run_archive(*messages) == []
+    days = {f"day={image['at']['S'][:10]}" for image in two_days}
+    assert len(days) == 2
+    found = lines(harness)
+    assert set(found) == days
+    for day, images in found.items():
+        assert by_id(images) == by_id([image for image in two_days if day == f"day={image['at']['S'][:10]}"])
+    assert "Activity" not in {image["type"]["S"] for image in harness.partition("CUSTOMER#ann")}
+
+
+def test_activity_that_comes_again_makes_no_second_object(harness: ShopHarness, two_days: list[Image]) -> None:
+    messages = expire_everything(harness)
+    run_archive(*messages)
+    before = harness.objects("archive")
+    assert run_archive(*reversed(messages), *messages) == []
+    assert harness.objects("archive") == before
+
+
+def test_activity_that_comes_again_in_other_company_lies_there_twice_under_the_same_ids(
+    harness: ShopHarness, two_days: list[Image]
+) -> None:
+    messages = expire_everything(harness)
+    run_archive(*messages)
+    run_archive(next(message for message in messages if '"OrderPaid"' in message["body"]))
+    texts = [gzip.decompress(body) for body in archived_objects(harness, "activity/").values()]
+    ids = [json.loads(line)["change_id"]["S"] for text in texts for line in text.splitlines()]
+    assert len(ids) == len(two_days) + 1
+    assert set(ids) == {image["change_id"]["S"] for image in two_days}
+
+
+def test_activity_of_one_day_that_cannot_be_written_holds_back_no_other_day(
+    harness: ShopHarness, two_days: list[Image]
+) -> None:
+    messages = expire_everything(harness)
+    with fail_calls("s3", "PutObject", "SlowDown", times=1):
+        waiting = run_archive(*messages)
+    assert 0 < len(waiting) < len(messages)
+    assert len(lines(harness)) == 1
+    assert run_archive(*[message for message in messages if message["messageId"] in waiting]) == []
+    assert sum(map(len, lines(harness).values())) == len(two_days)

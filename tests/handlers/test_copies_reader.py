@@ -1,0 +1,326 @@
+"""The copies' reader on a real stream's records: what it writes, in which order, and what a redelivery changes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from functions.handlers import copies_reader
+from functions.model import changes
+from functions.model.table import ROWS_BY_TYPE
+from functions.runtime import environment
+from functions.shop import cancellation, returns, shipments
+from functions.shop.activity import list_activity_of_customer, list_activity_of_day
+from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
+from local.expiry import expire_until
+from tests.support.client_faults import fail_calls, record_calls
+from tests.support.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+from tests.support.scale import many
+
+Record = dict[str, Any]
+DERIVED = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")} - {"Rating"}
+"""What is derived of orders."""
+WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
+
+
+def handle(*records: Record) -> dict[str, Any]:
+    return copies_reader.handler({"Records": list(records)}, None)
+
+
+def again(*records: Record) -> dict[str, Any]:
+    """The answer that asks for these records again."""
+    return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]} for record in records]}
+
+
+def type_of(record: Record) -> str:
+    image = record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"]
+    return str(image["type"]["S"])
+
+
+def of_order(records: Sequence[Record], order_id: str) -> list[Record]:
+    """The order's own records, in order."""
+    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
+    return [record for record in records if record["dynamodb"]["Keys"] == key]
+
+
+def copied(harness: ShopHarness, order_id: str) -> dict[str, list[dict[str, Any]]]:
+    """The copies of an order in its own and its customer's partition, by type."""
+    images = [*harness.partition(f"ORDER#{order_id}"), *harness.partition(f"CUSTOMER#{ANN.id}")]
+    mine = [image for image in images if image.get("order_id", {}).get("S") == order_id]
+    return {name: [image for image in mine if image["type"]["S"] == name] for name in sorted(DERIVED)}
+
+
+def lying_in(harness: ShopHarness, table: str) -> list[dict[str, Any]]:
+    """Every image of a table, by key."""
+    images = harness.shop.table.client.scan(TableName=table, ConsistentRead=True)["Items"]
+    return sorted(images, key=lambda image: (str(image["PK"]), str(image["SK"])))
+
+
+def summary(harness: ShopHarness, order_id: str) -> tuple[str, int]:
+    (image,) = copied(harness, order_id)["OrderSummary"]
+    return image["status"]["S"], int(image["version"]["N"])
+
+
+def live_out(harness: ShopHarness, order_id: str, payment: str) -> None:
+    harness.pay_order(order_id, f"evt_{payment}", f"pi_{payment}")
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+
+
+@pytest.fixture
+def told(harness: ShopHarness) -> list[Record]:
+    """Every record of three orders: one delivered and archived, one cancelled and archived, one with the warehouse."""
+    harness.open_shop(available=20)
+    first, second = harness.place_order("one", mug=2, pot=1), harness.place_order("two", mug=1)
+    live_out(harness, first, "1")
+    cancellation.cancel_order(harness.shop, ANN, second)
+    harness.process_all()
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
+    harness.process_all()
+    third = harness.place_order("three", pot=3)
+    harness.pay_order(third, "evt_3", "pi_3")
+    harness.process_all()
+    return list(harness.all_records)
+
+
+@pytest.fixture
+def copies_made_by(
+    harness: ShopHarness, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
+    """All that lies in an empty table once the reader was handed these batches, one after the other."""
+
+    def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
+        table = new_table()
+        monkeypatch.setenv("TABLE_NAME", table)
+        environment.load_environment.cache_clear()
+        for batch in batches:
+            assert handle(*batch) == again()
+        return lying_in(harness, table)
+
+    return made
+
+
+# what one record makes ------------------------------------------------------------------------------------------------
+def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.pay_order(order_id)
+    _, paid = of_order(harness.new_records(), order_id)
+    assert handle(paid) == again()
+    made = copied(harness, order_id)
+    assert [(image["product_id"]["S"], image["quantity"]["N"]) for image in made["OrderLine"]] == [
+        ("mug", "2"),
+        ("pot", "1"),
+    ]
+    assert [image["items"]["N"] for image in made["OrderSummary"]] == ["3"]
+    assert [image["event"]["S"] for image in made["TimelineEvent"] + made["Activity"]] == ["OrderPaid", "OrderPaid"]
+
+
+def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.process_all(times=2)
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all(times=2)
+    mine = list_activity_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items
+    assert [(entry.event, entry.order_id) for entry in mine] == [
+        ("OrderCancelled", order_id),
+        ("OrderPlaced", order_id),
+    ]
+    days = sorted({entry.day for entry in mine}, reverse=True)
+    everybodys = [entry for day in days for entry in list_activity_of_day(harness.shop, STAFF, day, 10, None).items]
+    assert everybodys == list(mine)
+
+
+def test_lines_count_as_sales_only_once_the_order_is_paid(harness: ShopHarness) -> None:
+    harness.open_shop()
+    paid, cancelled = harness.place_order("one", mug=2), harness.place_order("two", mug=3)
+    harness.process_all()
+    assert (copied(harness, paid)["OrderLine"], copied(harness, cancelled)["OrderLine"]) == ([], [])
+    harness.pay_order(paid)
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    harness.process_all()
+    assert len(copied(harness, paid)["OrderLine"]) == 1
+    assert copied(harness, cancelled)["OrderLine"] == []
+
+
+def sold(harness: ShopHarness) -> list[tuple[str, int, int]]:
+    """The sales of mugs: order, how many, and how many of them came back."""
+    found = list_sales_of_product(harness.shop, STAFF, "mug", "", "", 10, None).items
+    assert list_purchases_of_customer(harness.shop, ANN, ANN.id, "", "", 10, None).items[-len(found) :] == found
+    return [(sale.order_id, sale.quantity, sale.returned) for sale in found]
+
+
+def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarness) -> None:
+    harness.open_shop()
+    kept, cancelled = harness.place_order("one", mug=3), harness.place_order("two", mug=1)
+    harness.process_all()
+    assert sold(harness) == [], "nobody has paid yet"
+    harness.pay_order(kept, "evt_1", "pi_1")
+    harness.pay_order(cancelled, "evt_2", "pi_2")
+    harness.process_all(("copies",))
+    assert sorted(sold(harness)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    harness.process_all()
+    assert sold(harness) == [(kept, 3, 0)], "what was cancelled after all is no sale"
+    shipments.request_shipment(harness.shop, kept)
+    harness.dispatch_order(kept)
+    harness.deliver_order(kept)
+    returns.return_goods(harness.shop, STAFF, "back", kept, {"mug": returns.ReturnedGoods(2, restock=True)})
+    harness.process_all()
+    assert sold(harness) == [(kept, 3, 2)]
+
+
+def test_f7_what_was_dropped_from_an_order_is_not_sold(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=3, pot=1)
+    harness.pay_order(order_id)
+    shipments.request_shipment(harness.shop, order_id)
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all()
+    assert sold(harness) == [(order_id, 3, 0)], "it may still be sent"
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    harness.process_all()
+    assert sold(harness) == [(order_id, 1, 0)]
+
+
+def test_f7_an_order_that_only_the_warehouse_could_stop_takes_its_sales_back(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.process_all()
+    assert sold(harness) == [(order_id, 1, 0)], "it may go out yet"
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    harness.process_all()
+    assert sold(harness) == []
+    (line,) = copied(harness, order_id)["OrderLine"]
+    assert line["quantity"] == {"N": "0"}, "it stays, so that no record that is late can bring it back"
+
+
+def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    (shipped,) = of_order(harness.new_records(), order_id)
+    with record_calls("dynamodb", "PutItem") as puts:
+        handle(shipped)
+    assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary", "TimelineEvent"]
+
+
+def test_f15_records_of_what_is_derived_make_no_write(harness: ShopHarness, told: list[Record]) -> None:
+    derived = [record for record in told if type_of(record) in DERIVED]
+    assert {type_of(record) for record in derived} == DERIVED
+    with ExitStack() as watching:
+        calls = [watching.enter_context(record_calls("dynamodb", write)) for write in WRITES]
+        assert handle(*derived) == again()
+    assert calls == [[] for _ in WRITES]
+    assert harness.new_records() == []
+
+
+# order and failure ----------------------------------------------------------------------------------------------------
+def test_f11_a_failed_record_holds_back_later_records_of_its_item_and_no_other(harness: ShopHarness) -> None:
+    harness.open_shop()
+    ill, well = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
+    cancellation.cancel_order(harness.shop, ANN, ill)
+    harness.pay_order(well)
+    records = harness.new_records()
+    batch = [record for record in records if record in of_order(records, ill) + of_order(records, well)]
+    assert [record in of_order(records, ill) for record in batch] == [True, False, True, False]
+    with fail_calls("dynamodb", "PutItem", "InternalServerError", times=1):
+        assert handle(*batch) == again(batch[0], batch[2])
+    assert all(found == [] for found in copied(harness, ill).values()), "its second record has to wait for its first"
+    assert summary(harness, well) == ("PAID", 2)
+    assert handle(*batch) == again()
+    assert summary(harness, ill) == ("CANCELLED", 2)
+    assert [image["event"]["S"] for image in copied(harness, ill)["TimelineEvent"]] == ["OrderPlaced", "OrderCancelled"]
+
+
+def test_f8_the_summary_follows_every_status(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.process_all()
+    seen = [summary(harness, order_id)]
+    for step in (
+        lambda: harness.pay_order(order_id),
+        lambda: harness.dispatch_order(order_id),
+        lambda: harness.deliver_order(order_id),
+    ):
+        step()
+        harness.process_all()
+        seen.append(summary(harness, order_id))
+    assert seen == [("PENDING", 1), ("FULFILLING", 3), ("SHIPPED", 4), ("DELIVERED", 5)]
+
+
+def test_f8_an_older_version_never_overwrites_a_newer_one(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    for record in reversed(of_order(harness.all_records, order_id)):
+        assert handle(record) == again()
+        assert summary(harness, order_id) == ("DELIVERED", 5)
+    assert len(copied(harness, order_id)["TimelineEvent"]) == 5
+
+
+# redelivery -----------------------------------------------------------------------------------------------------------
+def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iterator[Sequence[Record]]:
+    """As Lambda delivers: on to a stop, back to where the checkpoint was, and in the end through to the last."""
+    position = 0
+    for stop, back in stops:
+        end = max(position, stop % (len(told) + 1))
+        yield told[position:end]
+        position = back % (end + 1)
+    yield told[position:]
+
+
+@pytest.mark.thorough
+def test_whatever_is_delivered_again_the_copies_end_the_same(
+    harness: ShopHarness,
+    told: list[Record],
+    copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]],
+) -> None:
+    right = copies_made_by([told])
+    lasting = DERIVED - {"Activity", "Metric"}  # of the archived orders these have ended in the shop
+    here = [image for image in lying_in(harness, harness.shop.table.name) if image["type"]["S"] in lasting]
+    assert {image["type"]["S"] for image in here} == lasting
+    assert [image for image in right if image["type"]["S"] in lasting] == here
+    assert copies_made_by([told, told]) == right
+    assert copies_made_by([[record] for record in told]) == right
+    positions = some.integers(0, len(told))
+
+    @settings(max_examples=many(20, 6))
+    @given(some.lists(some.tuples(positions, positions), min_size=1, max_size=4))
+    def any_redelivery(stops: list[tuple[int, int]]) -> None:
+        assert copies_made_by(list(batches_of(told, stops))) == right
+
+    any_redelivery()
+
+
+def test_copies_that_came_back_after_the_archive_swept_them_are_swept_again(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    live_out(harness, order_id, "1")
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
+    harness.process_all()
+    at_rest = harness.partition(f"ORDER#{order_id}")
+    assert [image["type"]["S"] for image in at_rest] == ["Invoice", "ArchivedOrder"]
+    records = of_order(harness.all_records, order_id)
+    assert changes.parse_change(records[-1]).name == "OrderArchived"  # type: ignore[union-attr]
+    handle(*records[:-1])
+    assert len(harness.partition(f"ORDER#{order_id}")) > len(at_rest), "the redelivered records brought copies back"
+    handle(*records[-1:])
+    assert harness.partition(f"ORDER#{order_id}") == at_rest

@@ -1,0 +1,477 @@
+"""Forgetting a customer: five canaries of each, searched for everywhere, before and after."""
+
+import copy
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Literal
+
+import pytest
+
+from functions.dynamodb.writes import put_if_absent
+from functions.handlers import customer_erasure
+from functions.handlers.archive_worker import parse_archive
+from functions.model import changes
+from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
+from functions.model.errors import NotFound, NotRegistered, WrongState
+from functions.model.table import FOLLOW, REVIEW
+from functions.runtime import clients
+from functions.runtime.log import log as function_log
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import cancellation, companies, customers, follows, orders, placing, products, reviews, shipments
+from functions.shop.erasure import SETTLE_PERIOD, erase_customer
+from functions.shop.shop import Caller, Shop
+from local.expiry import expire_until
+from tests.support.client_faults import crash_at
+from tests.support.harness import READERS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.saved import reused
+from tests.support.scale import many
+
+PEOPLE = [Caller(f"5f0c-{number}") for number in range(many(10, 4))]  # more than a page of three
+FEW = PEOPLE[:2]
+STAYS = ("table", "archive")
+OTHER = Caller("5f0c-99")
+
+
+def canaries(person: Caller) -> dict[str, str]:
+    """Five words that nobody else has."""
+    number = person.id.rpartition("-")[2]
+    return {
+        "name": f"Zebulon{number} Quillfeather",
+        "email": f"zeb{number}@quill.example",
+        "street": f"{number} Moonstone Alley",
+        "postcode": f"QX-{number}-31",
+        "city": f"Llanfair{number}",
+    }
+
+
+CANARIES = [word for person in PEOPLE for word in canaries(person).values()]
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Everything that the functions log."""
+    text = io.StringIO()
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
+    return text
+
+
+def address(person: Caller) -> Address:
+    words = canaries(person)
+    return Address(
+        name=words["name"], street=words["street"], postcode=words["postcode"], city=words["city"], country="GB"
+    )
+
+
+def place(harness: ShopHarness, person: Caller, key: str, mug: int = 1) -> str:
+    wanted = {"mug": placing.RequestedLine(mug)}
+    return placing.place_order(harness.shop, person, key, wanted, address(person), {"key": key}).order.order_id
+
+
+def pay(harness: ShopHarness, order_id: str) -> None:
+    harness.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
+
+
+@reused
+def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
+    """Each has an order in the archive, of which they said something with their name in it, one that was cancelled, one
+    that arrived and one that is with the warehouse; a record of theirs was put aside, and a batch with another was
+    given up. The orders of each, by how far they are."""
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(harness.shop, STAFF, "first", "mug", 100)
+    for person in people:
+        customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
+        customers.update_settings(harness.shop, person, person.id, "notifications", {"sms": True})
+    those = {person: {"archived": place(harness, person, "archived")} for person in people}
+    for each in those.values():
+        pay(harness, each["archived"])
+    harness.process_all()
+    for each in those.values():
+        harness.dispatch_order(each["archived"])
+        harness.deliver_order(each["archived"])
+    harness.process_all()
+    for person, each in those.items():
+        reviews.write_review(harness.shop, person, "mug", each["archived"], 5, f"{canaries(person)['name']} likes it.")
+    harness.process_all()
+    give_up(harness, harness.all_records)
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
+    harness.process_all()
+    for person, each in those.items():
+        each |= {key: place(harness, person, key) for key in ("cancelled", "arrived", "packed")}
+        cancellation.cancel_order(harness.shop, person, each["cancelled"])
+        pay(harness, each["arrived"])
+        pay(harness, each["packed"])
+    harness.process_all()
+    for each in those.values():
+        harness.dispatch_order(each["arrived"])
+        harness.deliver_order(each["arrived"])
+    harness.process_all()
+    return those
+
+
+def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
+    """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
+    body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
+    clients.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
+    written = [one for one in records if "NewImage" in one["dynamodb"]]
+    personal = [one for one in written if any(word in json.dumps(one, ensure_ascii=False) for word in CANARIES)]
+    spoiled = copy.deepcopy([*personal, *(one for one in written[:10] if one not in personal)])
+    for record in spoiled:
+        record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
+    assert READERS["copies"].handler({"Records": spoiled}, None) == {"batchItemFailures": []}
+
+
+def everything(harness: ShopHarness) -> Iterator[tuple[str, str]]:
+    """Where, and what lies there: every item, every version of every object, every message. But for invoices."""
+    client = harness.shop.table.client
+    for page in client.get_paginator("scan").paginate(TableName=harness.shop.table.name):
+        for image in page["Items"]:
+            if image["type"]["S"] != "Invoice":
+                yield f"table {image['PK']['S']} {image['SK']['S']}", json.dumps(image, sort_keys=True)
+    s3 = clients.client("s3")
+    for bucket in ("archive", "failures"):
+        for version in s3.list_object_versions(Bucket=bucket).get("Versions", ()):
+            body = s3.get_object(Bucket=bucket, Key=version["Key"], VersionId=version["VersionId"])["Body"].read()
+            text = (gzip.decompress(body) if version["Key"].endswith(".gz") else body).decode()
+            if version["Key"].startswith("orders/"):
+                text = str([image for image in parse_archive(body) if image["type"]["S"] != "Invoice"])
+            yield f"{bucket} {version['Key']}", text
+    for queue in harness.queues:
+        for message in harness.take_messages(queue):
+            yield f"queue {queue}", message["body"]
+
+
+def found(harness: ShopHarness) -> dict[str, set[str]]:
+    """Where each canary is."""
+    where: dict[str, set[str]] = {}
+    for place, text in everything(harness):
+        for word in CANARIES:
+            if word.lower() in text.lower():
+                where.setdefault(word, set()).add(place)
+    return where
+
+
+def run(harness: ShopHarness) -> dict[str, int]:
+    return customer_erasure.handler({"time": harness.now().strftime("%Y-%m-%dT%H:%M:%SZ")}, None)
+
+
+@pytest.mark.thorough
+def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(harness: ShopHarness, log: io.StringIO) -> None:
+    those = live(harness, *PEOPLE)
+    before = found(harness)
+    assert before.keys() == set(CANARIES)
+    assert {place.partition(" ")[0] for places in before.values() for place in places} == {
+        "table",
+        "archive",
+        "failures",
+    }
+
+    for person in PEOPLE:
+        erase_customer(harness.shop, person, person.id)
+    assert run(harness) == {"waiting": len(PEOPLE), "finished": 0}
+    harness.process_all()
+    packed = {f"table ORDER#{each['packed']} ORDER" for each in those.values()}
+    assert set().union(*found(harness).values()) == packed, "what is on its way still needs its address"
+
+    for person in PEOPLE:
+        harness.dispatch_order(those[person]["packed"])
+        harness.deliver_order(those[person]["packed"])
+    harness.process_all()
+    assert run(harness) == {"waiting": len(PEOPLE), "finished": 0}, "their addresses were there until now"
+    harness.process_all()
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    assert run(harness) == {"waiting": len(PEOPLE), "finished": len(PEOPLE)}
+    harness.process_all()
+    assert found(harness) == {}
+    assert not [word for word in CANARIES if word.lower() in log.getvalue().lower()]
+    assert run(harness) == {"waiting": 0, "finished": 0}
+
+
+def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_it_any_more(
+    harness: ShopHarness,
+) -> None:
+    (eve, *_) = PEOPLE
+    live(harness, eve)
+    customers.rename_customer(harness.shop, eve, eve.id, f"{canaries(eve)['name']} II")
+    orders.change_address(harness.shop, eve, place(harness, eve, "new"), replace(address(eve), street="9 Other Row"))
+    erase_customer(harness.shop, eve, eve.id)
+    run(harness)
+    harness.process_all()
+    told = [change and (change.name, change.id) for change in map(changes.parse_change, harness.all_records)]
+    cleaned = copy.deepcopy(harness.all_records)
+    assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) > 10
+    assert [change and (change.name, change.id) for change in map(changes.parse_change, cleaned)] == told
+    assert {"OrderReaddressed", "OrderErased", "CustomerRenamed"} <= {change[0] for change in told if change}
+    left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
+    assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
+    assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
+
+
+def test_bookkeeping_and_everybody_else_stay_as_they_were(harness: ShopHarness) -> None:
+    those = live(harness, *FEW, OTHER)
+    other = {place: text for place, text in everything(harness) if OTHER.id in text and place.split()[0] in STAYS}
+    for person in FEW:
+        erase_customer(harness.shop, person, person.id)
+    run(harness)
+    harness.process_all()
+    assert {place: text for place, text in everything(harness) if place in other} == other
+    for person in FEW:
+        for name in ("archived", "arrived"):
+            images = harness.partition(f"ORDER#{those[person][name]}")
+            (invoice,) = [image for image in images if image["type"]["S"] == "Invoice"]
+            assert canaries(person)["name"] in str(invoice)
+        arrived = orders.get_order(harness.shop, STAFF, those[person]["arrived"])
+        assert isinstance(arrived, Order)
+        assert (arrived.total, arrived.address) == (1250, None)
+        stub = orders.get_order(harness.shop, STAFF, those[person]["archived"])
+        assert isinstance(stub, ArchivedOrder)
+        body = harness.objects("archive")[stub.object_key]
+        assert hashlib.sha256(body).hexdigest() == stub.sha256
+        whole = [image for image in parse_archive(body) if image["type"]["S"] == "Order"]
+        assert [("address" in image, image["total"]) for image in whole] == [(False, {"N": "1250"})]
+
+
+def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(harness: ShopHarness) -> None:
+    live(harness, *FEW)
+    ann, name = PEOPLE[0], canaries(PEOPLE[0])
+    first = erase_customer(harness.shop, ann, ann.id)
+    assert (first.status, erase_customer(harness.shop, ann, ann.id)) == ("ERASING", first)
+    with pytest.raises(NotFound):
+        customers.get_customer(harness.shop, ann, ann.id)
+    with pytest.raises(NotFound):
+        customers.get_customer_by_email(harness.shop, STAFF, name["email"])
+    with pytest.raises(NotRegistered):
+        place(harness, ann, "one more")
+    with pytest.raises(WrongState):
+        customers.register_customer(harness.shop, ann, name["email"], name["name"])
+    customers.register_customer(harness.shop, Caller("new"), name["email"], "Somebody new")
+
+
+def test_an_address_that_was_given_up_before_is_found_nowhere_either(harness: ShopHarness) -> None:
+    ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
+    customers.register_customer(harness.shop, ann, own, "Ann")
+    customers.change_email(harness.shop, ann, ann.id, lambda: "ann@new.example")
+    give_up(harness, harness.new_records())
+    told = " ".join(text for _, text in everything(harness))
+    assert own in told, "what a reader gave up knows the address before too"
+    erase_customer(harness.shop, ann, ann.id)
+    give_up(harness, harness.new_records())
+    run(harness)
+    told = " ".join(text for _, text in everything(harness))
+    assert not [address for address in (own, "ann@new.example") if address in told]
+
+
+def test_who_is_forgotten_is_in_no_company_and_the_others_stay(harness: ShopHarness) -> None:
+    companies.create_company(harness.shop, STAFF, "acme", "Acme")
+    for person in FEW:
+        customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
+        companies.add_member(harness.shop, STAFF, "acme", person.id)
+    give_up(harness, harness.new_records())
+    erase_customer(harness.shop, FEW[0], FEW[0].id)
+    run(harness)
+    (left,) = companies.get_company_with_members(harness.shop, FEW[1], "acme", 10, None).members
+    assert left.customer_id == FEW[1].id
+    assert not [word for word in canaries(FEW[0]).values() if word in found(harness)]
+
+
+def test_only_oneself_and_staff_can_have_somebody_forgotten(harness: ShopHarness) -> None:
+    live(harness, *FEW, OTHER)
+    for caller in (OTHER, WAREHOUSE):
+        with pytest.raises(NotFound):
+            erase_customer(harness.shop, caller, PEOPLE[0].id)
+    with pytest.raises(NotFound):
+        erase_customer(harness.shop, STAFF, "nobody")
+    assert erase_customer(harness.shop, STAFF, PEOPLE[1].id).status == "ERASING"
+
+
+def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness) -> None:
+    """It was placed just before, and its summary comes when the erasure has been there already."""
+    live(harness, *FEW)
+    ann = PEOPLE[0]
+    late = place(harness, ann, "late")
+    cancellation.cancel_order(harness.shop, ann, late)
+    erase_customer(harness.shop, ann, ann.id)
+    run(harness)
+    order = orders.get_order(harness.shop, STAFF, late)
+    assert isinstance(order, Order)
+    assert order.address is not None
+    harness.process_all()
+    run(harness)
+    order = orders.get_order(harness.shop, STAFF, late)
+    assert isinstance(order, Order)
+    assert order.address is None
+
+
+def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_late_too(harness: ShopHarness) -> None:
+    """Somebody says something while they are forgotten: it is written when the erasure has been there already."""
+    ann, other = PEOPLE[0], OTHER
+    those = live(harness, ann, other)
+    word = canaries(ann)["name"]
+    said = [one for one in harness.all_records if one["dynamodb"].get("NewImage", {}).get("text")]
+    assert {place.partition(" ")[0] for place in found(harness)[word]} >= {"table", "failures"}
+    erase_customer(harness.shop, ann, ann.id)
+    run(harness)
+    late = reviews.list_reviews_by_customer(harness.shop, other, other.id, 10, None).items[0]
+    harness.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id, text=f"{word} likes it.")))
+    give_up(harness, said)
+    assert {place.partition(" ")[0] for place in found(harness)[word]} >= {"table", "failures"}
+    run(harness)
+    left = {place for place in found(harness)[word] if "ORDER#" not in place}
+    assert left == set(), "what is with the warehouse keeps its address, and nothing else its words"
+    assert reviews.list_reviews_by_customer(harness.shop, STAFF, ann.id, 10, None).items == ()
+    assert len(reviews.list_reviews_of_product(harness.shop, "mug", 10, None).items) == 1, "the other's"
+    harness.dispatch_order(those[ann]["packed"])
+    harness.deliver_order(those[ann]["packed"])
+    harness.process_all()
+    run(harness)
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    harness.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id)))
+    assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    assert run(harness) == {"waiting": 1, "finished": 1}
+
+
+def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(harness: ShopHarness) -> None:
+    ann = PEOPLE[0]
+    for person in (ann, OTHER):
+        customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
+    followed = [f"p{number}" for number in range(30)]
+    for product_id in followed:
+        products.create_product(harness.shop, STAFF, product_id, "Blue mug", 1250, "EUR", 1)
+        follows.follow_product(harness.shop, ann, product_id)
+    follows.follow_product(harness.shop, OTHER, "p0")
+    late = follows.list_follows_of_customer(harness.shop, ann, ann.id, 1, None).items[0]
+    erase_customer(harness.shop, ann, ann.id)
+    assert run(harness) == {"waiting": 1, "finished": 0}
+    assert follows.list_follows_of_customer(harness.shop, STAFF, ann.id, 100, None).items == ()
+    harness.shop.table.write(put_if_absent(FOLLOW, late))  # by who had looked before they were forgotten
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    followers = [follows.list_followers_of_product(harness.shop, STAFF, id, 100, None).items for id in followed]
+    assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    assert run(harness) == {"waiting": 1, "finished": 1}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("service", "operation"),
+    [("s3", "PutObject"), ("s3", "DeleteObject"), ("dynamodb", "UpdateItem"), ("dynamodb", "DeleteItem")],
+)
+def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
+    harness: ShopHarness, service: str, operation: str, when: Literal["before", "after"]
+) -> None:
+    those = live(harness, PEOPLE[0])
+    ann = PEOPLE[0]
+    erase_customer(harness.shop, ann, ann.id)
+    with crash_at(service, operation, when):
+        run(harness)
+    run(harness)
+    harness.process_all()
+    left = {place for word, places in found(harness).items() if word in canaries(ann).values() for place in places}
+    assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}
+
+
+def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while_they_lie_there(
+    harness: ShopHarness,
+) -> None:
+    those = live(harness, *FEW)
+    unreadable = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}'}  # the first of them
+    for key, body in unreadable.items():
+        clients.client("s3").put_object(Bucket="failures", Key=key, Body=body)
+    for person in FEW:
+        erase_customer(harness.shop, person, person.id)
+        harness.dispatch_order(those[person]["packed"])
+        harness.deliver_order(those[person]["packed"])
+    harness.process_all()
+    with pytest.raises(RunIncomplete, match=f"{len(unreadable)} failed"):
+        run(harness)
+    harness.process_all()
+    assert found(harness) == {}
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    for key in unreadable:
+        with pytest.raises(RunIncomplete, match=f"{len(unreadable) - int(key)} failed"):
+            run(harness)
+        clients.client("s3").delete_object(Bucket="failures", Key=key)
+    assert run(harness) == {"waiting": 2, "finished": 2}
+
+
+def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_when_all_is_done(
+    harness: ShopHarness,
+) -> None:
+    """The record of the very write that takes an address holds it, as what was there before."""
+    ann = PEOPLE[0]
+    packed = live(harness, ann)[ann]["packed"]
+    harness.dispatch_order(packed)
+    harness.deliver_order(packed)
+    late = place(harness, ann, "late")  # the only one that keeps the erasure waiting
+    harness.process_all()
+    erase_customer(harness.shop, ann, ann.id)
+    harness.process_all()
+    harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
+    cancellation.cancel_order(harness.shop, STAFF, late)
+    run(harness)
+    give_up(harness, [one for one in harness.new_records() if late in str(one["dynamodb"]["Keys"])])
+    assert any("failures" in place for places in found(harness).values() for place in places)
+    run(harness)
+    assert not any("failures" in place for places in found(harness).values() for place in places)
+
+
+def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(harness: ShopHarness) -> None:
+    ann = PEOPLE[0]
+    live(harness, ann)
+    erase_customer(harness.shop, ann, ann.id)
+    spoiled = copy.deepcopy([one for one in harness.all_records if "NewImage" in one["dynamodb"]])
+    for record in spoiled:
+        record["dynamodb"]["NewImage"]["version"] = {"S": "spoiled"}
+    READERS["copies"].handler({"Records": spoiled}, None)
+    run(harness)
+    READERS["copies"].handler({"Records": spoiled}, None)
+    assert not any("failures" in place for places in found(harness).values() for place in places)
+
+
+def test_a_customer_who_fails_stops_no_other_and_no_cleaning(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live(harness, *FEW)
+    first, other = FEW
+    for person in FEW:
+        erase_customer(harness.shop, person, person.id)
+    walk = customer_erasure.erase_customer_data
+
+    def erase(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[customer_erasure.ErasureOutcome]:
+        if customer.customer_id == first.id:
+            raise RuntimeError("out of order")
+        return walk(shop, archive_bucket, customer)
+
+    monkeypatch.setattr(customer_erasure, "erase_customer_data", erase)
+    with pytest.raises(RunIncomplete, match="1 failed"):
+        run(harness)
+    left = {word: {place.partition(" ")[0] for place in places} for word, places in found(harness).items()}
+    assert not any("failures" in places for places in left.values())
+    assert not any("archive" in left.get(word, ()) for word in canaries(other).values())
+    assert any("archive" in left.get(word, ()) for word in canaries(first).values())
+
+
+def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: ShopHarness) -> None:
+    """What never came kept the order open, and the address in it."""
+    ann = PEOPLE[0]
+    live(harness, ann)
+    order_id = place(harness, ann, "in parts", mug=2)
+    pay(harness, order_id)
+    harness.process_all()
+    shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "9", {"mug": 1})
+    harness.deliver_order(order_id)
+    erase_customer(harness.shop, ann, ann.id)
+    harness.process_all()
+    run(harness)
+    assert f"table ORDER#{order_id} ORDER" in set().union(*found(harness).values())
+    cancellation.cancel_order(harness.shop, STAFF, order_id)
+    cancellation.agree_cancel(harness.shop, WAREHOUSE, order_id)
+    harness.process_all()
+    run(harness)
+    assert f"table ORDER#{order_id} ORDER" not in set().union(*found(harness).values())

@@ -1,0 +1,305 @@
+"""A customer's new name on a real stream: on every open order in the end, on no closed one, in no event."""
+
+import io
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from functions.handlers import copies_reader, customer_name_worker, event_publisher
+from functions.handlers.archive_worker import parse_archive
+from functions.model.entities import ArchivedOrder, Order
+from functions.model.patterns import ORDERS_BY_STATUS_NEWEST_FIRST
+from functions.runtime.log import log as function_log
+from functions.shop import cancellation, customers, orders
+from functions.shop.erasure import erase_customer
+from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
+from tests.support.client_faults import crash_at, record_calls, run_before_call
+from tests.support.harness import ANN, STAFF, ShopHarness
+from tests.support.scale import many
+
+Message = dict[str, Any]
+
+
+def rename(harness: ShopHarness, name: str) -> None:
+    customers.rename_customer(harness.shop, ANN, ANN.id, name)
+
+
+def order_of(harness: ShopHarness, order_id: str) -> Order:
+    order = orders.get_order(harness.shop, STAFF, order_id)
+    assert isinstance(order, Order)
+    return order
+
+
+def name_on(harness: ShopHarness, order_id: str) -> tuple[str | None, int]:
+    order = order_of(harness, order_id)
+    return order.customer_name, order.customer_version
+
+
+def handle(*messages: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = customer_name_worker.handler({"Records": list(messages)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def relayed(harness: ShopHarness) -> list[Message]:
+    """What waits for the reaction, once the relay alone has seen what happened."""
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return harness.take_messages("names")
+
+
+def has_gone(harness: ShopHarness, key: str, *, to_the_archive: bool = False) -> str:
+    """An order that was delivered; and archived."""
+    order_id = harness.place_order(key, mug=1)
+    harness.pay_order(order_id, f"evt_{key}", f"pi_{key}")
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    if to_the_archive:
+        harness.advance_days(days=396)
+        harness.process_all()
+    return order_id
+
+
+# a new name -----------------------------------------------------------------------------------------------------------
+def test_a_new_name_reaches_every_open_order_and_no_closed_one(harness: ShopHarness) -> None:
+    harness.open_shop()
+    archived, delivered = has_gone(harness, "one", to_the_archive=True), has_gone(harness, "two")
+    cancelled, packed, waiting = (harness.place_order(key, pot=1) for key in ("three", "four", "five"))
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    harness.pay_order(packed, "evt_4", "pi_4")
+    harness.process_all()
+    before = [order_of(harness, id) for id in (packed, waiting, delivered, cancelled)]
+    stub, objects = orders.get_order(harness.shop, STAFF, archived), harness.objects("archive")
+
+    rename(harness, "Ann Elm")
+    harness.process_all(times=2)
+
+    named = {"customer_name": "Ann Elm", "customer_version": 2}
+    expected = [*(replace(order, **named) for order in before[:2]), *before[2:]]  # type: ignore[arg-type]
+    assert [order_of(harness, order.order_id) for order in before] == expected
+    assert (orders.get_order(harness.shop, STAFF, archived), harness.objects("archive")) == (stub, objects)
+
+
+def test_staff_sees_the_name_in_the_work_queue_too(harness: ShopHarness) -> None:
+    harness.open_shop()
+    harness.place_order()
+    harness.process_all()
+    rename(harness, "Ann Elm")
+    harness.process_all()
+    page = orders.list_orders_by_status(
+        harness.shop, STAFF, "PENDING", oldest_first=True, since="", until="", limit=5, after=None
+    )
+    assert [(order.customer_name, order.version) for order in page.items] == [("Ann Elm", 1)]
+
+
+def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.process_all()
+    rename(harness, "Ann Elm")
+    assert handle(*relayed(harness)) == []
+    records = harness.new_records()
+    assert [record["dynamodb"]["Keys"]["PK"]["S"] for record in records] == [f"ORDER#{order_id}"]
+    lying = harness.partition(f"ORDER#{order_id}") + harness.partition("CUSTOMER#ann")
+    with record_calls("events", "PutEvents") as told, record_calls("dynamodb", "GetItem") as read:
+        assert copies_reader.handler({"Records": records}, None) == {"batchItemFailures": []}
+        assert event_publisher.handler({"Records": records}, None) == {"batchItemFailures": []}
+    assert (told, read) == ([], [])
+    assert harness.partition(f"ORDER#{order_id}") + harness.partition("CUSTOMER#ann") == lying
+
+
+# what comes between ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("reaction", ["before the order's copies are made", "after they are made"])
+def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_in_the_end(
+    harness: ShopHarness, reaction: str
+) -> None:
+    """Its placement has read the old name; its summary may not be there yet when others are gone over."""
+    harness.open_shop()
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: rename(harness, "Ann Elm")):
+        order_id = harness.place_order()
+    assert name_on(harness, order_id) == ("Ann Ash", 1)
+    if reaction == "before the order's copies are made":
+        assert handle(*relayed(harness)) == []
+        assert name_on(harness, order_id) == ("Ann Ash", 1), "nobody has listed it yet"
+        copies_reader.handler({"Records": harness.all_records}, None)
+    else:
+        harness.process_all(("copies",))
+    assert name_on(harness, order_id) == ("Ann Elm", 2)
+
+
+def test_who_is_renamed_after_an_orders_copies_looked_is_found_by_who_goes_over_the_summaries(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.process_all(("copies",))
+    rename(harness, "Ann Elm")
+    assert name_on(harness, order_id) == ("Ann Ash", 1)
+    assert handle(*relayed(harness)) == []
+    assert name_on(harness, order_id) == ("Ann Elm", 2)
+
+
+def test_of_two_new_names_the_later_stays_in_whichever_order_they_are_told(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.process_all()
+    rename(harness, "Ann Elm")
+    (first,) = relayed(harness)
+    with run_before_call("dynamodb", "UpdateItem", lambda: _later(harness)):
+        assert handle(first) == []  # it had read the first name, and writes it when the later one is there
+    assert name_on(harness, order_id) == ("Ann Oak", 3)
+    assert handle(first, first) == []
+    assert name_on(harness, order_id) == ("Ann Oak", 3)
+
+
+def _later(harness: ShopHarness) -> None:
+    rename(harness, "Ann Oak")
+    assert handle(*relayed(harness)) == []
+
+
+steps = some.lists(some.sampled_from(["rename", "place", "copies", "copies again", "relay", "names"]), max_size=14)
+
+
+@settings(max_examples=many(25, 8))
+@given(steps)
+def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
+    harness: ShopHarness, life: list[str]
+) -> None:
+    if not harness.all_records:
+        harness.open_shop(available=500)
+        harness.process_all()
+    seen, told, messages = len(harness.all_records), 0, list[Message]()
+    for number, step in enumerate(life):
+        harness.new_records()
+        fresh = harness.all_records[seen:]
+        match step:
+            case "rename":
+                rename(harness, f"Ann {len(harness.all_records)} {number}")
+            case "place":
+                harness.place_order(f"{len(harness.all_records)} {number}", mug=1)
+            case "copies" | "copies again":
+                copies_reader.handler(
+                    {"Records": fresh[: len(fresh) if step == "copies again" else len(fresh) // 2]}, None
+                )
+            case "relay":
+                event_publisher.handler({"Records": fresh[told:]}, None)
+                told = len(fresh)
+                messages += harness.take_messages("names")
+            case "names":
+                assert handle(*messages) == []
+    harness.new_records()
+    fresh = harness.all_records[seen:]
+    event_publisher.handler({"Records": fresh[told:]}, None)
+    messages += harness.take_messages("names")
+    assert handle(*messages) == []
+    copies_reader.handler({"Records": fresh}, None)
+    now = customers.get_customer(harness.shop, ANN, ANN.id)
+    mine = list(harness.shop.table.query_all(ORDERS_BY_STATUS_NEWEST_FIRST, queue="PENDING"))
+    assert {order.customer_name for order in mine} <= {now.name}
+
+
+# what goes wrong ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("operation", ["GetItem", "Query", "UpdateItem"])
+def test_a_reaction_that_dies_at_any_call_is_done_by_the_next_delivery(
+    harness: ShopHarness, operation: str, when: Any
+) -> None:
+    harness.open_shop()
+    ids = [harness.place_order(key, mug=1) for key in ("one", "two")]
+    harness.process_all()
+    rename(harness, "Ann Elm")
+    messages = relayed(harness)
+    with crash_at("dynamodb", operation, when):
+        handle(*messages)
+    assert handle(*messages) == []
+    assert [name_on(harness, id) for id in ids] == [("Ann Elm", 2)] * 2
+
+
+@pytest.mark.parametrize("lost", ["copies", "relay"])
+def test_a_name_that_a_reader_lost_is_recovered_from_the_state(harness: ShopHarness, lost: str) -> None:
+    harness.open_shop()
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: rename(harness, "Ann Elm")):
+        racing = harness.place_order("racing")
+    harness.process_all(("relay",) if lost == "copies" else ("copies",))
+    if lost == "relay":
+        rename(harness, "Ann Oak")
+        harness.process_all(("copies",))
+    assert name_on(harness, racing)[0] != customers.get_customer(harness.shop, ANN, ANN.id).name
+    if lost == "copies":
+        rebuild_copies(harness.shop)
+    else:
+        details: list[Any] = []
+        republish_events(harness.shop, details.extend)
+        assert (
+            handle(
+                *[
+                    {"messageId": str(n), "body": json.dumps({"detail": d})}
+                    for n, d in enumerate(details)
+                    if d["type"] == "CustomerRenamed"
+                ]
+            )
+            == []
+        )
+    assert name_on(harness, racing)[0] == customers.get_customer(harness.shop, ANN, ANN.id).name
+
+
+def test_an_old_record_of_an_order_that_is_redriven_brings_the_name_as_it_is_now(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    (placed,) = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
+    rename(harness, "Ann Elm")
+    redrive_record(harness.shop, lambda details: None, placed)
+    assert name_on(harness, order_id) == ("Ann Elm", 2)
+
+
+# who it is ------------------------------------------------------------------------------------------------------------
+def test_a_name_is_in_no_event_and_no_line_of_the_log(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(function_log.handlers[0], "stream", log)
+    harness.open_shop()
+    harness.place_order()
+    harness.process_all()
+    with record_calls("events", "PutEvents") as told:
+        rename(harness, "Zebulon Quill")
+        harness.process_all()
+    details = [json.loads(entry["Detail"]) for call in told for entry in call["Entries"]]
+    assert [(detail["type"], detail["data"]) for detail in details] == [("CustomerRenamed", {"customer_id": "ann"})]
+    assert "renamed" in {json.loads(line)["message"] for line in log.getvalue().splitlines()}
+    assert "Quill" not in json.dumps(details) + log.getvalue()
+
+
+def test_who_is_forgotten_has_no_name_on_open_orders_at_once_nor_on_one_that_is_placed_just_then(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one")
+    harness.process_all()
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: erase_customer(harness.shop, ANN, ANN.id)):
+        racing = harness.place_order("racing")
+    harness.process_all()
+    for id in (order_id, racing):
+        assert name_on(harness, id) == (None, 2)
+        assert order_of(harness, id).address is not None, "it is still to be sent"
+
+
+def test_an_order_goes_into_the_archive_with_the_name_it_was_closed_with(harness: ShopHarness) -> None:
+    harness.open_shop()
+    rename(harness, "Ann Elm")
+    order_id = has_gone(harness, "one")
+    rename(harness, "Ann Oak")
+    harness.process_all()
+    closed = order_of(harness, order_id)
+    harness.advance_days(days=396)
+    harness.process_all()
+    stub = orders.get_order(harness.shop, STAFF, order_id)
+    assert isinstance(stub, ArchivedOrder)
+    (image,) = [
+        one for one in parse_archive(harness.objects("archive")[stub.object_key]) if one["type"]["S"] == "Order"
+    ]
+    assert (image["customer_name"], image["customer_version"]) == ({"S": "Ann Elm"}, {"N": "2"})
+    assert closed.customer_name == "Ann Elm"

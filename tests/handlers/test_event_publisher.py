@@ -1,0 +1,283 @@
+"""The relay on a real stream's records: what it publishes in which calls, and what becomes of what the bus refuses."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from functions.dynamodb.stream_batch import item_key_of
+from functions.handlers import event_publisher
+from functions.model import changes, events
+from functions.model.table import ROWS_BY_TYPE
+from functions.runtime import clients
+from functions.shop import cancellation, orders
+from local.expiry import expire_until
+from tests.support.client_faults import crash_at
+from tests.support.harness import ANN, ShopHarness
+from tests.support.scale import many
+
+Record = dict[str, Any]
+Entry = dict[str, Any]
+
+
+class Bus:
+    """A bus that answers each entry with what `refuse` says: an error code, or None where it takes the entry."""
+
+    def __init__(self, refuse: Callable[[Entry], str | None] = lambda entry: None) -> None:
+        self.refuse = refuse
+        self.calls: list[list[dict[str, Any]]] = []
+        self.taken: list[dict[str, Any]] = []
+
+    def put_events(self, Entries: Sequence[Entry]) -> dict[str, Any]:  # noqa: N803  the client's own spelling
+        codes = [self.refuse(entry) for entry in Entries]
+        told = [json.loads(entry["Detail"]) for entry in Entries]
+        self.calls.append(told)
+        self.taken += [detail for detail, code in zip(told, codes, strict=True) if not code]
+        return {
+            "FailedEntryCount": len(codes) - codes.count(None),
+            "Entries": [{"ErrorCode": code, "ErrorMessage": "no"} if code else {"EventId": "1"} for code in codes],
+        }
+
+
+@pytest.fixture
+def onto(monkeypatch: pytest.MonkeyPatch) -> Callable[[Bus], Bus]:
+    """Has the relay publish to this bus."""
+
+    def use(bus: Bus) -> Bus:
+        monkeypatch.setattr(clients, "client", lambda service: bus if service == "events" else real(service))
+        return bus
+
+    real = clients.client
+    return use
+
+
+def handle(records: Sequence[Record]) -> list[str]:
+    """The sequence numbers to be sent again."""
+    answer = event_publisher.handler({"Records": records}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def numbers(*records: Record) -> list[str]:
+    return [record["dynamodb"]["SequenceNumber"] for record in records]
+
+
+def type_of(record: Record) -> str:
+    return str((record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"])["type"]["S"])
+
+
+def ids(records: Sequence[Record]) -> dict[str, Record]:
+    """The records that have an event, by its id, in order."""
+    read = [(changes.parse_change(record), record) for record in records]
+    return {change.id: record for change, record in read if change and events.build_event_detail(change)}
+
+
+@pytest.fixture
+def busy(harness: ShopHarness) -> list[Record]:
+    """The records of a dozen orders, each placed and then cancelled."""
+    harness.open_shop(available=50)
+    placed = [harness.place_order(f"key-{number}", mug=1) for number in range(12)]
+    for order_id in placed:
+        cancellation.cancel_order(harness.shop, ANN, order_id)
+    return without_stock(harness.new_records())
+
+
+def without_stock(records: Sequence[Record]) -> list[Record]:
+    """Stock is in every order's way; what of it the relay is called for is little."""
+    return [record for record in records if type_of(record) != "Stock"]
+
+
+# what is published ----------------------------------------------------------------------------------------------------
+def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_item_at_most(
+    busy: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    bus = onto(Bus())
+    assert handle(busy) == []
+    records = ids(busy)
+    assert [detail["id"] for detail in bus.taken] == list(records)
+    assert len(records) == 1 + 12 + 12
+    assert max(map(len, bus.calls)) == 10
+    for call in bus.calls:
+        items = [item_key_of(records[detail["id"]]) for detail in call]
+        assert len(items) == len(set(items))
+
+
+def test_two_records_of_one_item_go_in_two_calls_in_their_order(
+    harness: ShopHarness, onto: Callable[[Bus], Bus]
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.new_records()
+    bus = onto(Bus())
+    handle(without_stock(harness.all_records))
+    calls = [[detail["type"] for detail in call] for call in bus.calls]
+    assert calls == [["CustomerRegistered", "OrderPlaced", "PaymentCaptured"], ["OrderPaid"]]
+
+
+def test_an_event_has_the_fields_of_its_contract(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    bus = onto(Bus())
+    handle(harness.new_records())
+    order = orders.get_order(harness.shop, ANN, order_id)
+    placed = bus.taken[-1]
+    assert placed | {"id": ""} == {
+        "id": "",
+        "type": "OrderPlaced",
+        "schema": 1,
+        "time": order.placed_at,
+        "version": 1,
+        "data": {
+            "order_id": order_id,
+            "customer_id": "ann",
+            "status": "PENDING",
+            "total": 2500,
+            "currency": "EUR",
+            "placed_at": order.placed_at,
+        },
+    }
+
+
+def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(
+    busy: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    bus = onto(Bus())
+    handle(busy)
+    first = list(bus.taken)
+    handle([{**record, "eventID": "another delivery"} for record in busy])
+    assert bus.taken == first + first
+
+
+def test_f15_records_of_what_is_derived_make_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    derived = [record for record in harness.all_records if ROWS_BY_TYPE[type_of(record)].kind in ("snapshot", "log")]
+    assert {type_of(record) for record in derived} == {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+    bus = onto(Bus())
+    assert handle(derived) == []
+    assert bus.calls == []
+
+
+def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_not(
+    harness: ShopHarness, onto: Callable[[Bus], Bus]
+) -> None:
+    harness.open_shop()
+    by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
+    for order_id in (by_hand, by_time):
+        cancellation.cancel_order(harness.shop, ANN, order_id)
+    harness.new_records()
+    key = {"PK": {"S": f"ORDER#{by_hand}"}, "SK": {"S": "EXPIRY"}}
+    harness.shop.table.client.delete_item(TableName=harness.shop.table.name, Key=key)
+    expire_until(harness.engine, harness.shop.table.name, harness.now().replace(year=harness.now().year + 2))
+    removed = [record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"]["S"] == "EXPIRY"]
+    assert [record["eventName"] for record in removed] == ["REMOVE", "REMOVE"]
+    bus = onto(Bus())
+    handle(removed)
+    assert [(detail["type"], detail["data"]["order_id"]) for detail in bus.taken] == [("OrderExpired", by_time)]
+
+
+# what is refused ------------------------------------------------------------------------------------------------------
+def test_f28_only_the_refused_entries_and_what_follows_of_their_items_are_sent_again(
+    busy: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    records = ids(busy)
+    placed, cancelled = [
+        [id for id, record in records.items() if type_of(record) == "Order" and record["eventName"] == name]
+        for name in ("INSERT", "MODIFY")
+    ]
+    refused = {placed[2], placed[7], cancelled[4]}
+    bus = onto(Bus(lambda entry: "ThrottlingException" if json.loads(entry["Detail"])["id"] in refused else None))
+    waits = [placed[2], placed[7], cancelled[2], cancelled[4], cancelled[7]]
+    assert handle(busy) == numbers(*(records[id] for id in waits))
+    assert [detail["id"] for detail in bus.taken] == [id for id in records if id not in waits]
+    bus.refuse = lambda entry: None
+    bus.taken.clear()
+    start = busy.index(records[placed[2]])
+    assert handle(busy[start:]) == []
+    assert [detail["id"] for detail in bus.taken] == list(ids(busy[start:]))
+
+
+@pytest.mark.thorough
+def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_loses_its_order(
+    busy: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    records = ids(busy)
+
+    @settings(max_examples=many(40, 10))
+    @given(some.data())
+    def any_refusals(data: some.DataObject) -> None:
+        moods = some.sampled_from([None, None, "InternalFailure"])
+        bus = onto(Bus(lambda entry: data.draw(moods)))
+        left = busy
+        for _ in range(5):
+            if not (waiting := handle(left)):
+                break
+            left = left[numbers(*left).index(waiting[0]) :]
+        bus.refuse = lambda entry: None
+        assert handle(left) == []
+        assert {detail["id"] for detail in bus.taken} == set(records)
+        versions: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for detail in bus.taken:
+            versions[item_key_of(records[detail["id"]])].append(detail["version"])
+        for seen in versions.values():
+            firsts = list(dict.fromkeys(seen))
+            assert firsts == sorted(firsts), "a later change was told before an earlier one"
+
+    any_refusals()
+
+
+def test_f28_an_entry_that_is_refused_for_good_is_parked_and_nobody_waits_for_it(
+    harness: ShopHarness, busy: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    records = ids(busy)
+    placed = [id for id, record in records.items() if type_of(record) == "Order" and record["eventName"] == "INSERT"]
+    bus = onto(Bus(lambda entry: "MalformedDetail" if json.loads(entry["Detail"])["id"] == placed[3] else None))
+    assert handle(busy) == []
+    assert [detail["id"] for detail in bus.taken] == [id for id in records if id != placed[3]]
+    (parked,) = harness.objects("failures").values()
+    assert json.loads(parked) == {
+        "reader": "relay",
+        "reason": "Permanent: MalformedDetail",
+        "record": records[placed[3]],
+    }
+
+
+def test_when_a_whole_call_fails_its_records_are_sent_again_and_those_of_other_calls_are_not(
+    busy: list[Record], onto: Callable[[Bus], Bus]
+) -> None:
+    bus = onto(Bus())
+    told = list(ids(busy).values())
+    publish, calls = bus.put_events, iter(range(10))
+
+    def broken_once(Entries: Sequence[Entry]) -> dict[str, Any]:  # noqa: N803
+        if next(calls) == 0:
+            raise ConnectionError("the bus is away")
+        return publish(Entries)
+
+    bus.put_events = broken_once  # type: ignore[method-assign]
+    customer, placed = told[0], told[1:13]
+    cancelled = told[13:]
+    assert handle(busy) == numbers(customer, *placed[:9], *cancelled[:9])
+    assert [detail["id"] for detail in bus.taken] == list(ids([*placed[9:], *cancelled[9:]]))
+
+
+def test_a_relay_that_dies_after_publishing_publishes_the_same_events_again_and_no_effect_happens_twice(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    records = harness.new_records()
+    with crash_at("events", "PutEvents", call=2):
+        handle(records)
+    assert handle(records) == []
+    harness.process_all()
+    assert len(harness.sent_mails()) == 2, "placed and paid"
+    types = [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
+    assert (types.count("Invoice"), types.count("Shipment")) == (1, 1)

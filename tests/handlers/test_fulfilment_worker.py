@@ -1,0 +1,204 @@
+"""The reaction to a paid order: one invoice with the next number and one shipment, whatever happens on the way."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.handlers import event_publisher, fulfilment_worker
+from functions.handlers import order_notification_worker as notifications
+from functions.shop import cancellation, discounts, orders, placing
+from local.expiry import expire_until
+from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
+
+Message = dict[str, Any]
+
+
+@pytest.fixture
+def paid(harness: ShopHarness) -> str:
+    """A paid order whose event waits in the queues."""
+    harness.open_shop(available=100)
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return order_id
+
+
+def handle(*messages: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = fulfilment_worker.handler({"Records": list(messages)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def of_type(harness: ShopHarness, order_id: str, name: str) -> list[dict[str, Any]]:
+    return [image for image in harness.partition(f"ORDER#{order_id}") if image["type"]["S"] == name]
+
+
+def is_fulfilled_once(harness: ShopHarness, order_id: str, number: int = 1) -> None:
+    (invoice,) = of_type(harness, order_id, "Invoice")
+    (shipment,) = of_type(harness, order_id, "Shipment")
+    assert invoice["invoice_id"]["S"] == f"{invoice['issued_at']['S'][:4]}-{number:08}"
+    assert {id: part["N"] for id, part in shipment["quantities"]["M"].items()} == {"mug": "2", "pot": "1"}
+    order = orders.get_order(harness.shop, STAFF, order_id)
+    assert (order.status, order.version) == ("FULFILLING", 3)
+
+
+def test_a_paid_order_gets_its_invoice_and_its_shipment(harness: ShopHarness, paid: str) -> None:
+    assert handle(*harness.take_messages("fulfilment")) == []
+    is_fulfilled_once(harness, paid)
+
+
+def test_a_message_that_comes_again_changes_nothing(harness: ShopHarness, paid: str) -> None:
+    (message,) = harness.take_messages("fulfilment")
+    assert handle(message, message) == []
+    before = harness.partition(f"ORDER#{paid}")
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert handle(message, {**message, "messageId": "another delivery"}) == []
+    assert writes == []
+    assert harness.partition(f"ORDER#{paid}") == before
+    is_fulfilled_once(harness, paid)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_crash_at_either_write_leaves_nothing_half_done_and_nothing_twice(
+    harness: ShopHarness, paid: str, call: int, when: Any
+) -> None:
+    (message,) = harness.take_messages("fulfilment")
+    with crash_at("dynamodb", "TransactWriteItems", when, call):
+        handle(message)
+    assert handle(message) == []
+    is_fulfilled_once(harness, paid)
+
+
+def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, paid: str) -> None:
+    (message,) = harness.take_messages("fulfilment")
+    with lose_response("dynamodb", "TransactWriteItems"):
+        assert handle(message) == [message["messageId"]]
+    assert handle(message) == []
+    is_fulfilled_once(harness, paid)
+
+
+def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(harness: ShopHarness, paid: str) -> None:
+    other = harness.place_order("two", mug=2, pot=1)
+    harness.pay_order(other, "evt_2", "pi_2")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    first, second = harness.take_messages("fulfilment")
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+        assert handle(first, second) == [first["messageId"]]
+    is_fulfilled_once(harness, other)
+    assert handle(first) == []
+    is_fulfilled_once(harness, paid, number=2)
+
+
+def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_once(harness: ShopHarness) -> None:
+    harness.open_shop(available=100)
+    placed = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(8)]
+    for order_id in placed:
+        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    messages = harness.take_messages("fulfilment")
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(handle, messages))
+    assert answers == [[]] * 8
+    issued = sorted(of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in placed)
+    assert [int(number.partition("-")[2]) for number in issued] == list(range(1, 9))
+
+
+def test_an_invoice_that_loses_the_race_for_its_number_takes_the_next(harness: ShopHarness, paid: str) -> None:
+    other = harness.place_order("two", mug=2, pot=1)
+    harness.pay_order(other, "evt_2", "pi_2")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    slow, fast = harness.take_messages("fulfilment")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(fast)):
+        assert handle(slow) == []
+    is_fulfilled_once(harness, other, number=1)
+    is_fulfilled_once(harness, paid, number=2)
+
+
+def test_two_workers_with_the_same_message_have_one_effect(harness: ShopHarness, paid: str) -> None:
+    (message,) = harness.take_messages("fulfilment")
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(message)):
+        assert handle(message) == []
+    is_fulfilled_once(harness, paid)
+
+
+def test_the_invoice_names_the_payments_as_of_its_issue(harness: ShopHarness, paid: str) -> None:
+    handle(*harness.take_messages("fulfilment"))
+    (invoice,) = of_type(harness, paid, "Invoice")
+    (payment,) = invoice["payments"]["L"]
+    assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}, "method": {"S": "CARD"}}
+
+
+def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(harness: ShopHarness, paid: str) -> None:
+    cancellation.cancel_order(harness.shop, ANN, paid)
+    assert handle(*harness.take_messages("fulfilment")) == []
+    assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
+    other = harness.place_order("two", mug=2, pot=1)
+    harness.pay_order(other, "evt_2", "pi_2")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    assert handle(*harness.take_messages("fulfilment")) == []
+    is_fulfilled_once(harness, other, number=1)
+
+
+def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_nowhere(
+    harness: ShopHarness, paid: str
+) -> None:
+    (message,) = harness.take_messages("fulfilment")
+    with run_before_call(
+        "dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, paid), call=2
+    ):
+        assert handle(message) == []
+    assert (len(of_type(harness, paid, "Invoice")), of_type(harness, paid, "Shipment")) == (1, [])
+    assert orders.get_order(harness.shop, STAFF, paid).status == "CANCELLED"
+
+
+def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(harness: ShopHarness) -> None:
+    harness.open_shop()
+    discounts.create_discount(harness.shop, STAFF, "gift", 100)
+    wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
+    free = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {}, "gift").order.order_id
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    assert handle(*harness.take_messages("fulfilment")) == []
+    (invoice,) = of_type(harness, free, "Invoice")
+    (shipment,) = of_type(harness, free, "Shipment")
+    assert (invoice["total"], invoice["payments"]) == ({"N": "0"}, {"L": []})
+    assert shipment["status"] == {"S": "REQUESTED"}
+
+
+def test_f12_invoice_and_mail_are_reactions_of_their_own_neither_waits_for_the_other(
+    harness: ShopHarness, paid: str
+) -> None:
+    bills, mails = harness.take_messages("fulfilment"), harness.take_messages("notifications")
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
+        assert handle(*bills) == [message["messageId"] for message in bills]
+        assert notifications.handler({"Records": mails}, None) == {"batchItemFailures": []}
+    assert len(harness.sent_mails()) == 2
+    assert of_type(harness, paid, "Invoice") == []
+    with fail_calls("sesv2", "SendEmail", "TooManyRequestsException"):
+        assert handle(*bills) == []
+    is_fulfilled_once(harness, paid)
+
+
+def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_delivered_twice(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.pay_order(order_id)
+    harness.process_all(times=2)
+    is_fulfilled_once(harness, order_id)
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all(times=2)
+    subjects = [mail.subject for mail in harness.sent_mails()]
+    assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
+    asked = [json.loads(message["body"])["detail"]["id"] for message in harness.take_messages("warehouse")]
+    assert (len(asked), len(set(asked))) == (2, 1), "the warehouse is told twice, and knows it by the event's id"
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
+    harness.process_all(times=2)
+    assert [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")] == ["Invoice", "ArchivedOrder"]
+    assert [name for name in harness.objects("archive") if name.startswith("orders/")] == [f"orders/{order_id}/6.json"]

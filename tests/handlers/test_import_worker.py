@@ -1,0 +1,378 @@
+"""The reaction to lines of an import: each is written once and counted once, whatever happens on the way."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.handlers import event_publisher, import_worker
+from functions.handlers.import_worker import WriteRateLimiter
+from functions.model.entities import Product, Rejected, Stock
+from functions.model.patterns import IMPORT_LINES_BY_PART
+from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
+from functions.runtime import clients
+from functions.shop import imports, products
+from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
+from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.support.harness import STAFF, ShopHarness
+from tests.support.scale import many
+
+Message = dict[str, Any]
+_keys = itertools.count()
+
+
+def line(number: int, id: str, quantity: int = 0, **said: Any) -> ParsedLine:
+    return ParsedLine(number, {"product_id": id, "name": id.upper(), "price": 100, "currency": "EUR", **said}, quantity)
+
+
+def jugs(many: int, quantity: int = 7) -> list[ParsedLine]:
+    return [line(number, f"jug-{number:04}", quantity) for number in range(1, many + 1)]
+
+
+def send(harness: ShopHarness, *lines: ParsedLine | Rejected) -> str:
+    """Have the shop take a file with these lines; the import's id."""
+    key = f"import-{next(_keys)}"
+    answer = imports.import_products(harness.shop, STAFF, key, {"sha256": key}, lambda: lines)
+    return str(answer.result["import_id"])
+
+
+def queued(harness: ShopHarness) -> list[Message]:
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return harness.take_messages("bulk")
+
+
+def handle(*messages: Message, delivery: int = 1) -> list[str]:
+    """The messages to be sent again."""
+    counted = [{**one, "attributes": {"ApproximateReceiveCount": str(delivery)}} for one in messages]
+    answer = import_worker.handler({"Records": counted}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def report(harness: ShopHarness, import_id: str) -> ImportProgress:
+    return imports.get_import_progress(harness.shop, STAFF, import_id)
+
+
+def counts(harness: ShopHarness, import_id: str) -> tuple[str, int, int, int, int]:
+    found = report(harness, import_id)
+    assert found.lines == found.written + found.unchanged + found.rejected + found.waiting
+    assert (found.ended_at is None) == (found.state == "RUNNING")
+    return found.state, found.written, found.unchanged, found.rejected, found.retried
+
+
+def why(harness: ShopHarness, import_id: str) -> list[tuple[int, str, str]]:
+    page = imports.list_rejected_lines(harness.shop, STAFF, import_id, 100, None)
+    return [(one.line, one.field, one.why) for one in page.items]
+
+
+def held(harness: ShopHarness, id: str) -> list[tuple[int, int]]:
+    return [(part.available, part.received) for part in products.get_stock_of_product(harness.shop, id)]
+
+
+def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> None:
+    """Every product as its line says, never changed since, with just the goods that came in."""
+    keys = [PRODUCT.key(product_id=one.product["product_id"]) for one in lines]
+    keys += [STOCK.key(product_id=one.product["product_id"], part=0) for one in lines]
+    found = harness.shop.table.batch_get(keys, consistent=True)
+    made = {one.product_id: (one.name, one.price, one.version) for one in found if isinstance(one, Product)}
+    stock = {one.product_id: (one.available, one.received, one.version) for one in found if isinstance(one, Stock)}
+    assert made == {one.product["product_id"]: (one.product["name"], one.product["price"], 1) for one in lines}
+    assert stock == {one.product["product_id"]: (one.quantity, one.quantity, 1) for one in lines}
+
+
+# what is written ------------------------------------------------------------------------------------------------------
+def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_put_into_stock(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop(available=10)
+    import_id = send(
+        harness,
+        line(1, "jug", 7, parts=3, category="/jugs/"),
+        line(2, "mug", 5, price=1390, name="Blue mug", backorder=True),
+        line(3, "pot", name="Blue pot", price=1250),
+    )
+    assert counts(harness, import_id) == ("RUNNING", 0, 0, 0, 0)
+    assert handle(*queued(harness)) == []
+    assert counts(harness, import_id) == ("DONE", 2, 1, 0, 0)
+    jug, mug = products.get_product(harness.shop, "jug"), products.get_product(harness.shop, "mug")
+    assert (jug.name, jug.price, jug.category, jug.parts, jug.version) == ("JUG", 100, "/jugs/", 3, 1)
+    assert held(harness, "jug") == [(3, 3), (2, 2), (2, 2)]
+    assert (mug.price, mug.backorder, mug.category, mug.version) == (1390, True, "/", 2)
+    assert held(harness, "mug") == [(15, 15)]
+    assert products.get_product(harness.shop, "pot").version == 1
+    assert {
+        one.product.product_id for one in products.list_products_in_category(harness.shop, "/jugs/", 9, None).items
+    } == {"jug"}
+
+
+def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(harness: ShopHarness) -> None:
+    harness.open_shop(available=10)
+    import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1250))
+    handle(*queued(harness))
+    assert counts(harness, import_id) == ("DONE", 1, 0, 0, 0)
+    assert (held(harness, "mug"), products.get_product(harness.shop, "mug").version) == ([(15, 15)], 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "reason"),
+    [
+        ({"currency": "USD"}, "currency", "is EUR for this product, and stays so"),
+        ({"parts": 2}, "parts", "is 1 for this product, and stays so"),
+        ({"product_id": "new", "parts": 2, "backorder": True}, "backorder", "is for products whose stock is one part"),
+        ({"product_id": "a#b"}, "product_id", "cannot stand in a key"),
+    ],
+)
+def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_is_not(
+    harness: ShopHarness, said: dict[str, Any], field: str, reason: str
+) -> None:
+    harness.open_shop()
+    import_id = send(harness, line(1, "jug"), line(2, **{"id": "mug", "quantity": 5, **said}), line(3, "can"))
+    handle(*queued(harness))
+    assert counts(harness, import_id) == ("DONE", 2, 0, 1, 0)
+    assert why(harness, import_id) == [(2, field, reason)]
+    assert (held(harness, "mug"), products.get_product(harness.shop, "can").version) == ([(10, 10)], 1)
+
+
+def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(harness: ShopHarness) -> None:
+    import_id = send(harness, *jugs(3))
+    messages = queued(harness)
+    with fail_calls("dynamodb", "TransactWriteItems", "ValidationException", times=1):
+        assert handle(*messages) == []
+    assert counts(harness, import_id) == ("DONE", 2, 0, 1, 0)
+    assert why(harness, import_id) == [(1, "line", "cannot be stored")]
+
+
+def test_what_was_wrong_at_once_and_what_turns_out_to_be_stand_in_one_report_in_the_order_of_lines(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    wrong = [line(number, "mug", currency="USD") for number in (1, 3)]
+    import_id = send(harness, wrong[0], Rejected(line=2, field="price", why="is required"), line(4, "jug"))
+    handle(*queued(harness))
+    assert [(number, field) for number, field, _ in why(harness, import_id)] == [(1, "currency"), (2, "price")]
+    assert counts(harness, import_id) == ("DONE", 1, 0, 2, 0)
+
+
+def test_a_line_is_one_transaction_with_the_part_that_counts_it(harness: ShopHarness) -> None:
+    send(harness, *jugs(3))
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        handle(*queued(harness))
+    kinds = [[next(iter(one)) for one in request["TransactItems"]] for request in writes]
+    assert kinds == [["Update", "Put", "Put"]] * 3
+
+
+# once -----------------------------------------------------------------------------------------------------------------
+def test_a_message_that_comes_again_writes_nothing_even_over_what_was_changed_since(harness: ShopHarness) -> None:
+    import_id = send(harness, *jugs(3))
+    messages = queued(harness)
+    handle(*messages)
+    products.update_product(harness.shop, STAFF, "jug-0001", price=1)
+    before = report(harness, import_id)
+    with (
+        record_calls("dynamodb", "TransactWriteItems") as transactions,
+        record_calls("dynamodb", "UpdateItem") as updates,
+    ):
+        assert handle(*messages, *messages, delivery=2) == []
+    assert transactions == updates == []
+    assert report(harness, import_id) == before
+    assert products.get_product(harness.shop, "jug-0001").price == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(harness: ShopHarness, call: int, when: Any) -> None:
+    lines = jugs(3)
+    import_id = send(harness, *lines)
+    messages = queued(harness)
+    with crash_at("dynamodb", "TransactWriteItems", when, call):
+        handle(*messages)
+    found = report(harness, import_id)
+    assert found.written == call - (when == "before"), "what is counted is what is written"
+    assert handle(*messages, delivery=2) == []
+    assert counts(harness, import_id)[:4] == ("DONE", 3, 0, 0)
+    all_are_there_once(harness, lines)
+
+
+def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells_of_it(harness: ShopHarness) -> None:
+    with crash_at("dynamodb", "TransactWriteItems", "after"):
+        send(harness, *jugs(2))
+    (message,) = queued(harness)
+    handle(message)
+    import_id = json.loads(message["body"])["detail"]["data"]["import_id"]
+    assert counts(harness, import_id) == ("DONE", 2, 0, 0, 0)
+
+
+def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness) -> None:
+    lines = jugs(2)
+    import_id = send(harness, *lines)
+    messages = queued(harness)
+    with lose_response("dynamodb", "TransactWriteItems"):
+        assert handle(*messages) == [messages[0]["messageId"]]
+    assert report(harness, import_id).written == 1
+    handle(*messages, delivery=2)
+    assert counts(harness, import_id)[:4] == ("DONE", 2, 0, 0)
+    all_are_there_once(harness, lines)
+
+
+def test_two_that_work_the_same_part_at_once_write_each_line_once(harness: ShopHarness) -> None:
+    lines = jugs(60)
+    import_id = send(harness, *lines)
+    (message,) = queued(harness)
+    with ThreadPoolExecutor(3) as pool:
+        for again in pool.map(lambda _: handle(message), range(3)):
+            assert set(again) <= {message["messageId"]}
+    while handle(message, delivery=2):
+        pass
+    assert counts(harness, import_id)[:4] == ("DONE", 60, 0, 0)
+    all_are_there_once(harness, lines)
+
+
+def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(harness: ShopHarness) -> None:
+    harness.open_shop()
+    import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
+    messages = queued(harness)
+    with run_before_call(
+        "dynamodb",
+        "TransactWriteItems",
+        lambda: products.update_product(harness.shop, STAFF, "mug", category="/mugs/"),
+    ):
+        handle(*messages)
+    mug = products.get_product(harness.shop, "mug")
+    assert (mug.price, mug.category, mug.version) == (1390, "/mugs/", 3)
+    assert held(harness, "mug") == [(15, 15)]
+    assert counts(harness, import_id) == ("DONE", 2, 0, 0, 1)
+
+
+def test_a_product_that_another_makes_meanwhile_is_changed(harness: ShopHarness) -> None:
+    import_id = send(harness, line(1, "jug", 5))
+
+    def made() -> None:
+        products.create_product(harness.shop, STAFF, "jug", "Another", 1, "EUR", 1)
+
+    messages = queued(harness)
+    with run_before_call("dynamodb", "TransactWriteItems", made):
+        handle(*messages)
+    jug = products.get_product(harness.shop, "jug")
+    assert (jug.name, jug.price, jug.version, held(harness, "jug")) == ("JUG", 100, 2, [(5, 5)])
+    assert counts(harness, import_id) == ("DONE", 1, 0, 0, 1)
+
+
+# throttled ------------------------------------------------------------------------------------------------------------
+def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_is_not_written_is_counted_exactly(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = jugs(5)
+    import_id = send(harness, *lines)
+    (message,) = queued(harness)
+    pauses: list[float] = []
+    _time_passes(harness, monkeypatch, pauses)
+    with crash_at("dynamodb", "TransactWriteItems", "before", 3):
+        handle(message)
+    with (
+        fail_calls("dynamodb", "TransactWriteItems", "ThrottlingException"),
+        record_calls("dynamodb", "TransactWriteItems") as tries,
+    ):
+        assert handle(message, delivery=2) == [message["messageId"]]
+    assert len(tries) == len(pauses) + 1, "each pause is followed by one try: no loop around the loop"
+    assert {one["ClientRequestToken"] for one in tries} == {tries[0]["ClientRequestToken"]}, "of the same line"
+    assert sum(pauses) <= harness.shop.table.retry_budget_seconds
+    assert len(set(pauses)) == len(pauses) > 5, "no two wait as long"
+    found = report(harness, import_id)
+    assert (found.written, found.waiting, found.state) == (2, 3, "RUNNING")
+    assert handle(message, delivery=3) == []
+    assert counts(harness, import_id) == ("DONE", 5, 0, 0, 1)
+    all_are_there_once(harness, lines)
+
+
+def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
+    """Nobody waits: a pause moves the clock on."""
+    made = clients.create_shop
+
+    def shop(table_name: str, **settings: Any) -> Any:
+        built = made(table_name, **settings)
+
+        def sleep(seconds: float) -> None:
+            harness.clock_offset += timedelta(seconds=seconds)
+            pauses.append(seconds)
+
+        built.table.sleep = sleep
+        return built
+
+    monkeypatch.setattr(clients, "create_shop", shop)
+
+
+def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
+    now, slept = [1000.0], list[float]()
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        slept.append(seconds)
+
+    pace = WriteRateLimiter(lambda: datetime.fromtimestamp(now[0], UTC), sleep, 20)
+    times = []
+    for number in range(40):
+        pace()
+        times.append(now[0])
+        now[0] += 0.4 if number == 20 else 0.001
+    assert len(slept) == 38, "the first waits for nothing, nor does one after a long write"
+    assert all(later - before >= 0.05 - 1e-9 for before, later in itertools.pairwise(times))
+    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "what was slow is not made up for, nor added to"
+
+
+# what can never be written --------------------------------------------------------------------------------------------
+def test_a_part_whose_time_is_over_is_left_alone(harness: ShopHarness) -> None:
+    send(harness, *jugs(2))
+    messages = queued(harness)
+    harness.advance_days(days=91)
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert handle(*messages) == []
+    assert writes == []
+    assert harness.objects("failures") == {}
+
+
+def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(harness: ShopHarness) -> None:
+    import_id = send(harness, *jugs(2))
+    messages = queued(harness)
+    kept = harness.shop.table.get(IMPORT_LINES_BY_PART, import_id=import_id, part=0)
+    assert kept is not None
+    harness.shop.table.batch_delete([IMPORT_LINES.key_of(kept)])
+    assert handle(*messages) == []
+    (parked,) = harness.objects("failures")
+    assert parked.startswith("parked/bulk/")
+    assert report(harness, import_id).state == "RUNNING"
+
+
+# many -----------------------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
+def test_a_thousand_lines_are_reported_exactly_though_every_part_comes_twice_and_breaks_off_once(
+    harness: ShopHarness,
+) -> None:
+    new = many(990, 490)
+    harness.open_shop(available=10)
+    lines: list[ParsedLine | Rejected] = [*jugs(new)]
+    lines += [Rejected(line=new + number, field="price", why="is required") for number in range(1, 6)]
+    lines += [line(new + 6, "mug", 3, name="Blue mug", price=1250), line(new + 7, "pot", name="Blue pot", price=1250)]
+    lines += [line(new + 7 + number, "mug", currency="USD") for number in range(1, 4)]
+    import_id = send(harness, *lines)
+    messages = queued(harness)
+    assert len(messages) == len(lines) // LINES_PER_PART
+    broken_off = 0
+    for number, message in enumerate(messages):
+        if number % 3 == 0:
+            with crash_at("dynamodb", "TransactWriteItems", "after" if number else "before", number + 2):
+                handle(message)
+            broken_off += 1
+    with ThreadPoolExecutor(2) as pool:
+        again = [id for ids in pool.map(lambda one: handle(one, delivery=2), messages + messages[::-1]) for id in ids]
+    while again:
+        again = [id for one in messages if one["messageId"] in again for id in handle(one, delivery=3)]
+    found = report(harness, import_id)
+    assert (found.state, found.lines, found.waiting) == ("DONE", len(lines), 0)
+    assert (found.written, found.unchanged, found.rejected) == (new + 1, 1, 8)
+    assert broken_off <= found.retried
+    assert [number for number, _, _ in why(harness, import_id)] == [*range(new + 1, new + 6), *range(new + 8, new + 11)]
+    all_are_there_once(harness, [one for one in lines[:new] if isinstance(one, ParsedLine)])
+    assert held(harness, "mug") == [(13, 13)]

@@ -1,0 +1,200 @@
+"""What the passing of time does to orders: by the schedule's own time, once, and only to those it is due for."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.handlers import order_deadlines
+from functions.model.entities import SHARD_COUNT
+from functions.model.patterns import REFUNDS_OF_ORDER
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import accounts, cancellation, credit_payments, orders, products, shipments
+from tests.support.client_faults import fail_calls, record_calls, run_before_call
+from tests.support.harness import ANN, STAFF, WAREHOUSE, ShopHarness
+
+
+def run(harness: ShopHarness, at: datetime) -> dict[str, int]:
+    """The schedule fires."""
+    return harness.lapse(at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def status(harness: ShopHarness, order_id: str) -> str:
+    return orders.get_order(harness.shop, STAFF, order_id).status
+
+
+def available(harness: ShopHarness, product_id: str = "mug") -> int:
+    return sum(part.available for part in products.get_stock_of_product(harness.shop, product_id))
+
+
+@pytest.fixture
+def shipped(harness: ShopHarness) -> str:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    return order_id
+
+
+# unpaid ---------------------------------------------------------------------------------------------------------------
+def test_an_order_not_paid_in_its_window_lapses_and_gives_its_goods_back(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    order_id = harness.place_order(mug=3)
+    assert run(harness, harness.now() + timedelta(minutes=29)) == {"lapsed": 0, "assumed_delivered": 0}
+    assert (status(harness, order_id), available(harness)) == ("PENDING", 2)
+    assert run(harness, harness.now() + timedelta(minutes=31)) == {"lapsed": 1, "assumed_delivered": 0}
+    assert (status(harness, order_id), available(harness)) == ("LAPSED", 5)
+
+
+def test_the_window_is_measured_by_the_schedules_time_not_by_when_it_runs(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    due = harness.now() + timedelta(minutes=29)
+    harness.clock_offset = timedelta(hours=2)
+    assert run(harness, due)["lapsed"] == 0
+    assert status(harness, order_id) == "PENDING"
+
+
+def test_an_order_lapses_once(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    harness.place_order(mug=3)
+    late = harness.now() + timedelta(minutes=31)
+    assert [run(harness, late)["lapsed"] for _ in range(3)] == [1, 0, 0]
+    assert available(harness) == 5
+
+
+def test_a_paid_or_cancelled_order_does_not_lapse(harness: ShopHarness) -> None:
+    harness.open_shop()
+    paid, cancelled = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
+    harness.pay_order(paid)
+    cancellation.cancel_order(harness.shop, ANN, cancelled)
+    assert run(harness, harness.now() + timedelta(days=1))["lapsed"] == 0
+    assert (status(harness, paid), status(harness, cancelled)) == ("PAID", "CANCELLED")
+
+
+def test_an_order_that_is_paid_while_it_is_about_to_lapse_stays_paid(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    order_id = harness.place_order(mug=3)
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: harness.pay_order(order_id)):
+        assert run(harness, harness.now() + timedelta(minutes=31))["lapsed"] == 0
+    assert (status(harness, order_id), available(harness)) == ("PAID", 2)
+
+
+def test_more_orders_than_one_page_lapse_in_one_run(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness.open_shop(available=100)
+    placed = [harness.place_order(f"key-{number}", mug=1) for number in range(30)]
+    query = type(harness.shop.table).query
+
+    def small_pages(*arguments: Any, **named: Any) -> Any:
+        return query(*arguments, **{**named, "limit": 4})
+
+    monkeypatch.setattr(type(harness.shop.table), "query", small_pages)
+    assert run(harness, harness.now() + timedelta(minutes=31))["lapsed"] == 30
+    assert {status(harness, order_id) for order_id in placed} == {"LAPSED"}
+    assert available(harness) == 100
+
+
+def test_one_order_that_fails_stops_no_other(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    placed = [harness.place_order(f"key-{number}", mug=1) for number in range(3)]
+    late = harness.now() + timedelta(minutes=31)
+    refused = fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1)
+    with refused, pytest.raises(RunIncomplete, match="1 failed"):
+        run(harness, late)
+    assert sorted(status(harness, order_id) for order_id in placed) == ["LAPSED", "LAPSED", "PENDING"]
+    assert run(harness, late)["lapsed"] == 1
+    assert available(harness) == 5
+
+
+def test_a_queue_that_cannot_be_read_stops_no_other(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    unpaid, sent = harness.place_order("one"), harness.place_order("two")
+    harness.pay_order(sent)
+    harness.process_all()
+    harness.dispatch_order(sent)
+    late = harness.now() + timedelta(days=31)
+    with (
+        fail_calls("dynamodb", "Query", "InternalServerError", times=1),
+        pytest.raises(RunIncomplete, match="1 failed"),
+    ):
+        run(harness, late)
+    assert (status(harness, unpaid), status(harness, sent)) == ("PENDING", "DELIVERED")
+    assert run(harness, late)["lapsed"] == 1
+
+
+def test_what_was_paid_of_an_order_that_lapses_is_given_back(harness: ShopHarness) -> None:
+    harness.open_shop(available=5)
+    order_id = harness.place_order(mug=2)
+    account_id = accounts.issue_store_credit(harness.shop, STAFF, "k", ANN.id, 700, "EUR").result["account_id"]
+    credit_payments.pay_with_credit(harness.shop, ANN, "k", order_id, accounts.CreditSource(account_id))
+    assert [run(harness, harness.now() + timedelta(minutes=31))["lapsed"] for _ in range(2)] == [1, 0]
+    (refund,) = harness.shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items
+    assert (refund.amount, refund.why, refund.account_id) == (700, "LAPSED", account_id)
+    assert (status(harness, order_id), available(harness)) == ("LAPSED", 5)
+
+
+# shipped --------------------------------------------------------------------------------------------------------------
+def test_a_shipped_order_nobody_confirmed_counts_as_delivered_in_the_end(harness: ShopHarness, shipped: str) -> None:
+    assert run(harness, harness.now() + timedelta(days=29))["assumed_delivered"] == 0
+    assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 0, "assumed_delivered": 1}
+    assert status(harness, shipped) == "DELIVERED"
+    assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 0
+
+
+def test_its_days_count_from_when_it_was_shipped_not_from_when_it_was_placed(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.clock_offset = timedelta(days=20)
+    harness.dispatch_order(order_id)
+    assert run(harness, harness.now() + timedelta(days=29))["assumed_delivered"] == 0
+    assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 1
+
+
+def test_all_parcels_of_a_shipped_order_count_as_delivered_but_none_of_one_that_is_shipped_in_part(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    placed = [harness.place_order(key, mug=1, pot=1) for key in ("in parts", "in part")]
+    for order_id in placed:
+        harness.pay_order(order_id, f"evt_{order_id}", f"pi_{order_id}")
+        harness.process_all()
+        send(harness, order_id, 1, {"mug": 1})
+    send(harness, placed[0], 2)
+    assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 1
+    assert [status(harness, order_id) for order_id in placed] == ["DELIVERED", "PARTIALLY_SHIPPED"]
+    found = [
+        [it.status for it in shipments.list_shipments_of_order(harness.shop, STAFF, order_id)] for order_id in placed
+    ]
+    assert found == [["DELIVERED", "DELIVERED"], ["DISPATCHED", "REQUESTED"]]
+
+
+def send(harness: ShopHarness, order_id: str, parcel: int, quantities: dict[str, int] | None = None) -> None:
+    shipments.dispatch_shipment(
+        harness.shop, WAREHOUSE, order_id, f"{order_id}-{parcel}", "dhl", f"{parcel}", quantities
+    )
+
+
+def test_looking_scans_nothing(harness: ShopHarness, shipped: str) -> None:
+    harness.place_order("two", mug=1)
+    with record_calls("dynamodb", "Scan") as scans, record_calls("dynamodb", "Query") as queries:
+        assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}
+    assert scans == []
+    assert len(queries) == 2 * SHARD_COUNT + 1, "both queues, and the parcels of what was shipped"
+
+
+def test_what_is_assumed_delivered_has_its_return_window_and_retention_before_it(
+    harness: ShopHarness, shipped: str
+) -> None:
+    run(harness, harness.now() + timedelta(days=31))
+    (expiry,) = [image for image in harness.partition(f"ORDER#{shipped}") if image["type"]["S"] == "Expiry"]
+    days = (int(expiry["ttl"]["N"]) - harness.now().timestamp()) / 86400
+    assert 394 < days <= 395, "30 days to return it, then 365"
+
+
+def test_the_handler_takes_the_schedules_event_as_it_is(harness: ShopHarness) -> None:
+    harness.open_shop()
+    event = {"version": "0", "detail-type": "Scheduled Event", "time": "2026-11-21T09:30:00Z", "detail": {}}
+    assert order_deadlines.handler(event, None) == {"lapsed": 0, "assumed_delivered": 0}

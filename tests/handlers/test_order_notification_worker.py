@@ -1,0 +1,245 @@
+"""The reaction that tells customers: who is told of what, and that a mail goes out once."""
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from docs.pages.events import example_event
+from functions.handlers import event_publisher
+from functions.handlers import order_notification_worker as notifications
+from functions.model.events import EVENTS_BY_NAME
+from functions.model.reactions import REACTIONS
+from functions.model.retention import MAIL_CLAIM_SECONDS
+from functions.shop import cancellation, customers, erasure
+from functions.shop.order_notifications import list_notifications_of_order
+from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.support.harness import ANN, ShopHarness
+
+Message = dict[str, Any]
+
+
+@pytest.fixture
+def order_id(harness: ShopHarness) -> str:
+    """An order just placed, whose event waits in the queue."""
+    harness.open_shop()
+    return harness.place_order(mug=1)
+
+
+def messages(harness: ShopHarness) -> list[Message]:
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return harness.take_messages("notifications")
+
+
+def handle(*batch: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = notifications.handler({"Records": list(batch)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def claims_run_out(harness: ShopHarness) -> None:
+    harness.clock_offset += timedelta(seconds=MAIL_CLAIM_SECONDS + 1)
+
+
+def known(harness: ShopHarness, order_id: str) -> list[tuple[str, str]]:
+    """What the customer was told of the order, as the table knows it."""
+    found = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
+    return [(one.event, one.status) for one in found]
+
+
+# who is told ----------------------------------------------------------------------------------------------------------
+def test_a_mail_goes_to_the_customer_from_the_shop(harness: ShopHarness, order_id: str) -> None:
+    assert handle(*messages(harness)) == []
+    (mail,) = harness.sent_mails()
+    assert (mail.source, mail.destinations["ToAddresses"]) == ("shop@example.com", ["ann@example.com"])
+    assert mail.subject == f"We have your order {order_id[:8].upper()}"
+    assert known(harness, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_a_customer_who_wants_no_mail_gets_none(harness: ShopHarness, order_id: str) -> None:
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
+    assert handle(*messages(harness)) == []
+    assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": True})
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    assert handle(*messages(harness)) == []
+    assert known(harness, order_id) == [("OrderCancelled", "SENT")]
+
+
+def test_a_mail_goes_to_the_address_that_the_customer_has_when_it_is_sent(harness: ShopHarness, order_id: str) -> None:
+    waiting = messages(harness)
+    customers.change_email(harness.shop, ANN, ANN.id, lambda: "ann@new.example")
+    assert handle(*waiting) == []
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    assert handle(*messages(harness)) == []
+    assert [mail.destinations["ToAddresses"] for mail in harness.sent_mails()] == [["ann@new.example"]] * 2
+
+
+def test_a_choice_about_other_channels_leaves_mails_alone(harness: ShopHarness, order_id: str) -> None:
+    customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"sms": True})
+    handle(*messages(harness))
+    assert len(harness.sent_mails()) == 1
+
+
+def test_nobody_is_told_of_an_order_that_is_archived_by_now(harness: ShopHarness, order_id: str) -> None:
+    late = messages(harness)
+    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
+    harness.shop.table.client.delete_item(TableName=harness.shop.table.name, Key=key)
+    assert handle(*late) == []
+    assert harness.sent_mails() == []
+
+
+def about(event: str, order_id: str, **data: Any) -> Message:
+    """A message with an event of an order of Ann's, as the bus delivers it."""
+    known = example_event(EVENTS_BY_NAME[event])
+    change_id = hashlib.sha256(event.encode()).hexdigest()[:32]
+    told = {**known, "id": change_id, "data": known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}}
+    return {"messageId": event, "body": json.dumps({"detail": told})}
+
+
+@pytest.mark.parametrize(
+    "event", next(reaction.event_names for reaction in REACTIONS if reaction.name == "notifications")
+)
+def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(
+    harness: ShopHarness, order_id: str, event: str
+) -> None:
+    message = about(event, order_id)
+    assert [handle(message), handle(message)] == [[], []]
+    (mail,) = harness.sent_mails()
+    assert order_id[:8].upper() in mail.subject
+    assert known(harness, order_id) == [(event, "SENT")]
+
+
+def test_money_that_fits_no_order_is_nobodys_to_be_told_of(harness: ShopHarness, order_id: str) -> None:
+    assert handle(about("RefundSucceeded", order_id, customer_id=None)) == []
+    assert handle(about("RefundSucceeded", "none", customer_id=None)) == []
+    assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
+
+
+def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(harness: ShopHarness, order_id: str) -> None:
+    assert handle(about("RefundSucceeded", order_id, amount=990)) == []
+    (mail,) = harness.sent_mails()
+    assert "We have given you 9.90 EUR back." in mail.body
+
+
+def test_who_was_forgotten_is_told_nothing_any_more(harness: ShopHarness, order_id: str) -> None:
+    late = messages(harness)
+    erasure.erase_customer(harness.shop, ANN, ANN.id)
+    assert handle(*late, about("OrderCancelled", order_id)) == []
+    assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
+
+
+# once -----------------------------------------------------------------------------------------------------------------
+def test_a_message_that_comes_again_sends_no_second_mail(harness: ShopHarness, order_id: str) -> None:
+    (message,) = messages(harness)
+    assert handle(message, message) == []
+    claims_run_out(harness)
+    with record_calls("sesv2", "SendEmail") as sent:
+        assert handle(message) == []
+    assert (len(harness.sent_mails()), sent) == (1, [])
+
+
+@pytest.mark.parametrize("error", ["TooManyRequestsException", "SendingPausedException", "InternalServiceError"])
+def test_while_the_provider_fails_the_message_comes_again_and_in_the_end_one_mail_is_sent(
+    harness: ShopHarness, order_id: str, error: str
+) -> None:
+    (message,) = messages(harness)
+    with fail_calls("sesv2", "SendEmail", error, times=2):
+        assert handle(message) == [message["messageId"]]
+        claims_run_out(harness)
+        assert handle(message) == [message["messageId"]]
+    assert handle(message) == [message["messageId"]], "the last sender's claim still holds: it may be sending"
+    claims_run_out(harness)
+    assert handle(message) == []
+    assert handle(message) == []
+    assert len(harness.sent_mails()) == 1
+    assert known(harness, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_a_mail_that_fails_does_not_hold_back_the_others(harness: ShopHarness, order_id: str) -> None:
+    harness.place_order("two", mug=1)
+    first, second = messages(harness)
+    with fail_calls("sesv2", "SendEmail", "TooManyRequestsException", times=1):
+        assert handle(first, second) == [first["messageId"]]
+    assert len(harness.sent_mails()) == 1
+
+
+CRASHES = (  # service, operation, which call of it
+    ("dynamodb", "BatchGetItem", 1),
+    ("dynamodb", "PutItem", 1),
+    ("sesv2", "SendEmail", 1),
+    ("dynamodb", "PutItem", 2),
+)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("service", "operation", "call"), CRASHES)
+def test_a_second_mail_is_sent_only_if_the_sender_dies_between_sending_and_marking(
+    harness: ShopHarness, order_id: str, service: str, operation: str, call: int, when: Any
+) -> None:
+    (message,) = messages(harness)
+    with crash_at(service, operation, when, call):
+        handle(message)
+    between = (operation, call, when) in {("SendEmail", 1, "after"), ("PutItem", 2, "before")}
+    assert len(harness.sent_mails()) == (1 if between or (operation, call, when) == ("PutItem", 2, "after") else 0)
+    claimed = (operation, call, when) not in {
+        ("BatchGetItem", 1, "before"),
+        ("BatchGetItem", 1, "after"),
+        ("PutItem", 1, "before"),
+        ("PutItem", 2, "after"),
+    }
+    assert handle(message) == ([message["messageId"]] if claimed else [])
+    claims_run_out(harness)
+    for _ in range(3):
+        assert handle(message) == []
+    assert len(harness.sent_mails()) == (2 if between else 1)
+    assert known(harness, order_id) == [("OrderPlaced", "SENT")]
+
+
+def test_an_answer_that_is_lost_counts_as_a_sender_that_died(harness: ShopHarness, order_id: str) -> None:
+    (message,) = messages(harness)
+    with lose_response("sesv2", "SendEmail"):
+        assert handle(message) == [message["messageId"]]
+    claims_run_out(harness)
+    assert [handle(message), handle(message)] == [[], []]
+    assert len(harness.sent_mails()) == 2
+
+
+def test_two_senders_with_the_same_message_send_one_mail(harness: ShopHarness, order_id: str) -> None:
+    (message,) = messages(harness)
+    answers = []
+    with run_before_call("sesv2", "SendEmail", lambda: answers.append(handle(message))):
+        assert handle(message) == []
+    assert answers == [[message["messageId"]]], "the second finds it claimed, and comes back"
+    assert handle(message) == []
+    assert len(harness.sent_mails()) == 1
+
+
+def test_of_two_who_take_over_a_dead_senders_claim_one_sends(harness: ShopHarness, order_id: str) -> None:
+    (message,) = messages(harness)
+    with crash_at("sesv2", "SendEmail", "before"):
+        handle(message)
+    claims_run_out(harness)
+    faster: list[list[str]] = []
+    with run_before_call("dynamodb", "PutItem", lambda: faster.append(handle(message)), call=2):
+        assert handle(message) == [message["messageId"]]
+    assert (faster, handle(message)) == ([[]], [])
+    assert len(harness.sent_mails()) == 1
+
+
+# what never succeeds --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("error", ["BadRequestException", "MessageRejected"])
+def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
+    harness: ShopHarness, order_id: str, error: str
+) -> None:
+    (message,) = messages(harness)
+    with fail_calls("sesv2", "SendEmail", error, message="ann@example.com is no address"):
+        assert handle(message) == []
+    (parked,) = harness.objects("failures").values()
+    assert json.loads(parked) == {
+        "reader": "notifications",
+        "reason": f"Permanent: {error}",
+        "record": message,
+    }

@@ -1,0 +1,170 @@
+"""What can never be handled is put aside at once, whole, with the reason; where even that fails it is sent again."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from functions.handlers import copies_reader, event_publisher
+from functions.model.events import parse_event_detail
+from functions.runtime import dead_letters
+from tests.support.client_faults import fail_calls
+from tests.support.harness import READERS, WORKERS, ShopHarness
+
+Record = dict[str, Any]
+
+
+def spoiled(record: Record, how: str) -> Record:
+    """A record that this code cannot handle, however often it comes."""
+    bad = copy.deepcopy(record)
+    image = bad["dynamodb"]["NewImage"]
+    match how:
+        case "an attribute is missing":
+            del image["customer_id"]
+        case "an attribute has another type":
+            image["version"] = {"S": "one"}
+        case "its type is not known":
+            image["type"] = {"S": "Parcel"}
+        case "its schema is newer":
+            image["schema"] = {"N": "2"}
+        case "it has no image":
+            del bad["dynamodb"]["NewImage"]
+    return bad
+
+
+WAYS = (
+    "an attribute is missing",
+    "an attribute has another type",
+    "its type is not known",
+    "its schema is newer",
+    "it has no image",
+)
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("reader", READERS)
+def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
+    harness: ShopHarness, reader: str, how: str
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.place_order("two", mug=1)
+    harness.pay_order(order_id)
+    placed, other, paid = [
+        record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
+    ]
+    bad = spoiled(placed, how)
+    assert READERS[reader].handler({"Records": [bad, other, paid]}, None) == {"batchItemFailures": []}
+    ((name, body),) = harness.objects("failures").items()
+    kept = json.loads(body)
+    assert name.startswith(f"parked/{reader}/")
+    assert (kept["reader"], kept["record"]) == (reader, bad)
+    assert kept["reason"].startswith("UnknownSchema" if how == "its schema is newer" else "NotReadable")
+    if reader == "copies":
+        summaries = [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] == "OrderSummary"]
+        assert sorted(image["status"]["S"] for image in summaries) == ["PAID", "PENDING"]
+    else:
+        told = [
+            parse_event_detail(json.loads(message["body"])["detail"])
+            for message in harness.take_messages("notifications")
+        ]
+        assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
+
+
+def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_anything_is_written(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    harness.pay_order(harness.place_order("one", mug=1))
+    placed, paid = [record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}]
+    del paid["dynamodb"]["NewImage"]["lines"]["M"]["mug"]["M"]["price"]
+    assert copies_reader.handler({"Records": [placed, paid]}, None) == {"batchItemFailures": []}
+    ((_, body),) = harness.objects("failures").items()
+    assert (json.loads(body)["record"], json.loads(body)["reason"][:17]) == (paid, "UnreadableWithin:")
+    mine = [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] in {"OrderSummary", "OrderLine"}]
+    assert [image["status"]["S"] for image in mine] == ["PENDING"]
+
+
+def test_a_record_that_comes_again_is_parked_once(harness: ShopHarness) -> None:
+    harness.open_shop()
+    record = spoiled(harness.new_records()[0], "its type is not known")
+    for _ in range(2):
+        copies_reader.handler({"Records": [record]}, None)
+    assert len(harness.objects("failures")) == 1
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_record_that_cannot_even_be_parked_is_sent_again_and_holds_back_its_items_later_ones(
+    harness: ShopHarness, reader: str
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.place_order("two", mug=1)
+    harness.pay_order(order_id)
+    placed, other, paid = [
+        record for record in harness.new_records() if record["dynamodb"]["Keys"]["SK"] == {"S": "ORDER"}
+    ]
+    batch = [spoiled(placed, "its type is not known"), other, paid]
+    with fail_calls("s3", "PutObject", "SlowDown"):
+        answer = READERS[reader].handler({"Records": batch}, None)
+    waiting = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+    assert waiting == [record["dynamodb"]["SequenceNumber"] for record in (placed, paid)]
+    assert READERS[reader].handler({"Records": batch}, None) == {"batchItemFailures": []}
+    assert len(harness.objects("failures")) == 1
+
+
+# messages -------------------------------------------------------------------------------------------------------------
+EVENT = {"id": "e1", "type": "OrderPaid", "schema": 1, "time": "2026-11-21T09:30:00.000Z", "version": 2, "data": {}}
+BAD_BODIES: dict[str, Any] = {
+    "no JSON": "{",
+    "no event": {"hello": "world"},
+    "a text": "detail",
+    "a detail that is no object": {"detail": ["OrderPaid"]},
+    "no type": {"detail": {}},
+    "an unknown type": {"detail": EVENT | {"type": "OrderEaten"}},
+    "a newer schema": {"detail": EVENT | {"schema": 2}},
+    "data is missing": {"detail": EVENT},
+    "data is no object": {"detail": EVENT | {"data": "all"}},
+}
+
+
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
+    harness: ShopHarness, worker: str
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    bad = [{"messageId": id, "body": body if id == "no JSON" else json.dumps(body)} for id, body in BAD_BODIES.items()]
+    assert WORKERS[worker].handler({"Records": [*bad, *harness.take_messages(worker)]}, None) == {
+        "batchItemFailures": []
+    }
+    parked = harness.objects("failures")
+    assert {name.rpartition("/")[0] for name in parked} == {f"parked/{worker}"}
+    kept = [json.loads(body)["record"] for body in parked.values()]
+    assert sorted(kept, key=str) == sorted(bad, key=str)
+    if worker == "fulfilment":
+        assert "Invoice" in [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")]
+    if worker == "notifications":
+        assert len(harness.sent_mails()) == 2
+
+
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_message_that_cannot_even_be_parked_is_sent_again(harness: ShopHarness, worker: str) -> None:
+    with fail_calls("s3", "PutObject", "SlowDown"):
+        answer = WORKERS[worker].handler({"Records": [{"messageId": "bad", "body": "{"}]}, None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
+
+
+def test_what_is_parked_is_named_by_what_it_is_and_says_why(harness: ShopHarness) -> None:
+    park = dead_letters.dead_letter_writer("failures", "copies")
+    park({"eventID": "1"}, "NotReadable: total")
+    park({"eventID": "1"}, "NotReadable: total")
+    park({"eventID": "2"}, "NotReadable: total")
+    parked = harness.objects("failures")
+    assert len(parked) == 2
+    assert [json.loads(body) for body in parked.values() if b'"1"' in body] == [
+        {"reader": "copies", "reason": "NotReadable: total", "record": {"eventID": "1"}}
+    ]

@@ -1,0 +1,185 @@
+"""Names, e-mail and street addresses: in the items and in the mails, never in a key, on the bus or in a log line."""
+
+import copy
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.keys import KEY_ATTRIBUTES
+from functions.handlers import customer_erasure, event_publisher
+from functions.model.entities import Address
+from functions.runtime.log import log as function_log
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import cancellation, companies, customers, follows, imports, placing, products
+from functions.shop.erasure import erase_customer
+from functions.shop.shop import Caller
+from local.expiry import expire_until
+from tests.support.client_faults import fail_calls, record_calls
+from tests.support.harness import READERS, STAFF, WORKERS, ShopHarness
+
+CANARY = Caller("5f0c")
+NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
+HOME = Address(name=NAME, street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
+# Each is longer than what a random id spells by chance.
+CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Everything that the functions log."""
+    text = io.StringIO()
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
+    return text
+
+
+def told(text: str) -> list[str]:
+    """The personal data in a text."""
+    return [canary for canary in CANARIES if canary.lower() in text.lower()]
+
+
+def place(harness: ShopHarness, key: str) -> str:
+    wanted = {"mug": placing.RequestedLine(1)}
+    return placing.place_order(harness.shop, CANARY, key, wanted, HOME, {"key": key}).order.order_id
+
+
+def live(harness: ShopHarness) -> None:
+    """A customer's whole life: one order to the archive, one that is cancelled, one that is with the warehouse; another
+    address, and a company."""
+    customers.register_customer(harness.shop, CANARY, f"first-{EMAIL}", NAME)
+    customers.change_email(harness.shop, CANARY, CANARY.id, lambda: EMAIL)
+    companies.create_company(harness.shop, STAFF, "acme", "Acme")
+    companies.add_member(harness.shop, STAFF, "acme", CANARY.id)
+    customers.update_settings(harness.shop, CANARY, CANARY.id, "notifications", {"sms": True})
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
+    delivered, cancelled = place(harness, "one"), place(harness, "two")
+    harness.pay_order(delivered)
+    harness.process_all()
+    harness.dispatch_order(delivered)
+    harness.deliver_order(delivered)
+    cancellation.cancel_order(harness.shop, CANARY, cancelled)
+    harness.process_all()
+    assert len(harness.sent_mails()) == 6
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
+    harness.process_all()
+    harness.pay_order(place(harness, "three"), "evt_3", "pi_3")
+    harness.process_all()
+
+
+@contextmanager
+def published() -> Iterator[list[str]]:
+    """What goes onto the bus."""
+    details: list[str] = []
+    with record_calls("events", "PutEvents") as calls:
+        yield details
+    details += [json.dumps(entry) for call in calls for entry in call["Entries"]]
+
+
+def test_no_event_on_the_bus_tells_who_somebody_is(harness: ShopHarness) -> None:
+    with published() as details:
+        live(harness)
+    types = {json.loads(json.loads(detail)["Detail"])["type"] for detail in details}
+    assert {"CustomerRegistered", "OrderPlaced", "InvoiceIssued", "ShipmentDelivered", "ActivityExpired"} <= types
+    assert [told(detail) for detail in details] == [[]] * len(details)
+
+
+def test_no_key_tells_who_somebody_is(harness: ShopHarness) -> None:
+    live(harness)
+    names = {name for pair in KEY_ATTRIBUTES.values() for name in pair}
+    images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in harness.all_records]
+    assert any(told(json.dumps(image)) for image in images), "the items themselves do know"
+    for image in images:
+        assert told(json.dumps({name: value for name, value in image.items() if name in names})) == []
+    for bucket in ("archive", "failures"):
+        assert told(" ".join(harness.objects(bucket))) == []
+
+
+def test_no_log_line_tells_who_somebody_is_when_all_goes_well(harness: ShopHarness, log: io.StringIO) -> None:
+    live(harness)
+    harness.lapse("2126-11-21T09:30:00Z")
+    messages = {json.loads(line)["message"] for line in log.getvalue().splitlines()}
+    assert {"copied", "published", "fulfilled", "mailed", "archived", "looked"} <= messages
+    assert told(log.getvalue()) == []
+
+
+def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(harness: ShopHarness, log: io.StringIO) -> None:
+    customers.register_customer(harness.shop, CANARY, EMAIL, NAME)
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
+    harness.pay_order(place(harness, "one"))
+    records = harness.new_records()
+    spoiled = copy.deepcopy(records)
+    for record in spoiled:
+        image: dict[str, Any] = record["dynamodb"]["NewImage"]
+        image |= {name: {"N": value["S"]} for name, value in image.items() if name in ("name", "email")}
+        image["version"] = {"S": f"{NAME} <{EMAIL}>"}
+        if "address" in image:
+            image["address"] = {"S": f"{HOME}"}
+    assert told(json.dumps(spoiled))
+    for reader in READERS.values():
+        reader.handler({"Records": spoiled}, None)
+    with fail_calls("dynamodb", "PutItem", "ValidationException", message=f"{NAME} is too long"):
+        READERS["copies"].handler({"Records": records}, None)
+    event_publisher.handler({"Records": records}, None)
+    for name, worker in WORKERS.items():
+        batch = [*harness.take_messages(name), {"messageId": "bad", "body": f"{EMAIL} {HOME}"}]
+        with (
+            fail_calls("sesv2", "SendEmail", "MessageRejected", message=f"{EMAIL} is not verified"),
+            fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", message=f"{HOME}"),
+        ):
+            worker.handler({"Records": batch}, None)
+    parked = harness.objects("failures")
+    assert any(told(body.decode()) for body in parked.values()), "what is parked is whole"
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert {"parked", "failed"} <= {line["message"] for line in lines}
+    assert told(log.getvalue()) == []
+
+
+OF_EACH_FUNCTION = {
+    "copied": "copies",
+    "published": "relay",
+    "fulfilled": "fulfilment",
+    "mailed": "notifications",
+    "refunded": "refunds",
+    "renamed": "names",
+    "archived": "archive",
+    "noticed": "notices",
+    "imported": "bulk",
+    "looked": "lapse",
+    "erased": "erasure",
+}
+"""What each function logs when its work is done."""
+
+
+def test_no_function_logs_who_somebody_is_from_their_first_order_until_they_are_forgotten(
+    harness: ShopHarness, log: io.StringIO
+) -> None:
+    assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "lapse", "erasure"}, "a new function is in here, too"
+    live(harness)
+    follows.follow_product(harness.shop, CANARY, "mug")
+    goods = {"product_id": "jug", "name": "Quillfeather jug", "price": 990, "currency": "EUR"}
+    lines = [imports.ParsedLine(1, goods, 5), imports.ParsedLine(2, {**goods, "product_id": EMAIL}, 5)]
+    imports.import_products(harness.shop, STAFF, EMAIL, {"file": NAME}, lambda: lines)
+    products.update_product(harness.shop, STAFF, "mug", price=990)
+    open_order = place(harness, NAME)
+    for number in (8, 9):  # once too often: it goes back
+        harness.pay_order(open_order, f"evt_{number}", f"pi_{number}")
+    customers.rename_customer(harness.shop, CANARY, CANARY.id, "Zebra Quillfeather")
+    harness.process_all()
+    harness.lapse("2126-11-21T09:30:00Z")
+    harness.process_all()
+    erase_customer(harness.shop, CANARY, CANARY.id)
+    with fail_calls("dynamodb", "UpdateItem", "ValidationException", message=f"{HOME}"), pytest.raises(RunIncomplete):
+        customer_erasure.handler({"time": harness.now().isoformat()}, None)
+    for _ in range(2):
+        harness.process_all()
+        harness.clock_offset += timedelta(days=15)
+        customer_erasure.handler({"time": harness.now().isoformat()}, None)
+    said = [json.loads(line)["message"] for line in log.getvalue().splitlines()]
+    assert {*OF_EACH_FUNCTION, "failed"} <= {*said}
+    assert told(log.getvalue()) == []

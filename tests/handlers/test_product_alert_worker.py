@@ -1,0 +1,486 @@
+"""The reaction that tells the followers of a product: of what, whom, and each of them once."""
+
+import json
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.handlers import event_publisher
+from functions.handlers import product_alert_worker as notices
+from functions.model.entities import Campaign
+from functions.model.patterns import CAMPAIGN_BY_PRODUCT
+from functions.model.retention import CAMPAIGN_COOLDOWN_SECONDS, PRODUCT_ALERT_CLAIM_SECONDS
+from functions.runtime import clients
+from functions.runtime.environment import ProductAlertsEnvironment, load_environment
+from functions.shop import customers, erasure, follows, placing, products
+from functions.shop.order_notifications import list_notifications_of_customer
+from functions.shop.shop import Caller
+from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.support.harness import HOME_ADDRESS, STAFF, ShopHarness
+from tests.support.wire_tap import WireTap
+
+Message = dict[str, Any]
+PEOPLE = [Caller(f"c{number}") for number in range(7)]
+EVERYBODY = Counter(f"{caller.id}@example.com" for caller in PEOPLE)
+BACK, CHEAPER = "StockReplenished", "PriceDropped"
+
+
+@pytest.fixture
+def shop(harness: ShopHarness) -> ShopHarness:
+    """Seven people follow a mug of which there is none. They are told three at a time."""
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    for caller in PEOPLE:
+        customers.register_customer(harness.shop, caller, f"{caller.id}@example.com", f"Name of {caller.id}")
+        follows.follow_product(harness.shop, caller, "mug")
+    messages(harness)
+    return harness
+
+
+def messages(harness: ShopHarness) -> list[Message]:
+    """What waits in the queue, once everything that has happened is told on the bus; by the floor's clock, which the
+    engine does not know."""
+    records = harness.new_records()
+    for record in records:
+        record["dynamodb"]["ApproximateCreationDateTime"] += harness.clock_offset.total_seconds()
+    event_publisher.handler({"Records": records}, None)
+    return harness.take_messages("notices")
+
+
+def handle(*batch: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = notices.handler({"Records": list(batch)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def work(harness: ShopHarness, *batch: Message) -> int:
+    """Handle messages and what they bring about until nothing is left; how many that were."""
+    waiting, handled = list(batch) or messages(harness), 0
+    while waiting:
+        handled += 1
+        assert handle(waiting.pop(0)) == []
+        waiting += harness.take_messages("notices")
+    return handled
+
+
+def receive(harness: ShopHarness, key: str, pieces: int = 5, product_id: str = "mug") -> None:
+    products.receive_stock(harness.shop, STAFF, key, product_id, pieces)
+
+
+def costs(harness: ShopHarness, price: int) -> None:
+    products.update_product(harness.shop, STAFF, "mug", price=price)
+
+
+def sell_out(harness: ShopHarness, key: str) -> None:
+    """The first of the people buys all there is."""
+    (part,) = products.get_stock_of_product(harness.shop, "mug")
+    wanted = {"mug": placing.RequestedLine(part.available)}
+    placing.place_order(harness.shop, PEOPLE[0], key, wanted, HOME_ADDRESS, {"key": key})
+
+
+def told(harness: ShopHarness) -> Counter[str]:
+    """How often somebody was told, by their address."""
+    return Counter(mail.destinations["ToAddresses"][0] for mail in harness.sent_mails())
+
+
+def campaign(harness: ShopHarness, event: str = BACK) -> Campaign | None:
+    return harness.shop.table.get(CAMPAIGN_BY_PRODUCT, product_id="mug", event=event)
+
+
+def a_day_later(harness: ShopHarness) -> None:
+    harness.clock_offset += timedelta(seconds=CAMPAIGN_COOLDOWN_SECONDS + 1)
+
+
+def claims_run_out(harness: ShopHarness) -> None:
+    harness.clock_offset += timedelta(seconds=PRODUCT_ALERT_CLAIM_SECONDS + 1)
+
+
+# of what --------------------------------------------------------------------------------------------------------------
+def test_when_a_product_is_back_in_stock_each_follower_is_told_page_after_page(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    assert work(shop) == 3
+    assert told(shop) == EVERYBODY
+    (mail, *_) = shop.sent_mails()
+    assert (mail.source, mail.subject) == ("shop@example.com", "Blue mug is back in stock")
+    known = list_notifications_of_customer(shop.shop, PEOPLE[0], "c0", 10, None).items
+    assert [(one.event, one.product_id, one.order_id, one.status) for one in known] == [(BACK, "mug", None, "SENT")]
+    mine = campaign(shop)
+    assert mine is not None
+    assert (mine.status, mine.version) == ("TOLD", 4)
+
+
+def test_when_a_product_costs_less_its_followers_are_told_what_it_costs_by_then(shop: ShopHarness) -> None:
+    costs(shop, 990)
+    waiting = messages(shop)
+    costs(shop, 890)
+    work(shop, *waiting)
+    assert told(shop) == EVERYBODY
+    assert all("8.90 EUR" in mail.body for mail in shop.sent_mails())
+    assert "https://elm.example/mug" in shop.sent_mails()[0].body
+
+
+def test_of_a_higher_price_another_name_and_more_stock_nobody_is_told(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    shop.new_records()  # lost
+    receive(shop, "second")
+    costs(shop, 1350)
+    products.update_product(shop.shop, STAFF, "mug", name="Blue cup")
+    assert messages(shop) == []
+
+
+def test_what_is_backordered_is_back_when_more_comes_than_was_owed(shop: ShopHarness) -> None:
+    products.update_product(shop.shop, STAFF, "mug", backorder=True)
+    placing.place_order(shop.shop, PEOPLE[0], "key", {"mug": placing.RequestedLine(3)}, HOME_ADDRESS, {})
+    receive(shop, "owed", 3)
+    assert messages(shop) == []
+    receive(shop, "more", 1)
+    work(shop)
+    assert told(shop) == EVERYBODY
+
+
+def test_a_receipt_of_stock_in_parts_is_one_campaign_and_a_part_that_was_empty_alone_is_none(shop: ShopHarness) -> None:
+    products.create_product(shop.shop, STAFF, "pot", "Blue pot", 1250, "EUR", 3)
+    follows.follow_product(shop.shop, PEOPLE[0], "pot")
+    receive(shop, "first", 10, "pot")
+    waiting = messages(shop)
+    assert len(waiting) == 3, "one for each part"
+    work(shop, *waiting)
+    assert told(shop) == Counter(["c0@example.com"])
+
+    a_day_later(shop)
+    key = {"PK": {"S": "PRODUCT#pot"}, "SK": {"S": "STOCK#001"}}
+    for available, version in ((0, 7), (1, 8)):  # one part is empty and gets one back, the others hold three and more
+        shop.shop.table.client.update_item(
+            TableName=shop.shop.table.name,
+            Key=key,
+            UpdateExpression="SET available = :available, version = :version",
+            ExpressionAttributeValues={":available": {"N": str(available)}, ":version": {"N": str(version)}},
+        )
+    (alone,) = messages(shop)
+    assert work(shop, alone) == 1
+    assert told(shop) == Counter(["c0@example.com"])
+
+
+# whom -----------------------------------------------------------------------------------------------------------------
+def test_who_wants_no_mails_follows_no_more_or_was_forgotten_is_not_told(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    assert handle(first) == []
+    customers.update_settings(shop.shop, PEOPLE[3], "c3", "notifications", {"email": False})
+    follows.unfollow_product(shop.shop, PEOPLE[4], "mug")
+    erasure.erase_customer(shop.shop, PEOPLE[5], "c5")
+    work(shop)
+    assert EVERYBODY - told(shop) == Counter(f"c{number}@example.com" for number in (3, 4, 5))
+
+
+def test_who_followed_no_more_though_the_index_says_so_still_is_not_told(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    with run_before_call(
+        "dynamodb", "BatchGetItem", lambda: follows.unfollow_product(shop.shop, PEOPLE[1], "mug"), call=2
+    ):
+        assert handle(first) == []
+    assert told(shop) == Counter(["c0@example.com", "c2@example.com"])
+
+
+def test_who_begins_to_follow_when_the_others_are_being_told_is_not_told(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    assert handle(first) == []
+    shop.clock_offset += timedelta(seconds=1)
+    late = Caller("c9")
+    customers.register_customer(shop.shop, late, "c9@example.com", "Late")
+    follows.follow_product(shop.shop, late, "mug")
+    work(shop)
+    assert told(shop) == EVERYBODY
+
+
+def test_a_product_that_nobody_follows_has_no_campaign(harness: ShopHarness) -> None:
+    products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
+    receive(harness, "first")
+    assert work(harness) == 1
+    assert campaign(harness) is None
+
+
+def test_an_address_that_is_never_taken_holds_back_nobody(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    with fail_calls("sesv2", "SendEmail", "MessageRejected", times=1):
+        assert handle(first) == []
+    work(shop)
+    assert EVERYBODY - told(shop) == Counter(["c0@example.com"])
+
+
+# once -----------------------------------------------------------------------------------------------------------------
+def test_whatever_comes_again_nobody_is_told_again_and_no_page_goes_on_twice(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    pages, waiting = [], messages(shop)
+    while waiting:
+        pages.append(waiting[0])
+        assert handle(*waiting, *waiting) == []
+        waiting = shop.take_messages("notices")
+        assert len(waiting) <= 1
+    assert len(pages) == 3
+    a_day_later(shop)
+    with record_calls("sesv2", "SendEmail") as sent:
+        assert handle(*pages, *pages) == []
+    assert (sent, shop.take_messages("notices"), told(shop)) == ([], [], EVERYBODY)
+
+
+def test_within_a_day_no_other_event_of_its_kind_is_told_and_then_the_next_is(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    work(shop)
+    sell_out(shop, "all")
+    receive(shop, "second")
+    (second,) = messages(shop)
+    assert work(shop, second) == 1
+    costs(shop, 990)
+    work(shop)
+    assert set(told(shop).values()) == {2}, "that it is back, and that it costs less"
+    a_day_later(shop)
+    sell_out(shop, "all again")
+    receive(shop, "third")
+    work(shop)
+    assert set(told(shop).values()) == {3}
+    a_day_later(shop)
+    assert work(shop, second) == 1
+    assert set(told(shop).values()) == {3}, "what is older than what was told is old news"
+
+
+def test_of_two_events_that_are_handled_at_once_one_is_told(shop: ShopHarness) -> None:
+    costs(shop, 990)
+    costs(shop, 890)
+    one, two = messages(shop)
+    with (
+        run_before_call("dynamodb", "TransactWriteItems", lambda: None),
+        run_before_call("dynamodb", "PutItem", lambda: handle(two)),
+    ):
+        assert handle(one) == []
+    work(shop)
+    assert told(shop) == EVERYBODY
+
+
+def test_two_who_have_the_same_page_in_hand_tell_each_follower_once(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    answers: list[list[str]] = []
+    with run_before_call("sesv2", "SendEmail", lambda: answers.append(handle(first)), call=2):
+        assert handle(first) == []
+    assert answers == [[first["messageId"]]], "one is in the other's hands"
+    assert told(shop) == Counter(f"c{number}@example.com" for number in range(3))
+    work(shop, *shop.take_messages("notices"), first)
+    assert told(shop) == EVERYBODY
+
+
+CRASHES = (  # service, operation, which call of it
+    ("dynamodb", "GetItem", 1),
+    ("dynamodb", "BatchGetItem", 1),
+    ("dynamodb", "Query", 1),
+    ("dynamodb", "PutItem", 1),  # the campaign
+    ("dynamodb", "BatchGetItem", 2),
+    ("dynamodb", "PutItem", 2),  # a claim
+    ("sesv2", "SendEmail", 1),
+    ("dynamodb", "PutItem", 3),  # its mark
+    ("sesv2", "SendEmail", 3),
+    ("sqs", "SendMessage", 1),
+    ("dynamodb", "UpdateItem", 1),  # the campaign goes on
+)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("service", "operation", "call"), CRASHES)
+def test_whoever_dies_on_a_page_each_follower_is_told_once_but_for_a_mail_that_nobody_could_mark(
+    shop: ShopHarness, service: str, operation: str, call: int, when: Any
+) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    with crash_at(service, operation, when, call):
+        handle(first)
+    claims_run_out(shop)
+    waiting = shop.take_messages("notices")
+    assert len(waiting) == ((operation, when) == ("SendMessage", "after") or operation == "UpdateItem")
+    work(shop, *waiting, first)
+    again = {("SendEmail", 1, "after"), ("PutItem", 3, "before"), ("SendEmail", 3, "after")}
+    assert EVERYBODY - told(shop) == Counter()
+    assert (told(shop) - EVERYBODY).total() == ((operation, call, when) in again)
+    mine = campaign(shop)
+    assert mine is not None
+    assert mine.status == "TOLD"
+
+
+def test_whoever_dies_on_any_page_leaves_no_more_than_that_page_to_be_looked_at_again(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    handle(*messages(shop))
+    (second,) = shop.take_messages("notices")
+    with crash_at("sesv2", "SendEmail", "before", 2):
+        handle(second)
+    claims_run_out(shop)
+    with record_calls("sesv2", "SendEmail") as sent:
+        work(shop, second)
+    assert len(sent) == 3, "two of that page, and one of the last"
+    assert told(shop) == EVERYBODY
+
+
+@pytest.mark.parametrize("error", ["TooManyRequestsException", "SendingPausedException"])
+def test_while_the_provider_refuses_mails_the_page_comes_again_and_nobody_is_left_out(
+    shop: ShopHarness, error: str
+) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    with fail_calls("sesv2", "SendEmail", error, times=2):
+        assert handle(first) == [first["messageId"]]
+    assert told(shop) == Counter(["c2@example.com"]), "the others did not wait"
+    assert handle(first) == [first["messageId"]], "their claims still hold: somebody may be sending"
+    assert shop.take_messages("notices") == []
+    claims_run_out(shop)
+    work(shop, first)
+    assert told(shop) == EVERYBODY
+
+
+def test_a_provider_that_takes_nothing_is_not_asked_for_everybody(shop: ShopHarness, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PAGE_SIZE", "7")
+    load_environment.cache_clear()
+    receive(shop, "first")
+    (first,) = messages(shop)
+    with fail_calls("sesv2", "SendEmail", "SendingPausedException"), record_calls("sesv2", "SendEmail") as asked:
+        assert handle(first) == [first["messageId"]]
+    assert len(asked) == 5
+
+
+def test_an_answer_that_is_lost_is_one_mail_more(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    with lose_response("sesv2", "SendEmail"):
+        assert handle(first) == [first["messageId"]]
+    claims_run_out(shop)
+    work(shop, first)
+    assert told(shop) - EVERYBODY == Counter(["c0@example.com"])
+
+
+# what is not so any more ----------------------------------------------------------------------------------------------
+def test_when_the_price_is_up_again_nobody_else_is_told_and_the_next_drop_goes_on_from_there(shop: ShopHarness) -> None:
+    costs(shop, 990)
+    (first,) = messages(shop)
+    assert handle(first) == []
+    costs(shop, 1090)
+    work(shop, *shop.take_messages("notices"))
+    assert told(shop).total() == 3
+    dropped = campaign(shop, CHEAPER)
+    assert dropped is not None
+    assert dropped.status == "DROPPED"
+
+    costs(shop, 890)
+    (again,) = messages(shop)
+    handle(again)
+    assert told(shop).total() == 6
+    work(shop, again, *shop.take_messages("notices"))
+    assert told(shop) == EVERYBODY
+    gone_on = campaign(shop, CHEAPER)
+    assert gone_on is not None
+    assert (gone_on.status, gone_on.until, gone_on.since) == ("TOLD", dropped.until, dropped.after)
+
+    a_day_later(shop)
+    costs(shop, 790)
+    work(shop)
+    assert set(told(shop).values()) == {2}
+
+
+def test_when_it_is_sold_out_again_nobody_else_is_told(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    handle(first)
+    sell_out(shop, "all")
+    work(shop)
+    assert told(shop).total() == 3
+
+
+def test_what_is_gone_before_anybody_was_told_does_not_keep_the_next_from_being_told(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    sell_out(shop, "all")
+    assert work(shop) == 1
+    assert (told(shop).total(), campaign(shop)) == (0, None)
+    shop.clock_offset += timedelta(seconds=2)
+    receive(shop, "second")
+    work(shop)
+    assert told(shop) == EVERYBODY
+
+
+# what it takes --------------------------------------------------------------------------------------------------------
+def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGE_SIZE", "100")
+    load_environment.cache_clear()
+    for number in range(100, 223):
+        customers.register_customer(shop.shop, Caller(f"d{number}"), f"d{number}@example.com", "Dan")
+        follows.follow_product(shop.shop, Caller(f"d{number}"), "mug")
+    receive(shop, "first")
+    (first,) = messages(shop)
+    wire = WireTap(clients.client("dynamodb"))
+    assert handle(first) == []
+    mails = shop.sent_mails()
+    assert len(mails) == 100
+    assert Counter(wire.operations) == {
+        "GetItem": 4,  # the campaign, before, as it begins and as it goes on, and the product
+        "BatchGetItem": 1 + 100 // 25,  # its stock, and of each follower all that counts
+        "Query": 1,
+        "PutItem": 1 + 2 * 100,
+        "UpdateItem": 1,
+    }
+    assert wire.units_of["Query"] <= 4.0, "100 follows, in one page"
+    assert wire.units_of["PutItem"] == 1 + 2 * 100, "no index knows of it"
+    assert wire.units_of["UpdateItem"] == 1.0
+
+    (second,) = shop.take_messages("notices")
+    wire.clear()
+    assert handle(second) == []
+    assert Counter(wire.operations) == {
+        "GetItem": 3,
+        "BatchGetItem": 1 + 2,
+        "Query": 1,
+        "PutItem": 2 * 30,
+        "UpdateItem": 1,
+    }
+    assert (len(shop.sent_mails()), shop.take_messages("notices")) == (130, [])
+
+
+def test_a_page_that_was_told_costs_one_look(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    work(shop, first)
+    wire = WireTap(clients.client("dynamodb"))
+    assert handle(first) == []
+    assert (wire.operations, wire.units) == (["GetItem"], 1.0)
+
+
+def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAILS_PER_SECOND", "2")
+    load_environment.cache_clear()
+    paused: list[float] = []
+    wired = clients.create_shop
+
+    def slept(table_name: str, **settings: Any) -> Any:
+        made = wired(table_name, **settings)
+        made.table.sleep = paused.append
+        return made
+
+    monkeypatch.setattr(clients, "create_shop", slept)
+    receive(shop, "first")
+    handle(*messages(shop))
+    assert len(paused) == 2, "before all but the first"
+    assert all(0 < seconds <= 1.0 for seconds in paused)
+    assert sum(paused) > 1.0, "the second is due after half a second, the third after one; nobody really slept"
+
+
+def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:
+    receive(shop, "first")
+    (first,) = messages(shop)
+    body = json.loads(first["body"])
+    assert handle({**first, "body": json.dumps({**body, "after": 7})}) == []
+    (parked,) = shop.objects("failures").values()
+    assert json.loads(parked)["reader"] == "notices"
+    assert told(shop).total() == 0
+
+
+def test_its_environment_is_all_it_knows_of_the_mail_provider(shop: ShopHarness) -> None:
+    assert load_environment(ProductAlertsEnvironment).page_size == 3
+    assert load_environment(ProductAlertsEnvironment).queue_url == shop.queues["notices"]

@@ -1,0 +1,202 @@
+"""The reaction to money that is to be given back: once, over the wire, whatever happens on the way."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.adapters import payment_provider
+from functions.handlers import event_publisher, refund_worker
+from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
+from functions.runtime import clients, secrets
+from functions.shop import accounts, cancellation
+from functions.shop import refunds as deciding
+from tests.support.client_faults import crash_at, fail_calls, lose_response
+from tests.support.harness import ANN, STAFF, ShopHarness
+from tests.support.payment_server import FakeStripe, run_fake_stripe, stripe_error, stripe_refund
+
+Message = dict[str, Any]
+ASKED_FOR_REAL = payment_provider.get_payment_provider
+
+
+@pytest.fixture
+def bank(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStripe]:
+    """The provider at the other end of a wire, in place of the harness's own."""
+    with run_fake_stripe() as listening:
+        monkeypatch.setenv("PROVIDER_URL", listening.url)
+        monkeypatch.setattr(payment_provider, "get_payment_provider", ASKED_FOR_REAL)
+        clients.client("secretsmanager").create_secret(Name="provider", SecretString="sk_1\n")
+        secrets.get_secret.cache_clear()
+        yield listening
+    secrets.get_secret.cache_clear()
+
+
+@pytest.fixture
+def cancelled(harness: ShopHarness, bank: FakeStripe) -> str:
+    """A paid order that was cancelled; its refund's event waits in the queue."""
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.pay_order(order_id)
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return order_id
+
+
+def handle(*messages: Message) -> list[str]:
+    """The messages to be sent again."""
+    answer = refund_worker.handler({"Records": list(messages)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def is_given_back_once(harness: ShopHarness, bank: FakeStripe, order_id: str) -> None:
+    (refund,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id)
+    (payment,) = harness.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id)
+    assert (refund.status, refund.provider_id, refund.version) == ("SUCCEEDED", "re_1", 2)
+    assert (payment.status, payment.refunded, payment.version) == ("REFUNDED", 2500, 2)
+    assert {asked.headers["idempotency-key"] for asked in bank.requests} == {"pi_1-1-1"}
+
+
+def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+    assert handle(*harness.take_messages("refunds")) == []
+    is_given_back_once(harness, bank, cancelled)
+    (asked,) = bank.requests
+    assert (asked.form["amount"], asked.form["metadata[order_id]"]) == ("2500", cancelled)
+    assert asked.headers["authorization"] == "Bearer sk_1", "without the line's end that an editor left"
+
+
+def test_a_message_that_comes_again_asks_nobody(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+    (message,) = harness.take_messages("refunds")
+    assert handle(message, message) == []
+    assert handle({**message, "messageId": "another delivery"}) == []
+    assert len(bank.requests) == 1
+    is_given_back_once(harness, bank, cancelled)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_at_the_write_asks_again_with_the_same_key(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str, when: Any
+) -> None:
+    (message,) = harness.take_messages("refunds")
+    with crash_at("dynamodb", "TransactWriteItems", when, 1):
+        handle(message)
+    assert handle(message) == []
+    assert len(bank.requests) == (2 if when == "before" else 1)
+    is_given_back_once(harness, bank, cancelled)
+
+
+def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+    (message,) = harness.take_messages("refunds")
+    with lose_response("dynamodb", "TransactWriteItems"):
+        assert handle(message) == [message["messageId"]]
+    assert handle(message) == []
+    is_given_back_once(harness, bank, cancelled)
+
+
+def test_a_write_that_fails_for_now_is_made_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+    (message,) = harness.take_messages("refunds")
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+        assert handle(message) == [message["messageId"]]
+    assert handle(message) == []
+    is_given_back_once(harness, bank, cancelled)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [(500, stripe_error(kind="api_error")), (429, stripe_error()), (401, stripe_error()), (409, stripe_error())],
+)
+def test_what_passes_has_only_its_own_message_sent_again(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str, reply: Any
+) -> None:
+    other = harness.place_order("two")
+    harness.pay_order(other, "evt_2", "pi_2")
+    cancellation.cancel_order(harness.shop, ANN, other)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    messages = {json.loads(it["body"])["detail"]["data"]["order_id"]: it for it in harness.take_messages("refunds")}
+    bank.replies.append(reply)
+    assert handle(messages[cancelled], messages[other]) == [messages[cancelled]["messageId"]]
+    (refund,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
+    assert refund.status == "REQUESTED"
+    assert handle(messages[cancelled]) == []
+    assert [it.status for it in harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=other)] == ["SUCCEEDED"]
+
+
+def test_what_is_refused_for_good_waits_for_a_person_and_nothing_they_said_is_logged(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bank.replies.append((400, stripe_error("charge_disputed")))
+    caplog.clear()
+    assert handle(*harness.take_messages("refunds")) == []
+    (refused,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
+    assert (refused.status, refused.reason) == ("FAILED", "charge_disputed")
+    lines = [vars(record) for record in caplog.records]
+    (line,) = [it for it in lines if it["msg"] == "refunded"]
+    assert (line["refund_id"], line["status"], line["reason"]) == ("pi_1-1", "FAILED", "charge_disputed")
+    assert line["levelname"] == "WARNING"
+    assert "Ann" not in str(lines)
+    assert "4242" not in str(harness.partition(f"ORDER#{cancelled}"))
+
+
+def test_a_refund_that_failed_is_tried_again_through_the_stream(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str
+) -> None:
+    bank.replies.append((400, stripe_error("charge_disputed")))
+    harness.process_all()
+    deciding.retry_refund(harness.shop, STAFF, cancelled, "pi_1-1")
+    harness.process_all(times=2)
+    (retried,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
+    assert (retried.status, retried.attempt) == ("SUCCEEDED", 2)
+    assert [asked.headers["idempotency-key"] for asked in bank.requests] == ["pi_1-1-1", "pi_1-1-2"]
+
+
+def test_money_that_goes_onto_store_credit_asks_no_provider(harness: ShopHarness, bank: FakeStripe) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.pay_order(order_id)
+    deciding.refund_order(harness.shop, STAFF, "sorry", order_id, 500, "credit")
+    harness.process_all(times=2)
+    account_id = accounts.store_credit_account_id(harness.shop, "ann", "EUR")
+    assert accounts.get_account(harness.shop, ANN, account_id).balance == 500
+    assert bank.requests == []
+
+
+def test_a_day_later_the_provider_is_asked_what_it_has_done(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str
+) -> None:
+    (message,) = harness.take_messages("refunds")
+    bank.replies.append((500, stripe_error(kind="api_error")))
+    assert handle(message)
+    names = {"order_id": cancelled, "refund_id": "pi_1-1", "attempt": "1"}
+    bank.replies.append(
+        (200, {"data": [stripe_refund({}, id="re_0"), stripe_refund({**names, "attempt": "2"}), stripe_refund(names)]})
+    )
+    harness.clock_offset += timedelta(hours=30)
+    assert handle(message) == []
+    assert [asked.method for asked in bank.requests] == ["POST", "GET"]
+    (done,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
+    assert (done.status, done.provider_id) == ("SUCCEEDED", "re_1")
+
+
+def test_a_key_that_was_changed_is_used_within_minutes(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = 1_795_253_400.0
+    monkeypatch.setattr("time.time", lambda: moment)
+    clients.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_2")
+    handle(*harness.take_messages("refunds"))
+    assert bank.requests[-1].headers["authorization"] == "Bearer sk_2"
+    clients.client("secretsmanager").put_secret_value(SecretId="provider", SecretString="sk_3")
+    port: Any = payment_provider.get_payment_provider(bank.url, "provider")
+    port.refunds_of("pi_1")
+    assert bank.requests[-1].headers["authorization"] == "Bearer sk_2"
+    monkeypatch.setattr("time.time", lambda: moment + secrets.SECRET_CACHE_SECONDS)
+    port = payment_provider.get_payment_provider(bank.url, "provider")
+    port.refunds_of("pi_1")
+    assert bank.requests[-1].headers["authorization"] == "Bearer sk_3"
+
+
+def test_what_is_no_event_is_parked(harness: ShopHarness, bank: FakeStripe) -> None:
+    assert handle({"messageId": "1", "body": "no event"}) == []
+    (kept,) = harness.objects("failures")
+    assert kept.startswith("parked/refunds/")

@@ -1,0 +1,371 @@
+"""Totals as the copies' reader keeps them on a real stream's records: every order counts once, whatever comes again."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.writes import put_if_absent
+from functions.handlers import copies_reader
+from functions.model import entities, totals
+from functions.model.entities import BestSeller, Counted, Metric
+from functions.model.retention import METRIC_DAYS
+from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
+from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
+from functions.shop.placing import MAX_PRODUCTS
+from ops.repair.rebuild import rebuild_copies, redrive_record
+from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
+from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.samples import SAMPLES
+
+Record = dict[str, Any]
+
+
+def items(harness: ShopHarness) -> list[Any]:
+    """All that lies in the table, read."""
+    images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
+    return [ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images]
+
+
+def units(harness: ShopHarness) -> dict[str, int]:
+    return {item.product_id: item.units for item in items(harness) if isinstance(item, BestSeller)}
+
+
+def metric(harness: ShopHarness) -> tuple[int, int, int]:
+    """Orders, pieces and revenue, of all minutes and shards."""
+    points = [item for item in items(harness) if isinstance(item, Metric)]
+    return sum(p.orders for p in points), sum(p.units for p in points), sum(p.revenue for p in points)
+
+
+def is_what_the_primaries_add_up_to(harness: ShopHarness) -> bool:
+    there = items(harness)
+    primaries = {row: [item for item in there if isinstance(item, row.entity)] for row in (ORDER, RETURN, REVIEW)}
+    stored = {
+        totals.total_key(row, item): totals.amounts_of(row, item)
+        for row in totals.TOTAL_FIELDS
+        for item in there
+        if isinstance(item, row.entity)
+    }
+    made_anew = totals.recompute_totals(primaries)
+    return {k: v for k, v in made_anew.items() if any(v.values())} == {
+        k: v for k, v in stored.items() if any(v.values())
+    }
+
+
+def handle(*records: Record) -> dict[str, Any]:
+    return copies_reader.handler({"Records": list(records)}, None)
+
+
+def paid(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
+    order_id = harness.place_order(key, **quantities)
+    harness.pay_order(order_id, f"evt_{key}", f"pi_{key}")
+    return order_id
+
+
+@pytest.fixture
+def opened(harness: ShopHarness) -> ShopHarness:
+    harness.open_shop(available=100)
+    harness.process_all(("copies",))
+    return harness
+
+
+# what counts ----------------------------------------------------------------------------------------------------------
+def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
+    order_id = opened.place_order(mug=2, pot=1)
+    opened.process_all(("copies",))
+    assert (units(opened), metric(opened)) == ({}, (0, 0, 0))
+    opened.pay_order(order_id)
+    opened.process_all(("copies",))
+    assert (units(opened), metric(opened)) == ({"mug": 2, "pot": 1}, (1, 3, 3750))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_what_is_cancelled_after_it_was_paid_counts_no_more(opened: ShopHarness) -> None:
+    paid(opened, "one", mug=3)
+    cancelled = paid(opened, "two", mug=1, pot=2)
+    opened.process_all(("copies",))
+    assert units(opened) == {"mug": 4, "pot": 2}
+    cancellation.cancel_order(opened.shop, ANN, cancelled)
+    opened.process_all(("copies",))
+    assert (units(opened), metric(opened)) == ({"mug": 3, "pot": 0}, (1, 3, 3750))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_of_an_order_that_was_cut_short_counts_what_was_sent(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=3, pot=1)
+    opened.process_all(("copies",))
+    shipments.request_shipment(opened.shop, order_id)
+    shipments.dispatch_shipment(opened.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
+    opened.process_all(("copies",))
+    assert (units(opened), metric(opened)) == ({"mug": 1, "pot": 1}, (1, 2, 2500))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_what_comes_back_is_taken_off_when_it_does(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=3)
+    opened.process_all()
+    opened.dispatch_order(order_id)
+    opened.deliver_order(order_id)
+    returns.return_goods(opened.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(2, restock=True)})
+    opened.process_all()
+    assert (units(opened), metric(opened)) == ({"mug": 1}, (1, 1, 1250))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_an_order_that_costs_nothing_counts_too(opened: ShopHarness) -> None:
+    discounts.create_discount(opened.shop, STAFF, "FREE", 100)
+    placing.place_order(
+        opened.shop, ANN, "free", {"mug": placing.RequestedLine(2)}, HOME_ADDRESS, {"key": "free"}, "FREE"
+    )
+    opened.process_all(("copies",))
+    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 0))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_what_the_archive_does_to_an_order_sells_nothing_and_takes_nothing_back(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=3)
+    opened.process_all()
+    opened.dispatch_order(order_id)
+    opened.deliver_order(order_id)
+    opened.process_all()
+    before = units(opened)
+    opened.advance_days(400)
+    opened.process_all(times=2)
+    assert "ArchivedOrder" in {image["type"]["S"] for image in opened.partition(f"ORDER#{order_id}")}
+    assert units(opened) == before == {"mug": 3}
+
+
+def test_minutes_end_after_thirty_days_and_months_stay(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=3)
+    opened.process_all()
+    opened.advance_days(METRIC_DAYS + 1)
+    assert not [item for item in items(opened) if isinstance(item, Metric)]
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
+    opened.process_all(("copies",))
+    assert units(opened) == {"mug": 0}
+    assert not [item for item in items(opened) if isinstance(item, Metric)], (
+        "a minute that has ended does not come back"
+    )
+
+
+def test_a_month_is_final_sixty_days_after_its_end(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=3)
+    opened.process_all()
+    opened.advance_days(31 + 61)
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
+    opened.process_all(("copies",))
+    assert units(opened) == {"mug": 3}
+
+
+# ratings --------------------------------------------------------------------------------------------------------------
+def bought(harness: ShopHarness) -> str:
+    order_id = paid(harness, mug=1)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    return order_id
+
+
+def rating(harness: ShopHarness) -> tuple[int, int]:
+    found = reviews.get_rating_of_product(harness.shop, "mug")
+    assert is_what_the_primaries_add_up_to(harness)
+    return found.reviews, found.stars
+
+
+def test_a_rating_follows_what_is_written_changed_taken_back_and_written_anew(opened: ShopHarness) -> None:
+    order_id = bought(opened)
+    assert rating(opened) == (0, 0)
+    for stars in (2, 5):
+        reviews.write_review(opened.shop, ANN, "mug", order_id, stars, "Well.")
+        opened.process_all(times=2)
+        assert rating(opened) == (1, stars)
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    opened.process_all(times=2)
+    assert rating(opened) == (0, 0)
+    opened.advance_days(days=0.001)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "After all.")
+    opened.process_all(times=2)
+    assert rating(opened) == (1, 4)
+    handle(*opened.all_records)
+    assert rating(opened) == (1, 4), "the old review's end comes again and does not end the new one"
+
+
+def test_what_another_says_counts_beside_it(opened: ShopHarness) -> None:
+    order_id = bought(opened)
+    other = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
+    opened.shop.table.write(put_if_absent(REVIEW, other))
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
+    opened.process_all(("copies",))
+    assert rating(opened) == (2, 5)
+
+
+def test_a_review_whose_end_nobody_heard_of_is_taken_off_by_state(opened: ShopHarness) -> None:
+    order_id = bought(opened)
+    kept = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
+    opened.shop.table.write(put_if_absent(REVIEW, kept))
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
+    opened.process_all(("copies",))
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    ends = opened.new_records()  # lost
+    rebuild_copies(opened.shop)
+    assert rating(opened) == (1, 1)
+    rebuild_copies(opened.shop)
+    handle(*ends)
+    assert rating(opened) == (1, 1)
+    opened.advance_days(days=0.001)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 3, "")
+    opened.process_all(("copies",))
+    assert rating(opened) == (2, 4)
+
+
+def test_the_end_of_a_review_that_was_kept_is_redriven(opened: ShopHarness) -> None:
+    order_id = bought(opened)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "")
+    opened.process_all(("copies",))
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    for record in opened.new_records():
+        redrive_record(opened.shop, lambda _: None, record)
+    assert rating(opened) == (0, 0)
+
+
+def test_orders_whose_payment_nobody_heard_of_are_counted_by_state(opened: ShopHarness) -> None:
+    paid(opened, "one", mug=2)
+    opened.new_records()  # lost
+    paid(opened, "two", mug=1)
+    opened.process_all(("copies",))
+    rebuild_copies(opened.shop)
+    rebuild_copies(opened.shop)
+    assert units(opened) == {"mug": 3}
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+# once -----------------------------------------------------------------------------------------------------------------
+def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: ShopHarness) -> None:
+    cancelled = paid(opened, "one", mug=3)
+    kept = paid(opened, "two", mug=2, pot=1)
+    cancellation.cancel_order(opened.shop, ANN, cancelled)
+    opened.process_all(times=2)
+    opened.dispatch_order(kept)
+    opened.deliver_order(kept)
+    returns.return_goods(opened.shop, STAFF, "back", kept, {"mug": returns.ReturnedGoods(1, restock=True)})
+    opened.process_all(times=3)
+    before = units(opened), metric(opened)
+    assert before == ({"mug": 1, "pot": 1}, (1, 2, 2500))
+    dice = random.Random(7)  # noqa: S311  no secret is made of it
+    for _ in range(5):
+        start = dice.randrange(len(opened.all_records))
+        handle(*opened.all_records[start:])
+    assert (units(opened), metric(opened)) == before
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_a_count_whose_answer_was_lost_is_counted_once(opened: ShopHarness) -> None:
+    paid(opened, mug=2)
+    records = opened.new_records()
+    with lose_response("dynamodb", "TransactWriteItems"):
+        answer = handle(*records)
+    if answer["batchItemFailures"]:
+        handle(*records)
+    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_reader_that_dies_while_it_counts_counts_once_when_it_comes_again(opened: ShopHarness, when: Any) -> None:
+    paid(opened, mug=2)
+    records = opened.new_records()
+    with crash_at("dynamodb", "TransactWriteItems", when):
+        handle(*records)
+    assert handle(*records) == {"batchItemFailures": []}
+    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
+
+
+def test_an_order_counted_meanwhile_in_the_same_totals_is_not_lost(opened: ShopHarness) -> None:
+    paid(opened, "one", mug=2)
+    first = opened.new_records()
+    paid(opened, "two", mug=5)
+    second = opened.new_records()
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: handle(*second)):
+        assert handle(*first) == {"batchItemFailures": []}
+    assert units(opened) == {"mug": 7}
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_a_count_that_fails_is_made_when_it_comes_again(opened: ShopHarness) -> None:
+    paid(opened, mug=2)
+    records = opened.new_records()
+    with fail_calls("dynamodb", "TransactWriteItems", "AccessDeniedException"):
+        assert handle(*records)["batchItemFailures"]
+    assert units(opened) == {}
+    assert handle(*records) == {"batchItemFailures": []}
+    assert units(opened) == {"mug": 2}
+
+
+def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=2)
+    was_paid = opened.new_records()
+    cancellation.cancel_order(opened.shop, ANN, order_id)
+    was_cancelled = opened.new_records()
+    handle(*was_cancelled)
+    handle(*was_paid)
+    assert metric(opened) == (0, 0, 0)
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_f16_more_shards_lose_nothing_of_what_was_counted_with_fewer(
+    opened: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
+    opened.process_all(("copies",))
+    monkeypatch.setattr(entities, "SHARD_COUNT", 64)
+    for order_id in orders[:3]:
+        cancellation.cancel_order(opened.shop, ANN, order_id)
+    for number in range(5):
+        paid(opened, f"later {number}", mug=1)
+    opened.process_all(("copies",))
+    points = [item for item in items(opened) if isinstance(item, Metric)]
+    assert max(int(point.shard) for point in points) > 3
+    assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
+
+
+# what it costs --------------------------------------------------------------------------------------------------------
+def test_counting_is_one_read_and_one_transaction_and_what_changes_no_total_costs_nothing(opened: ShopHarness) -> None:
+    order_id = paid(opened, mug=2, pot=1)
+    records = opened.new_records()
+    with record_calls("dynamodb", "BatchGetItem") as reads, record_calls("dynamodb", "TransactWriteItems") as writes:
+        handle(*records)
+    (read,), (write,) = reads, writes
+    assert len(read["RequestItems"][opened.shop.table.name]["Keys"]) == 4
+    assert len(write["TransactItems"]) == 4
+    shipments.request_shipment(opened.shop, order_id)
+    opened.dispatch_order(order_id)
+    records = opened.new_records()
+    with record_calls("dynamodb", "BatchGetItem") as reads, record_calls("dynamodb", "TransactWriteItems") as writes:
+        handle(*records)
+    assert (reads, writes) == ([], [])
+
+
+def test_the_largest_order_is_counted_in_one_transaction(opened: ShopHarness) -> None:
+    for number in range(MAX_PRODUCTS):
+        products.create_product(opened.shop, STAFF, f"p{number}", "One", 100, "EUR", 1)
+        products.receive_stock(opened.shop, STAFF, f"first p{number}", f"p{number}", 5)
+    paid(opened, "all", **{f"p{number}": 1 for number in range(MAX_PRODUCTS)})
+    opened.process_all(("copies",))
+    assert len(units(opened)) == MAX_PRODUCTS
+    assert metric(opened) == (1, MAX_PRODUCTS, 100 * MAX_PRODUCTS)
+
+
+def test_what_an_item_was_counted_with_is_remembered_longer_than_its_records_can_come_again(
+    opened: ShopHarness,
+) -> None:
+    paid(opened, mug=2)
+    opened.process_all(("copies",))
+    (mark,) = [item for item in items(opened) if isinstance(item, Counted)]
+    assert mark.ttl is not None
+    assert mark.ttl > totals.season_final_at(mark.created_at).timestamp() + 58 * 86_400
+    assert (COUNTED.kind, BEST_SELLER.kind, METRIC.kind) == ("marker", "counter", "counter")

@@ -1,0 +1,548 @@
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+
+from local import aws_process as local_aws
+from local import deploy, processes, users
+from local.aws_process import FunctionFailed, LocalAws, shell_environment
+from local.deploy import DeployedStack, DeployFailed
+from local.dynamodb_engine import Engine
+from local.shop_client import STACK_NAME
+from tests.support.forged_tokens import invalid_tokens, read_pool_key, resign_token
+
+HANDLER = """
+import json, os, time, boto3
+
+def api(event, context):
+    print(event["routeKey"])
+    told = {"bank": os.environ["BANK_URL"], "unknown": os.environ.get("UNKNOWN")}
+    claims = event["requestContext"].get("authorizer", {}).get("jwt", {}).get("claims", {})
+    if claims:  # a call that SDKs do not sign
+        boto3.client("cognito-idp").get_user(AccessToken=event["headers"]["authorization"].removeprefix("Bearer "))
+    tables = boto3.client("dynamodb").list_tables(ExclusiveStartTableName="seen-by", Limit=1)["TableNames"]
+    if event["rawPath"] == "/fault":
+        problem = {"type": "/docs#fault", "status": 500}
+        headers = {"Content-Type": "application/problem+json"}
+        return {"statusCode": 500, "headers": headers, "body": json.dumps(problem)}
+    if event["rawPath"] == "/slow":
+        time.sleep(20)
+    if event["rawPath"] == "/paid":
+        detail = {"order_id": event["queryStringParameters"]["order_id"]}
+        entry = {"EventBusName": os.environ["BUS"], "Source": "shop", "DetailType": "OrderPaid"}
+        boto3.client("events").put_events(Entries=[entry | {"Detail": json.dumps(detail)}])
+    return {"statusCode": 200, "body": json.dumps({"version": 1, "claims": claims, "tables": tables, **told})}
+
+def worker(event, context):
+    for record in event["Records"]:
+        order_id = json.loads(record["body"])["detail"]["order_id"]
+        print(order_id)
+        boto3.client("s3").put_object(Bucket=os.environ["BUCKET"], Key=f"orders/{order_id}", Body=b"archived")
+        boto3.client("sesv2").send_email(
+            FromEmailAddress=os.environ["SENDER"],
+            Destination={"ToAddresses": ["alice@example.com"]},
+            Content={"Simple": {"Subject": {"Data": order_id}, "Body": {"Text": {"Data": "Thank you"}}}},
+        )
+    return {"batchItemFailures": []}
+"""
+
+
+def function(handler: str) -> dict[str, Any]:
+    environment: dict[str, Any] = {"BUS": {"Ref": "Bus"}, "BUCKET": {"Ref": "Bucket"}, "SENDER": "shop@example.com"}
+    environment["BANK_URL"] = "https://bank.example"
+    properties = {
+        "Runtime": "python3.13",
+        "Handler": f"functions.{handler}",
+        "Role": "arn:aws:iam::000000000000:role/any",
+        "Code": {"S3Bucket": {"Fn::Sub": "cdk-assets-${AWS::AccountId}"}, "S3Key": "bundle-for-aws.zip"},
+        "Environment": {"Variables": environment},
+        "Timeout": 10,
+    }
+    return {"Type": "AWS::Lambda::Function", "Properties": properties}
+
+
+def http_api() -> dict[str, Any]:
+    api = {"Ref": "Http"}
+    issuer = "https://cognito-idp.${AWS::Region}.amazonaws.com/${Pool}"
+    return {
+        "Http": {
+            "Type": "AWS::ApiGatewayV2::Api",
+            "Properties": {
+                "Name": "shop",
+                "ProtocolType": "HTTP",
+                "CorsConfiguration": {"AllowOrigins": ["https://shop.example"], "AllowMethods": ["*"]},
+            },
+        },
+        "Stage": {
+            "Type": "AWS::ApiGatewayV2::Stage",
+            "Properties": {"ApiId": api, "StageName": "$default", "AutoDeploy": True},
+        },
+        "Authorizer": {
+            "Type": "AWS::ApiGatewayV2::Authorizer",
+            "Properties": {
+                "ApiId": api,
+                "Name": "users",
+                "AuthorizerType": "JWT",
+                "IdentitySource": ["$request.header.Authorization"],
+                "JwtConfiguration": {"Audience": [{"Ref": "AppClient"}], "Issuer": {"Fn::Sub": issuer}},
+            },
+        },
+        "Integration": {
+            "Type": "AWS::ApiGatewayV2::Integration",
+            "Properties": {
+                "ApiId": api,
+                "IntegrationType": "AWS_PROXY",
+                "IntegrationUri": {"Fn::GetAtt": ["Api", "Arn"]},
+                "PayloadFormatVersion": "2.0",
+            },
+        },
+        "Route": {
+            "Type": "AWS::ApiGatewayV2::Route",
+            "Properties": {
+                "ApiId": api,
+                "RouteKey": "ANY /{proxy+}",
+                "AuthorizationType": "JWT",
+                "AuthorizerId": {"Ref": "Authorizer"},
+                "Target": {"Fn::Join": ["", ["integrations/", {"Ref": "Integration"}]]},
+            },
+        },
+    }
+
+
+def template() -> dict[str, Any]:
+    """A stack with one of everything, and with what the local AWS does not take."""
+    queue_arn = {"Fn::GetAtt": ["Queue", "Arn"]}
+    metric = {"MetricStat": {"Metric": {"Namespace": "AWS/SQS", "MetricName": "x"}, "Period": 60, "Stat": "Sum"}}
+    alarm = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
+    mapping = {"EventSourceArn": queue_arn, "FunctionName": {"Ref": "Worker"}, "BatchSize": 10}
+    rule = {"EventBusName": {"Ref": "Bus"}, "EventPattern": {"detail-type": ["OrderPaid"]}}
+    version = {"Type": "AWS::SSM::Parameter::Value<String>", "Default": deploy.BOOTSTRAP_PARAMETER}
+    pattern = {"account": [{"Ref": "AWS::AccountId"}]}
+    resources = {
+        "Key": {"Type": "AWS::KMS::Key", "Properties": {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}},
+        "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"VersioningConfiguration": {"Status": "Enabled"}}},
+        "Pepper": {"Type": "AWS::SecretsManager::Secret", "Properties": {"GenerateSecretString": {}}},
+        "Bus": {"Type": "AWS::Events::EventBus", "Properties": {"Name": "shop"}},
+        "Archive": {
+            "Type": "AWS::Events::Archive",
+            "Properties": {
+                "SourceArn": {"Fn::GetAtt": ["Bus", "Arn"]},
+                "EventPattern": pattern,
+                "RetentionDays": 30,
+            },
+        },
+        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 60}},
+        "Rule": {
+            "Type": "AWS::Events::Rule",
+            "Properties": rule | {"Targets": [{"Id": "queue", "Arn": queue_arn}]},
+            "DependsOn": ["Archive", "Queue"],
+        },
+        "Pool": {"Type": "AWS::Cognito::UserPool", "Properties": {"UsernameAttributes": ["email"]}},
+        "AppClient": {"Type": "AWS::Cognito::UserPoolClient", "Properties": {"UserPoolId": {"Ref": "Pool"}}},
+        "Staff": {
+            "Type": "AWS::Cognito::UserPoolGroup",
+            "Properties": {"UserPoolId": {"Ref": "Pool"}, "GroupName": "staff"},
+        },
+        "Api": function("handler.api"),
+        "Worker": function("handler.worker"),
+        "Mapping": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+        "Alarm": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": alarm | {"Metrics": [{"Id": "a", **metric}, {"Id": "b", "Expression": "a * 2"}]},
+        },
+        "Backup": {"Type": "AWS::Backup::BackupSelection", "Properties": {"BackupPlanId": "daily"}},
+        **http_api(),
+    }
+    outputs = {"Issuer": {"Value": {"Fn::GetAtt": ["Pool", "ProviderURL"]}}, "Queue": {"Value": {"Ref": "Queue"}}}
+    return {"Parameters": {"BootstrapVersion": version}, "Resources": resources, "Outputs": outputs}
+
+
+@dataclass
+class Shop:
+    """A deployed shop, and one user of it."""
+
+    aws: LocalAws
+    stack: DeployedStack
+    source: Path
+    checkpoint: Path
+    token: str
+
+    def request(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], Any]:
+        address = urlsplit(self.aws.public_url)
+        with closing(http.client.HTTPConnection(address.netloc, timeout=20)) as connection:
+            connection.request(method, address.path + path, headers=headers)
+            response = connection.getresponse()
+            body = response.read()
+            return response.status, dict(response.headers), json.loads(body) if body else None
+
+    def get(self, path: str, token: str | None = None) -> Any:
+        status, _, body = self.request(path, Authorization=f"Bearer {token or self.token}")
+        assert status == 200, body
+        return body
+
+    def pepper(self) -> str:
+        secrets = boto3.client("secretsmanager", **self.aws.client_options)
+        name = self.stack.resource_name("AWS::SecretsManager::Secret")
+        return secrets.get_secret_value(SecretId=name)["SecretString"]
+
+    def objects(self) -> set[str]:
+        listed = boto3.client("s3", **self.aws.client_options).list_objects_v2(
+            Bucket=self.stack.resource_name("AWS::S3::Bucket")
+        )
+        return {found["Key"] for found in listed.get("Contents", [])}
+
+    def mails(self, order_id: str) -> list[dict[str, Any]]:
+        return [mail for mail in self.aws.list_mails() if mail["Subject"] == order_id]
+
+    def start_again(self) -> None:
+        """As `make up` does, on the directory of the run before."""
+        self.aws = local_aws.start(
+            self.aws.directory,
+            self.aws.address.functions_use,
+            public_port=self.aws.address.public_port,
+            rollback_files=[self.checkpoint],
+            allowed_origins=self.aws.address.allowed_origins,
+        )
+        self.stack = deploy.deploy(self.aws, STACK_NAME, template(), self.source)
+
+
+@pytest.fixture(scope="module")
+def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    folder = tmp_path_factory.mktemp("shop")
+    source, checkpoint = folder / "functions", folder / "checkpoint.json"
+    source.mkdir()
+    (source / "__init__.py").touch()
+    (source / "handler.py").write_text(HANDLER)
+    aws = local_aws.start(
+        folder / "aws",
+        engine.endpoint,
+        rollback_files=[checkpoint],
+        allowed_origins=deploy.allowed_origins(template()),
+    )
+    try:
+        stack = deploy.deploy(aws, STACK_NAME, template(), source)
+        yield Shop(aws, stack, source, checkpoint, users.get_access_token(aws, stack, "staff"))
+    finally:
+        processes.stop(folder / "aws")
+
+
+@pytest.fixture
+def shop(started_shop: Shop) -> Shop:
+    """The one shop of these tests, as it was deployed first, whatever another test made of it."""
+    (started_shop.source / "handler.py").write_text(HANDLER)
+    started_shop.stack = deploy.deploy(started_shop.aws, STACK_NAME, template(), started_shop.source)
+    return started_shop
+
+
+def kill(directory: Path) -> None:
+    process_id = processes.running_process_id(directory)
+    assert process_id is not None
+    os.kill(process_id, signal.SIGKILL)
+    while processes.running_process_id(directory):
+        time.sleep(0.005)
+
+
+def wait_for(condition: Any, seconds: float = 15) -> None:
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up, "it did not happen"
+        time.sleep(0.02)
+
+
+def test_a_request_becomes_an_event_an_object_and_a_mail(shop: Shop, engine: Engine) -> None:
+    engine.create_table(
+        "seen-by-functions",
+        {
+            "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
+        },
+    )
+
+    answer = shop.get("/paid?order_id=o1")
+    wait_for(lambda: shop.mails("o1"))
+
+    assert "seen-by-functions" in answer["tables"]  # DynamoDB is the engine, for functions too
+    assert answer["claims"]["cognito:groups"] == "[staff]"
+    assert answer["claims"]["token_use"] == "access"
+    assert "orders/o1" in shop.objects()
+    [mail] = shop.mails("o1")
+    assert (mail["To"], mail["BodyText"]) == (["alice@example.com"], "Thank you")
+
+
+def test_the_authorizer_refuses_who_has_no_token_and_who_forged_one(shop: Shop) -> None:
+    assert shop.request("/orders")[0] == 401
+    assert shop.request("/orders", Authorization=f"Bearer {shop.token[:-4]}AAAA")[0] == 401
+
+
+def test_the_authorizer_refuses_a_token_that_is_expired_or_of_another_issuer_client_or_key(shop: Shop) -> None:
+    right = resign_token(shop.token, read_pool_key(shop.aws, shop.stack))
+    assert shop.request("/orders", Authorization=f"Bearer {right}")[0] == 200
+    for why, token in invalid_tokens(shop.aws, shop.stack, shop.token).items():
+        assert shop.request("/orders", Authorization=f"Bearer {token}")[0] == 401, why
+
+
+def test_what_the_template_loses_is_made_after_the_deploy(shop: Shop) -> None:
+    [archive] = boto3.client("events", **shop.aws.client_options).list_archives()["Archives"]
+    assert (archive["State"], archive["RetentionDays"]) == ("ENABLED", 30)
+    _, headers, _ = shop.request("/orders", "OPTIONS", Origin="https://shop.example")
+    assert headers["Access-Control-Allow-Origin"] == "https://shop.example"
+
+
+# who is let in --------------------------------------------------------------------------------------------------------
+SECRETS = {"X-Amz-Target": "secretsmanager.ListSecrets", "Content-Type": "application/x-amz-json-1.1"}
+SIGNED = {"Authorization": "AWS4-HMAC-SHA256 Credential=local/20261121/eu-central-1/secretsmanager/aws4_request"}
+
+
+def ask(port: int, method: str, path: str, headers: dict[str, str], body: str = "") -> tuple[int, str]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/guessed", "/guessed/", "//", "/000000000000/queue"])
+@pytest.mark.parametrize("method", ["POST", "GET", "OPTIONS"])
+def test_the_local_aws_handles_no_request_without_the_key_of_this_start(shop: Shop, method: str, path: str) -> None:
+    status, body = ask(shop.aws.address.port, method, path, SECRETS | SIGNED, "{}")
+    assert (status, json.loads(body)["detail"]) == (403, "the key of this start is missing or wrong")
+    assert ask(shop.aws.address.port, "POST", f"/{shop.aws.address.key}/", SECRETS | SIGNED, "{}")[0] == 200
+
+
+def test_the_local_aws_opens_no_websocket_without_the_key(shop: Shop) -> None:
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    headers = upgrade | {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    for port in (shop.aws.address.port, shop.aws.address.public_port):
+        assert ask(port, "GET", "/_aws/execute-api/orderstream/$default", headers)[0] == 403
+
+
+def test_the_key_is_new_at_each_start_and_in_a_file_of_its_user_alone(shop: Shop) -> None:
+    before = shop.aws.address.key
+    assert len(before) >= 43, "256 bits"
+    assert (shop.aws.directory / "address.json").stat().st_mode & 0o777 == 0o600
+    assert before not in repr(shop.aws)
+    shop.start_again()
+    assert shop.aws.address.key != before
+
+
+@pytest.mark.parametrize("path", ["/", "/_ministack/ses/messages", "/_ministack/reset", "/oauth2/token", "/KEY/"])
+def test_behind_the_public_port_there_is_nothing_but_the_api(shop: Shop, path: str) -> None:
+    """Each of these paths is ministack's own on its internal port."""
+    path = path.replace("KEY", shop.aws.address.key)
+    headers = SECRETS | SIGNED | {"X-Amz-Date": "20261121T000000Z"}
+    status, body = ask(shop.aws.address.public_port, "POST", path, headers, "{}")
+    assert (status, json.loads(body)) in ((401, {"message": "Unauthorized"}), (404, {"message": "Not Found"}))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "shop.example.com"},
+        {"Host": "orderstream.execute-api.localhost"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+    ],
+)
+def test_the_public_port_refuses_other_names_and_other_pages(shop: Shop, headers: dict[str, str]) -> None:
+    status, body = ask(shop.aws.address.public_port, "GET", "/me", {**headers, "Authorization": f"Bearer {shop.token}"})
+    assert (status, json.loads(body)["title"]) == (403, "Forbidden")
+
+
+def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
+    def sign_in(body: str, content_type: str = "application/json") -> tuple[int, Any]:
+        headers = {"Content-Type": content_type}
+        status, answer = ask(shop.aws.address.public_port, "POST", "/local/tokens", headers, body)
+        return status, json.loads(answer)
+
+    status, answer = sign_in('{"user": "carol"}')
+    assert (status, answer["user"], answer["expires_in_seconds"]) == (200, "carol", 1800)
+    assert shop.get("/me", answer["token"])["claims"]["token_use"] == "access"
+    for body in ("", "{", "[]", '{"user": 1}', '{"user": "../x"}', '{"user": "' + "a" * 9000 + '"}', "[" * 9000):
+        status, answer = sign_in(body)
+        assert (status, answer["title"]) == (400, "Bad Request"), body
+    assert sign_in('{"user": "carol"}', "text/plain")[0] == 400
+
+
+def test_nobody_signs_in_before_the_stack_is_there(engine: Engine, tmp_path: Path) -> None:
+    aws = local_aws.start(tmp_path / "aws", engine.endpoint)
+    try:
+        headers = {"Content-Type": "application/json"}
+        status, body = ask(aws.address.public_port, "POST", "/local/tokens", headers, '{"user": "carol"}')
+        assert (status, json.loads(body)["title"]) == (503, "Service Unavailable")
+    finally:
+        aws.stop()
+
+
+def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> None:
+    impatient = template()
+    impatient["Resources"]["Api"]["Properties"]["Timeout"] = 1
+    deploy.deploy(shop.aws, STACK_NAME, impatient, shop.source)
+    status, headers, body = shop.request("/slow", Authorization=f"Bearer {shop.token}")
+    assert (status, headers["content-type"]) == (body["status"], "application/problem+json")
+    assert status >= 500
+    assert body["detail"] == "The function failed or took too long. Send the same request again, with the same key."
+
+
+def test_clients_that_send_slowly_keep_nobody_waiting(shop: Shop) -> None:
+    head = b"POST /me HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 10\r\n\r\n{" % shop.aws.address.public_port
+    at_once = 2 * (os.cpu_count() or 1)
+    slow = [socket.create_connection(("127.0.0.1", shop.aws.address.public_port)) for _ in range(3 * at_once)]
+    try:
+        for connection in slow:
+            connection.sendall(head)
+        assert shop.get("/me")["version"] == 1
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_a_problem_document_of_a_function_is_handed_on_as_it_is(shop: Shop) -> None:
+    status, _, body = shop.request("/fault", Authorization=f"Bearer {shop.token}")
+    assert (status, body) == (500, {"type": "/docs#fault", "status": 500})
+
+
+def test_what_functions_log_is_in_a_file_and_the_newest_in_their_log_group(shop: Shop) -> None:
+    for _ in range(3):
+        shop.get("/me")
+    lines = shop.aws.function_log.read_text().splitlines()
+    assert lines.count("ANY /{proxy+}") >= 3
+    logs = boto3.client("logs", **shop.aws.client_options)
+    [group] = [one["logGroupName"] for one in logs.describe_log_groups()["logGroups"] if "Api" in one["logGroupName"]]
+    messages = [event["message"] for event in logs.filter_log_events(logGroupName=group)["events"]]
+    assert "ANY /{proxy+}" in messages
+
+
+def test_a_page_that_may_call_the_api_may_not_sign_in(shop: Shop) -> None:
+    headers = {"Origin": "https://shop.example", "Content-Type": "application/json"}
+    assert shop.aws.address.allowed_origins == ["https://shop.example"]
+    assert ask(shop.aws.address.public_port, "GET", "/me", headers)[0] == 401
+    assert ask(shop.aws.address.public_port, "POST", "/local/tokens", headers, '{"user": "staff"}')[0] == 403
+
+
+def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: Shop, engine: Engine) -> None:
+    script = "import boto3; boto3.client('sqs').list_queues(); boto3.client('dynamodb').list_tables(); print('reached')"
+    exports = shell_environment(shop.aws, engine)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'{exports}\nexec "$0" -c "$1"', sys.executable, script],
+        env={"HOME": os.devnull},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "reached\n", done.stderr
+
+
+def test_a_deploy_changes_what_changed_and_nothing_else(shop: Shop) -> None:
+    pepper, subject = shop.pepper(), shop.get("/me")["claims"]["sub"]
+    assert not deploy.deploy(shop.aws, STACK_NAME, template(), shop.source).changed
+
+    (shop.source / "handler.py").write_text(HANDLER.replace('"version": 1', '"version": 2'))
+    assert deploy.deploy(shop.aws, STACK_NAME, template(), shop.source).changed
+    assert shop.get("/me")["version"] == 2
+
+    wider = template()
+    wider["Resources"]["Second"] = {"Type": "AWS::SQS::Queue"}
+    assert "Second" in deploy.deploy(shop.aws, STACK_NAME, wider, shop.source).resources
+    assert (pepper, subject) == (shop.pepper(), shop.get("/me")["claims"]["sub"])
+
+
+def test_a_function_is_told_where_on_this_machine_it_finds_what_is_elsewhere_on_aws(shop: Shop) -> None:
+    here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "what no function asks for"}
+    told = template()
+    assert deploy.deploy(shop.aws, STACK_NAME, told, shop.source, here).changed
+    assert told == template(), "the template is not what is changed"
+    assert (shop.get("/me")["bank"], shop.get("/me")["unknown"]) == ("http://127.0.0.1:4567", None)
+    deploy.deploy(shop.aws, STACK_NAME, template(), shop.source)
+    assert shop.get("/me")["bank"] == "https://bank.example"
+
+
+def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop) -> None:
+    worker = shop.stack.function_name("functions.handler.worker")
+    assert shop.aws.invoke(worker, {"Records": []}) == {"batchItemFailures": []}
+    with pytest.raises(FunctionFailed, match="'body'"):
+        shop.aws.invoke(worker, {"Records": [{}]})
+
+
+def test_whoever_finds_the_running_shop_finds_its_stack(shop: Shop) -> None:
+    aws = local_aws.find(shop.aws.directory)
+    assert aws == shop.aws
+    stack = deploy.describe_deployed_stack(aws, STACK_NAME)
+    assert (stack.resources, stack.outputs) == (shop.stack.resources, shop.stack.outputs)
+    assert stack.resource_properties("AWS::SQS::Queue") == {"VisibilityTimeout": 60}
+
+
+def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
+    broken = template()
+    broken["Resources"]["Broken"] = {"Type": "AWS::SQS::Nothing"}
+    with pytest.raises(DeployFailed, match="AWS::SQS::Nothing"):
+        deploy.deploy(shop.aws, STACK_NAME, broken, shop.source)
+
+
+def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: Shop) -> None:
+    pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.aws.public_url
+    shop.checkpoint.write_text("as saved")
+    shop.aws = shop.aws.save_snapshot()
+    shop.get("/paid?order_id=o2")
+    wait_for(lambda: shop.mails("o2"))
+    shop.checkpoint.write_text("later")
+
+    for _ in range(2):
+        kill(shop.aws.directory)
+        shop.start_again()
+
+        assert shop.aws.was_killed
+        assert not shop.stack.changed
+        assert shop.checkpoint.read_text() == "as saved"
+        assert (shop.pepper(), shop.aws.public_url) == (pepper, address)
+        assert shop.get("/me")["claims"]["sub"] == subject  # the token of before the kill, too
+        assert shop.get("/me", users.get_access_token(shop.aws, shop.stack, "staff"))["claims"]["sub"] == subject
+        assert "orders/o2" in shop.objects()
+        assert len(shop.mails("o2")) == 1
+
+    shop.get("/paid?order_id=o3")
+    wait_for(lambda: shop.mails("o3"))
+
+
+def test_a_shop_killed_before_it_was_ever_saved_begins_anew(engine: Engine, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint.json"
+    first = local_aws.start(tmp_path / "aws", engine.endpoint, rollback_files=[checkpoint])
+    boto3.client("s3", **first.client_options).create_bucket(
+        Bucket="half-a-stack", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+    )
+    boto3.client("s3", **first.client_options).put_object(Bucket="half-a-stack", Key="a", Body=b"a")
+    checkpoint.write_text("somewhere")
+    kill(first.directory)
+
+    second = local_aws.start(tmp_path / "aws", engine.endpoint, rollback_files=[checkpoint])
+    try:
+        assert second.was_killed
+        assert boto3.client("s3", **second.client_options).list_buckets()["Buckets"] == []
+        assert not checkpoint.exists()
+    finally:
+        second.stop()
+
+
+def test_a_start_ends_and_saves_the_process_that_an_earlier_run_left_behind(shop: Shop) -> None:
+    boto3.client("sqs", **shop.aws.client_options).create_queue(QueueName="made-meanwhile")
+    left_behind = shop.aws.started
+    assert left_behind
+
+    shop.start_again()
+
+    assert left_behind.wait(timeout=5) == 0
+    assert not shop.aws.was_killed
+    assert local_aws.find(shop.aws.directory) == shop.aws
+    assert boto3.client("sqs", **shop.aws.client_options).get_queue_url(QueueName="made-meanwhile")["QueueUrl"]

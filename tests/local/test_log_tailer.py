@@ -1,0 +1,134 @@
+"""What the functions log, as the journal tells it: from real lines of a real life of an order."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from functions.api.app import app
+from functions.model.metrics import PARKED
+from functions.runtime import dead_letters, observability
+from functions.runtime.log import log as function_log
+from functions.runtime.metrics_buffer import MetricsBuffer
+from functions.shop import follows, products
+from local.activity_log import ActivityLogEntry
+from local.log_tailer import TerminalPrinter, parse_log_line
+from tests.support.harness import ANN, STAFF, ShopHarness
+
+assert app.known_routes, "its import gives the log its form"
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Everything that the functions log."""
+    text = io.StringIO()
+    monkeypatch.setattr(function_log.handlers[0], "stream", text)
+    return text
+
+
+def told(log: io.StringIO) -> list[dict[str, Any]]:
+    return [entry for line in log.getvalue().splitlines() for entry in parse_log_line(line)]
+
+
+def test_every_step_of_an_order_is_told_with_its_order(harness: ShopHarness, log: io.StringIO) -> None:
+    harness.open_shop()
+    order_id = harness.place_order()
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    harness.advance_days(days=400)
+    harness.process_all()
+    entries = told(log)
+    mine = [(entry["kind"], entry["text"].partition(" ")[0]) for entry in entries if entry.get("order_id") == order_id]
+    for step in (
+        ("copied", "the"),
+        ("published", "OrderPaid"),
+        ("effect", "invoice"),
+        ("effect", "mail"),
+        ("effect", "archived"),
+    ):
+        assert step in mine
+    effects = [entry for entry in entries if entry["kind"] == "effect" and entry.get("order_id")]
+    assert all(entry["attempt"] == 1 and entry["lag_ms"] >= 0 and entry["units"]["write"] for entry in effects)
+
+
+def test_news_of_a_product_are_told_with_how_many_heard_of_them(harness: ShopHarness, log: io.StringIO) -> None:
+    harness.open_shop()
+    follows.follow_product(harness.shop, ANN, "mug")
+    harness.process_all()
+    products.update_product(harness.shop, STAFF, "mug", price=990)
+    products.update_product(harness.shop, STAFF, "pot", price=990)
+    harness.process_all()
+    effects = [entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "notices"]
+    assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
+    assert not [text for text in effects if "pot" in text], "nobody follows it"
+
+
+def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(harness: ShopHarness, log: io.StringIO) -> None:
+    record = {"eventID": "e", "dynamodb": {"Keys": {"PK": {"S": "ORDER#o-1"}, "SK": {"S": "ORDER"}}}}
+    observability.failure_logger("copies")(TimeoutError("Ann Ash"), record)
+    body = json.dumps({"detail": {"data": {"order_id": "o-2"}}})
+    message = {"messageId": "m", "body": body, "attributes": {"ApproximateReceiveCount": "3"}}
+    observability.failure_logger("fulfilment")(TimeoutError("Ann Ash"), message)
+    dead_letters.dead_letter_writer("failures", "notifications")(
+        {"messageId": "m", "body": "{"}, "NotReadable: Ann Ash"
+    )
+    assert "Ash" not in log.getvalue()
+    shown = [(entry["text"], entry["order_id"], entry.get("attempt")) for entry in told(log)]
+    assert shown == [
+        ("copies failed: TimeoutError", "o-1", None),
+        ("fulfilment failed: TimeoutError", "o-2", 3),
+        ("notifications put a record aside: NotReadable", None, 1),
+    ]
+
+
+COUNTS = MetricsBuffer("copies")
+COUNTS.add_metric(PARKED)
+STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "reader": "x", "error": "x", "item": "x"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"message": "request"}',
+        "START RequestId: 1",
+        *COUNTS.emf_lines("shop", 1),
+        '{"message": "x"}',
+        json.dumps(STRANGE),
+    ],
+)
+def test_lines_of_others_are_passed_over(line: str) -> None:
+    assert parse_log_line(line) == []
+
+
+def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    terminal = TerminalPrinter()
+    terminal.is_muted = False
+    terminal.print_entry({"at": "2026-03-01T12:00:00.000Z", "kind": "chaos", "order_id": None, "text": "told"})
+
+
+def test_the_terminal_is_spared_what_is_in_order_and_what_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+    def entry(kind: str, text: str, **more: Any) -> ActivityLogEntry:
+        return {"at": "2026-03-01T12:00:00.000Z", "kind": kind, "order_id": None, "text": text, **more}
+
+    terminal = TerminalPrinter()
+    terminal.print_entry(entry("chaos", "before it is open"))
+    terminal.is_muted = False
+    terminal.print_entry(entry("record", "INSERT Order"))
+    terminal.print_entry(entry("delivery", "relay took 1 record", outcome="done"))
+    terminal.print_entry(entry("delivery", "relay took 0 records", outcome="failed", ms=7))
+    terminal.print_entry(entry("request", "POST /orders → 201"))
+    terminal.print_entry(entry("request", "POST /orders → 201"))
+    lines = [" ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["delivery relay took 0 records 7 ms", "request POST /orders → 201"]

@@ -1,0 +1,253 @@
+"""Copies: whatever way an order takes, following its changes ends where its last state says."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.dynamodb.keys import Row
+from functions.model import entities as e
+from functions.model import table as t
+from functions.model.changes import Change, parse_change
+from functions.model.copies import LOGS, SNAPSHOTS, SOURCE_ROWS, copies_of, copies_removed_by, plan_copy_changes
+from functions.model.states import ORDER_TRANSITIONS, OrderCommand, apply_order_command
+from tests.support.samples import HOME_ADDRESS, LINES, PERSONAL, archived_order, moment, order
+from tests.support.scale import many
+
+Copies = dict[tuple[str, str], tuple[Row[Any], Any]]
+
+
+def record(old: Any, new: Any) -> dict[str, Any]:
+    """A stream record of a primary's change."""
+    images = {
+        name: t.ROWS_BY_TYPE[type(item).__name__].encode(item)
+        for name, item in (("OldImage", old), ("NewImage", new))
+        if item
+    }
+    on = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
+    image = next(iter(images.values()))
+    return {"eventName": on, "dynamodb": {"Keys": {"PK": image["PK"], "SK": image["SK"]}, **images}}
+
+
+def change(old: Any, new: Any) -> Change:
+    found = parse_change(record(old, new))
+    assert found is not None
+    return found
+
+
+def follow(table: Copies, change: Change) -> None:
+    """What the copies' reader does to the table, guards included: newer ones are left, log entries are put once."""
+    todo = plan_copy_changes(change)
+    for row, copy in todo.put:
+        place = place_of(row, copy)
+        if place not in table or table[place][1].version < copy.version:
+            table[place] = (row, copy)
+    for row, copy in todo.delete:
+        place = place_of(row, copy)
+        if place in table and table[place][1].version < copy.version:
+            del table[place]
+    for row, entry in todo.append:
+        table.setdefault(place_of(row, entry), (row, entry))
+    for place in [place for place, (row, _) in table.items() if row in copies_removed_by(change)]:
+        del table[place]
+
+
+def place_of(row: Row[Any], item: Any) -> tuple[str, str]:
+    key = row.key_of(item)
+    return key["PK"]["S"], key["SK"]["S"]
+
+
+def snapshots(table: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> Copies:
+    """The snapshots of a table, without their versions: a copy that needs no change keeps an older one."""
+    kinds = {snapshot.target_row for snapshot in SNAPSHOTS}
+    return {place: (row, replace(copy, version=0)) for place, (row, copy) in table.items() if row in kinds}
+
+
+def logged(table: Copies, row: Row[Any]) -> list[Any]:
+    return sorted((item for kind, item in table.values() if kind is row), key=lambda entry: entry.version)
+
+
+def walk(choices: list[int]) -> list[e.Order]:
+    """An order's states, from placing on: each choice is one of the commands that its state allows."""
+    lines = {id: replace(line, taken={"1": 1}) if id == "pot" else line for id, line in LINES.items()}
+    states = [order(lines=lines)]
+    for choice in choices:
+        if allowed := [move for move in ORDER_TRANSITIONS if states[-1].status in move.before]:
+            move = allowed[choice % len(allowed)]
+            told = (
+                replace(states[-1], paid=states[-1].paid - 1)
+                if move.decreasing
+                else touched(states[-1], move.changed_field)
+            )
+            at = moment(len(states))
+            paid_at = at if move.command == "pay" else told.paid_at
+            states.append(replace(apply_order_command(told, cast(OrderCommand, move.command), at), paid_at=paid_at))
+    return states
+
+
+def touched(order: e.Order, field: str) -> e.Order:
+    """The order with a difference in the field that tells a change."""
+    mug, counts = order.lines["mug"], ("shipped", "delivered", "returned", "dropped")
+    changed: dict[str, dict[str, Any]] = {
+        "": {},
+        "paid": {"paid": order.paid + 1},
+        "refunded": {"refunded": order.refunded + 1},
+        "address": {"address": None if order.address else HOME_ADDRESS},
+        **{one: {"lines": {**order.lines, "mug": replace(mug, **{one: getattr(mug, one) + 1})}} for one in counts},
+    }
+    return replace(order, **changed[field])
+
+
+WALKS = st.lists(st.integers(0, 10), max_size=12).map(walk)
+
+
+@given(WALKS, st.data())
+@settings(max_examples=many(150, 20))
+def test_f8_following_every_change_ends_where_the_last_state_says_however_often_records_come_again(
+    states: list[e.Order], data: st.DataObject
+) -> None:
+    changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
+    table: Copies = {}
+    for end in range(1, len(changes) + 1):
+        again = data.draw(st.integers(0, end - 1), label="sent again from")
+        for each in changes[again:end]:
+            follow(table, each)
+    last = [state for state in states if state.status != "ARCHIVING"][-1]
+    assert snapshots(table) == snapshots(copies_of(t.ORDER, last))
+
+    told = [each for each in changes if each.name != "OrderArchiving"]
+    timeline, activity = logged(table, t.TIMELINE), logged(table, t.ACTIVITY)
+    assert (
+        [entry.version for entry in timeline] == [entry.version for entry in activity] == list(range(1, len(told) + 1))
+    )
+    assert [(entry.event, entry.change_id, entry.at) for entry in timeline] == [(c.name, c.id, c.at) for c in told]
+    assert [entry.status for entry in timeline] == [c.after.status for c in told]
+
+
+@given(WALKS, st.data())
+@settings(max_examples=many(150, 20))
+def test_f8_a_write_that_is_late_brings_nothing_back(states: list[e.Order], data: st.DataObject) -> None:
+    """A batch that is delivered twice is worked by two at once, and each write of either may be the last to arrive."""
+    states = [state for state in states if state.status != "ARCHIVING"]
+    changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
+    table: Copies = {}
+    late: list[tuple[Row[Any], Any]] = []
+    for each in changes:
+        follow(table, each)
+        late += plan_copy_changes(each).put
+        for row, copy in data.draw(st.lists(st.sampled_from(late), max_size=3), label="late") if late else []:
+            place = place_of(row, copy)
+            if place not in table or table[place][1].version < copy.version:
+                table[place] = (row, copy)
+    assert snapshots(table) == snapshots(copies_of(t.ORDER, states[-1]))
+
+
+@given(WALKS)
+def test_an_archived_order_leaves_its_summary_and_its_activity(states: list[e.Order]) -> None:
+    closed = states[-1]
+    gone = archived_order(status="DELIVERED", version=closed.version + 1)
+    table: Copies = {}
+    for old, new in zip([None, *states], [*states, gone], strict=False):
+        follow(table, change(old, new))
+    follow(table, change(closed, gone))
+    assert snapshots(table) == snapshots(copies_of(t.ARCHIVED_ORDER, gone))
+    ((_, summary),) = snapshots(table).values()
+    assert (summary.archived, summary.status) == (True, "DELIVERED")
+    assert logged(table, t.TIMELINE) == []
+    assert logged(table, t.ACTIVITY) != []
+
+
+@given(WALKS.map(lambda states: [state for state in states if state.status != "ARCHIVING"]))
+def test_an_order_that_a_person_deleted_leaves_no_copies(states: list[e.Order]) -> None:
+    table: Copies = {}
+    for old, new in zip([None, *states], [*states, None], strict=False):
+        follow(table, change(old, new))
+    assert snapshots(table) == {}
+
+
+def test_f7_a_paid_order_has_one_sale_for_each_product() -> None:
+    paid = order(status="PAID", version=2, paid_at=moment())
+    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.ORDER_LINE]
+    assert [(sale.product_id, sale.quantity, sale.price) for sale in sales] == [("mug", 2, 1250), ("pot", 1, 990)]
+
+
+def test_f7_a_sale_shows_how_many_came_back() -> None:
+    before = order(status="DELIVERED", version=5, paid_at=moment())
+    lines = {**LINES, "mug": replace(LINES["mug"], returned=1)}
+    todo = plan_copy_changes(change(before, replace(before, status="PARTIALLY_RETURNED", lines=lines, version=6)))
+    assert [(sale.product_id, sale.returned) for row, sale in todo.put if row is t.ORDER_LINE] == [("mug", 1)]
+
+
+@pytest.mark.parametrize("status", e.SOLD_STATUSES)
+def test_f7_a_sale_lasts_as_long_as_its_order_counts_as_paid(status: e.OrderStatus) -> None:
+    paid = order(status=status, paid_at=moment())
+    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.ORDER_LINE]
+    assert [sale.quantity for sale in sales] == [line.quantity for line in LINES.values()]
+
+
+@pytest.mark.parametrize(("status", "command"), [("PAID", "cancel"), ("CANCEL_REQUESTED", "agree_cancel")])
+def test_f7_an_order_that_is_cancelled_after_it_was_paid_sells_nothing(status: Any, command: Any) -> None:
+    before = order(status=status, version=3, paid_at=moment())
+    todo = plan_copy_changes(change(before, apply_order_command(before, command, moment(1))))
+    sales = [(sale.product_id, sale.quantity) for row, sale in todo.put if row is t.ORDER_LINE]
+    assert (sorted(sales), todo.delete) == ([("mug", 0), ("pot", 0)], ())
+
+
+def test_an_order_that_was_never_paid_makes_no_sales_even_on_its_way_into_the_archive() -> None:
+    for closed in ("CANCELLED", "LAPSED"):
+        before = order(status=closed, version=2)
+        todo = plan_copy_changes(change(before, apply_order_command(before, "archive", moment(1))))
+        assert (todo.put, todo.delete, todo.append) == ((), (), ())
+
+
+def test_the_sales_of_a_delivered_order_stay_until_it_is_archived() -> None:
+    before = order(status="DELIVERED", version=5, paid_at=moment())
+    archiving = apply_order_command(before, "archive", moment(1))
+    assert plan_copy_changes(change(before, archiving)).delete == ()
+    assert t.ORDER_LINE in copies_removed_by(change(archiving, archived_order(version=7)))
+    assert copies_removed_by(change(before, archiving)) == ()
+
+
+def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
+    before = order(status="PAID", version=2, paid_at=moment())
+    todo = plan_copy_changes(change(before, apply_order_command(before, "fulfil", moment(1))))
+    assert [row for row, _ in todo.put] == [t.ORDER_SUMMARY]
+    assert todo.delete == ()
+    assert [row for row, _ in todo.append] == [t.ACTIVITY, t.TIMELINE], "the archive waits for the timeline alone"
+
+
+def test_a_summary_tells_of_its_order() -> None:
+    ((_, summary),) = copies_of(t.ORDER, order()).values()
+    assert summary == e.OrderSummary(
+        customer_id="ann",
+        order_id="o1",
+        placed_at=moment(),
+        status="PENDING",
+        currency="EUR",
+        total=3490,
+        version=1,
+        items=3,
+    )
+
+
+def test_an_activity_ends_90_days_after_it_happened() -> None:
+    todo = plan_copy_changes(change(None, order()))
+    (activity,) = [entry for row, entry in todo.append if row is t.ACTIVITY]
+    assert activity.ttl == 1795253400 + 90 * 86400  # 2026-11-21T09:30Z
+
+
+def test_f15_no_copy_is_itself_followed() -> None:
+    copies = {snapshot.target_row for snapshot in SNAPSHOTS} | {log.target_row for log in LOGS}
+    assert not copies & set(SOURCE_ROWS)
+    assert all(row.kind == "primary" for row in SOURCE_ROWS)
+    assert all(row.kind in ("snapshot", "log") for row in copies)
+
+
+def test_no_copy_of_an_order_names_a_person() -> None:
+    paid = order(status="PAID", version=2)
+    todo = plan_copy_changes(change(order(), paid))
+    assert todo.put
+    assert not [text for text in PERSONAL if text in repr((todo.put, todo.append))]

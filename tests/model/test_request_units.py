@@ -1,0 +1,320 @@
+"""Every access pattern is one request (one for each shard), and costs the same with 10 and with 10,000 items around it.
+
+The items around it lie in the same partitions and indexes: beside what is asked for, before and behind it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import Get, Query
+from functions.dynamodb.table import Table
+from functions.model import entities as e
+from functions.model import patterns as p
+from functions.model import table as t
+from functions.shop.categories import list_ancestors
+from functions.shop.shop import Shop
+from local.dynamodb_engine import Engine
+from tests.support.samples import AT, SAMPLES, moment, order, payment, refund, shipment
+from tests.support.tapped_client import START
+from tests.support.wire_tap import WireTap
+
+SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
+INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
+RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
+BEST_SELLER, METRIC, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC], SAMPLES[t.CUSTOMER]
+PRODUCT, CATEGORY, REVIEW, FOLLOW = (SAMPLES[row] for row in (t.PRODUCT, t.CATEGORY, t.REVIEW, t.FOLLOW))
+REPLACING = {row for row in t.ROWS if row.replaces}
+IDS_BY_SHARD = {
+    str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
+    for shard in range(e.SHARD_COUNT)
+}
+
+
+def unmatched() -> e.Payment:
+    return replace(payment(), order_id="none", status="UNMATCHED")
+
+
+def asked_for() -> Iterator[tuple[Row[Any], Any]]:
+    """What the patterns shall find: a little more of each than a page takes."""
+    yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
+    for n in range(1, 7):
+        yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"m{n}")
+        yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=f"s{n}", placed_at=moment(n))
+        yield t.ORDER_LINE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
+        yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
+        yield t.INVOICE, replace(INVOICE, order_id=f"s{n}", invoice_id=f"2026-0000001{n}", issued_at=moment(n))
+        yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
+        yield t.PAYMENT, replace(unmatched(), payment_id=f"pi_u{n}", created_at=moment(n))
+        yield t.REFUND, replace(refund(), refund_id=f"pi_1-1{n}")
+        yield t.RETURN, replace(RETURN, return_id=f"ret_1{n}")
+        yield t.PRODUCT, replace(PRODUCT, product_id=f"mug-{n}")
+        yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs-{n}/")
+        yield t.CATEGORY, replace(CATEGORY, path=f"/kitchen/mugs/small/{n}/")
+        yield t.REVIEW, replace(REVIEW, customer_id=f"c{n}", written_at=moment(n))
+        yield t.REVIEW, replace(REVIEW, product_id=f"mug-{n}", written_at=moment(n))
+        yield t.FOLLOW, replace(FOLLOW, customer_id=f"c{n}")
+        yield t.FOLLOW, replace(FOLLOW, product_id=f"mug-{n}")
+        yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], part=n)
+        yield t.STOCK, replace(SAMPLES[t.STOCK], part=n)
+        yield t.REDEMPTIONS, replace(SAMPLES[t.REDEMPTIONS], part=10 + n)
+        yield t.ENTRY, replace(ENTRY, version=50_000 + n)
+        yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
+        yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
+    for shard in range(e.SHARD_COUNT):
+        for n in range(6):
+            yield t.METRIC, replace(METRIC, shard=str(shard), minute=moment(n), currency="USD")
+    yield t.CATEGORY, replace(CATEGORY, path="/kitchen/")
+    for ids in IDS_BY_SHARD.values():
+        for n, id in enumerate(ids):
+            yield t.ORDER, order(order_id=id, placed_at=moment(n))
+            yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=moment(n))
+            yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=10_000_000 + n)
+            yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(n))
+
+
+def around() -> Iterator[tuple[Row[Any], Any]]:
+    """Neighbours of what is asked for, without end, in every partition and index that a pattern reads."""
+    for n in count():
+        before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
+        yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}")
+        yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=id, placed_at=before)
+        yield t.PRODUCT, replace(PRODUCT, product_id=id, category="/kitchen/" if n % 2 else "/kitchen/mugs/")
+        yield t.CATEGORY, replace(CATEGORY, path=f"/garden/{id}/" if n % 2 else f"/kitchen/mugs{id}/")
+        yield t.REVIEW, replace(REVIEW, customer_id=id, written_at=behind if n % 2 else before)
+        yield t.REVIEW, replace(REVIEW, product_id=id, written_at=behind if n % 2 else before)
+        yield t.FOLLOW, replace(FOLLOW, customer_id=id)
+        yield t.FOLLOW, replace(FOLLOW, product_id=id)
+        yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
+        yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
+        yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
+        yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
+        yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
+        yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
+        yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
+        yield t.PAYMENT, replace(payment(), payment_id=f"pi_9{id}")
+        yield t.PAYMENT, replace(unmatched(), payment_id=f"pi_9{id}", created_at=behind)
+        yield t.REFUND, replace(refund(), refund_id=f"pi_9{id}-1")
+        yield t.RETURN, replace(RETURN, return_id=f"ret_9{id}")
+        yield t.SHIPMENT, replace(shipment(), shipment_id=f"o1-9{id}")
+        yield t.ENTRY, replace(ENTRY, version=100 + n, other=id)
+        yield t.ACCOUNT, replace(ACCOUNT, account_id=id)
+        yield t.ERASED_CUSTOMER, replace(ERASED, customer_id=id, erased_at=behind)
+        yield t.IMPORT, replace(SAMPLES[t.IMPORT], import_id=id)
+        yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], import_id=id)
+        yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
+        yield t.TIMELINE, replace(EVENT, change_id=id, at=behind)
+        yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
+        yield t.METRIC, replace(METRIC, shard=str(n % e.SHARD_COUNT), minute=behind if n % 2 else before)
+
+
+@pytest.fixture(scope="module")
+def worlds(engine: Engine) -> dict[int, Table]:
+    """A table with 10 items around what is asked for, and one with 10,000; without a stream, which loads faster."""
+    client = engine.dynamodb()
+    made = {}
+    for size in (10, 10_000):
+        request = t.create_table_request(f"capacity-{size}")
+        client.create_table(**{name: value for name, value in request.items() if name != "StreamSpecification"})
+        made[size] = Table(client, request["TableName"], t.ROWS_BY_TYPE, clock=lambda: START)
+        load(made[size], [*asked_for(), *islice(around(), size)])
+    return made
+
+
+def load(table: Table, items: list[tuple[Row[Any], Any]]) -> None:
+    images = [row.encode(item) for row, item in items]
+    for start in range(0, len(images), 25):
+        requests = [{"PutRequest": {"Item": image}} for image in images[start : start + 25]]
+        answer = table.client.batch_write_item(RequestItems={table.name: requests})  # type: ignore[dict-item]
+        assert not answer["UnprocessedItems"]
+
+
+@dataclass
+class Ask:
+    """A question as the shop asks it: what is known, how many are found, by how many requests, for how many units.
+
+    A unit is 4 KB read; half as much where the read need not be consistent.
+    """
+
+    known: dict[str, Any]
+    finds: int
+    units: float
+    requests: int = 1
+    asked: dict[str, Any] = field(default_factory=dict)
+
+
+RANGE = {"since": AT, "until": moment(500)}
+ANN, O1, MUG = {"customer_id": "ann"}, {"order_id": "o1"}, {"product_id": "mug"}
+
+ASKED: dict[Get[Any] | Query[Any], Ask] = {
+    p.CUSTOMER_BY_ID: Ask(ANN, 1, 1.0),
+    p.CUSTOMER_BY_EMAIL: Ask({"email_hash": "h1"}, 1, 1.0),
+    p.CUSTOMER_OVERVIEW: Ask(ANN, 7, 0.5, asked={"limit": 7}),
+    p.CUSTOMER_SETTINGS: Ask(ANN, 1, 0.5),
+    p.CUSTOMER_SETTINGS_BY_NAME: Ask(ANN | {"name": "notifications"}, 1, 1.0),
+    p.CUSTOMER_ACTIVITY: Ask(ANN, 1, 1.0, asked={"limit": 5, **RANGE}),
+    p.ACTIVITY_BY_DAY: Ask({"day": "2026-11-21"}, 5, 2.0, requests=4, asked={"limit": 5}),
+    p.COMPANY_WITH_MEMBERS: Ask({"company_id": "acme"}, 5, 0.5, asked={"limit": 5}),
+    p.COMPANY_BY_ID: Ask({"company_id": "acme"}, 1, 1.0),
+    p.PRODUCT_BY_ID: Ask(MUG, 1, 1.0),
+    p.PRODUCTS_OF_CATEGORY: Ask({"catalog": "main", "category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
+    p.CATEGORY_BY_PATH: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 1, 1.0),
+    p.CHILD_CATEGORIES: Ask({"catalog": "main", "parent": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
+    p.DESCENDANT_CATEGORIES: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 6, 0.5, asked={"limit": 20}),
+    p.REVIEWS_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.REVIEWS_OF_CUSTOMER: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.REVIEW_BY_PRODUCT_AND_CUSTOMER: Ask(MUG | ANN, 1, 1.0),
+    p.PRODUCT_RATING: Ask(MUG, 1, 1.0),
+    p.FOLLOWS_OF_CUSTOMER: Ask(ANN, 7, 0.5, asked={"limit": 7}),
+    p.FOLLOWERS_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 7}),
+    p.FOLLOW_BY_CUSTOMER_AND_PRODUCT: Ask(MUG | ANN, 1, 1.0),
+    p.STOCK_OF_PRODUCT: Ask(MUG, 7, 1.0),
+    p.ORDER_BY_ID: Ask(O1, 1, 1.0),
+    p.ORDER_ITEM_COLLECTION: Ask(O1, 8, 1.0, asked={"limit": 8}),
+    p.LINES_OF_ORDER: Ask(O1, 1, 1.0),
+    p.ORDERS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
+    p.ORDER_OWNER: Ask(O1, 1, 1.0),
+    p.ORDERS_BY_STATUS_NEWEST_FIRST: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
+    p.ORDERS_BY_STATUS_OLDEST_FIRST: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
+    p.SALES_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.PURCHASES_OF_CUSTOMER: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
+    p.INVOICES_OF_ORDER: Ask(O1, 1, 1.0, asked={"limit": 1}),
+    p.INVOICE_BY_ID: Ask({"invoice_id": "2026-00000001"}, 1, 0.5, asked={"limit": 1}),
+    p.INVOICES_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5, **RANGE}),
+    p.SHIPMENTS_OF_ORDER: Ask(O1, 1, 1.0, asked={"limit": 1}),
+    p.SHIPMENT_BY_TRACKING_NUMBER: Ask({"carrier": "dhl", "tracking_number": "42"}, 1, 0.5),
+    p.SHIPMENT_BY_ID: Ask(O1 | {"shipment_id": "o1-1"}, 1, 1.0),
+    p.DISCOUNT_BY_CODE: Ask({"code": "SPRING"}, 1, 1.0),
+    p.ACCOUNT_BY_ID: Ask({"account_id": "a1"}, 1, 1.0),
+    p.ENTRIES_OF_ACCOUNT: Ask({"account_id": "a1"}, 5, 0.5, asked={"limit": 5}),
+    p.ACCOUNTS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
+    p.BEST_SELLERS_BY_SEASON: Ask({"season": "2026-11"}, 5, 2.0, requests=4, asked={"limit": 5}),
+    p.UNITS_OF_PRODUCT_AND_SEASON: Ask(MUG, 5, 0.5, asked={"limit": 5}),
+    p.SALES_BY_MINUTE: Ask({}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
+    p.NOTIFICATIONS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
+    p.NOTIFICATIONS_OF_ORDER: Ask(O1, 5, 0.5, asked={"limit": 5}),
+    p.PAYMENTS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.REFUNDS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.RETURNS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.IMPORT_WITH_PARTS: Ask({"import_id": "i1"}, 8, 1.0),
+    p.IMPORT_PART_BY_NUMBER: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
+    p.IMPORT_LINES_BY_PART: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
+    p.COMMAND_BY_KEY: Ask({"caller": "ann", "key": "k1", "command": "receive_stock"}, 1, 1.0),
+    p.PAYMENT_BY_ID: Ask(O1 | {"payment_id": "pi_1"}, 1, 1.0),
+    p.REFUND_BY_ID: Ask(O1 | {"refund_id": "pi_1-1"}, 1, 1.0),
+    p.REDEMPTIONS_BY_CODE: Ask({"code": "SPRING"}, 7, 1.0),
+    p.CUSTOMER_OR_ERASED_BY_ID: Ask(ANN, 1, 1.0),
+    p.ORDERS_OF_CUSTOMER_CONSISTENT: Ask(ANN, 5, 1.0, asked={"limit": 5}),
+    p.EFFECT_BY_ID: Ask({"effect_id": "c1", "reaction": "issue_invoice"}, 1, 1.0),
+    p.INVOICE_SERIES_BY_NAME: Ask({"series": "2026"}, 1, 1.0),
+    p.CAMPAIGN_BY_PRODUCT: Ask(MUG | {"event": "PriceDropped"}, 1, 1.0),
+    p.UNMATCHED_PAYMENTS_BY_DATE: Ask({"queue": "UNMATCHED"}, 5, 0.5, asked={"limit": 5}),
+    p.UNFINISHED_ERASURES: Ask({"queue": "ERASING"}, 5, 2.0, requests=4, asked={"limit": 5}),
+}
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+@pytest.mark.parametrize("pattern", p.PATTERNS, ids=lambda pattern: pattern.id)
+def test_a_pattern_is_one_request_a_shard_and_costs_the_same_whatever_lies_around(
+    worlds: dict[int, Table], wire: WireTap, pattern: Get[Any] | Query[Any], size: int
+) -> None:
+    ask = ASKED[pattern]
+    table = replace(worlds[size], client=wire.client)
+    found: list[Any]
+    if isinstance(pattern, Get):
+        found = [table.get(pattern, **ask.known)]
+    else:
+        found = list(table.query(pattern, **ask.asked, **ask.known).items)
+    assert len(found) == ask.finds
+    assert None not in found
+    assert not [item for item in found if "x0" in str(item)], "the neighbours are not asked for"
+    assert wire.operations == ["GetItem" if isinstance(pattern, Get) else "Query"] * ask.requests
+    assert wire.units == ask.units
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_at_half_a_unit_each(
+    worlds: dict[int, Table], wire: WireTap, size: int
+) -> None:
+    shop = Shop(table=replace(worlds[size], client=wire.client), new_id=str)
+    found = list_ancestors(shop, "/kitchen/mugs/small/1/")
+    assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], "nobody made the one between"
+    assert (wire.operations, wire.units) == (["BatchGetItem"], 0.5 * 4)
+
+
+def test_no_pattern_scans_and_every_one_is_measured() -> None:
+    assert ASKED.keys() == set(p.PATTERNS)
+    assert len({pattern.id for pattern in p.PATTERNS}) == len(p.PATTERNS)
+    assert all(ask.known.keys() >= set(pattern.required_fields) for pattern, ask in ASKED.items())
+
+
+def test_a_page_of_the_customer_is_settings_profile_and_the_newest_orders(worlds: dict[int, Table]) -> None:
+    found = worlds[10_000].query(p.CUSTOMER_OVERVIEW, customer_id="ann", limit=5).items
+    assert [type(item).__name__ for item in found] == ["Settings", "Customer", *["OrderSummary"] * 3]
+    assert [item.order_id for item in found[2:]] == ["s6", "s5", "s4"]
+
+
+def test_a_company_comes_before_its_members(worlds: dict[int, Table]) -> None:
+    found = list(worlds[10].query_all(p.COMPANY_WITH_MEMBERS, company_id="acme"))
+    assert [type(item).__name__ for item in found] == ["Company", *["Customer"] * (len(found) - 1)]
+    members = [item.customer_id for item in found if isinstance(item, e.Customer)]
+    assert members[:7] == ["ann", *(f"m{n}" for n in range(1, 7))]
+
+
+def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> None:
+    found = list(worlds[10].query_all(p.ORDER_ITEM_COLLECTION, order_id="o1"))
+    kinds = list(dict.fromkeys(type(item).__name__ for item in found))
+    assert kinds == [
+        "Expiry",
+        "Invoice",
+        "OrderLine",
+        "Order",
+        "Payment",
+        "Refund",
+        "Return",
+        "Shipment",
+        "TimelineEvent",
+    ]
+
+
+def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, Table]) -> None:
+    table = worlds[10_000]
+    waiting = [item for row, item in islice(around(), 10_000) if row is t.ORDER and item.status == "PENDING"]
+    for pattern in (p.ORDERS_BY_STATUS_NEWEST_FIRST, p.ORDERS_BY_STATUS_OLDEST_FIRST):
+        seen = list(table.query_all(pattern, queue="PENDING"))
+        assert len(seen) == len({each.order_id for each in seen}) == 1 + 4 * 6 + len(waiting)
+        times = [(each.placed_at, each.order_id) for each in seen]
+        assert times == sorted(times, reverse=pattern.newest_first)
+
+
+def test_f26_what_expired_costs_nothing_to_hide_beyond_its_own_reading(
+    wire: WireTap, new_table: Callable[[], str]
+) -> None:
+    table = Table(wire.client, new_table(), t.ROWS_BY_TYPE, clock=lambda: START)
+    ended = [replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n), ttl=int(START.timestamp())) for n in range(3)]
+    load(table, [(t.NOTIFICATION, each) for each in (*ended, NOTIFICATION)])
+    wire.clear()
+    assert table.query(p.NOTIFICATIONS_OF_CUSTOMER, customer_id="ann").items == (NOTIFICATION,)
+    assert (wire.operations, wire.units) == (["Query"], 0.5)
+
+
+@pytest.mark.parametrize(
+    "pattern", [pattern for pattern in p.PATTERNS if isinstance(pattern, Query)], ids=lambda pattern: pattern.id
+)
+def test_f10_every_list_goes_on_page_after_page_with_each_item_once(
+    worlds: dict[int, Table], pattern: Query[Any]
+) -> None:
+    """Two at a time, and all at once: the same, in the same order. Past a megabyte each list is asked in tests/api."""
+    ask = ASKED[pattern]
+    known: dict[str, Any] = {**ask.known, **{name: ask.asked[name] for name in ("since", "until") if name in ask.asked}}
+    whole = worlds[10].query(pattern, limit=1000, **known)
+    assert whole.after is None
+    pages = [worlds[10].query(pattern, limit=2, **known)]
+    while pages[-1].after is not None:
+        pages.append(worlds[10].query(pattern, limit=2, after=pages[-1].after, **known))
+    assert [item for page in pages for item in page.items] == list(whole.items)
+    assert len(pages) > 1 or len(whole.items) < 2, "more than a page was asked for"

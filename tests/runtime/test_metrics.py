@@ -1,0 +1,358 @@
+"""What functions count: a line of the log that CloudWatch makes metrics of, without a request or a unit more."""
+
+import importlib
+import inspect
+import io
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
+
+from functions.dynamodb.retry import TableBusy
+from functions.handlers import backlog_metrics, event_publisher, order_deadlines
+from functions.model import metrics as m
+from functions.model.entities import SHARD_COUNT
+from functions.model.lambdas import stored_name
+from functions.model.metrics import METRICS
+from functions.model.patterns import ORDER_BY_ID
+from functions.runtime import clients, observability
+from functions.runtime.metrics_buffer import MetricsBuffer
+from functions.runtime.scheduled_jobs import RunIncomplete
+from functions.shop import accounts, follows, products, refunds
+from tests.stacks.test_template import LAMBDAS
+from tests.support.alarm_model import EmittedMetrics, capture_metrics
+from tests.support.client_faults import crash_at, fail_calls, record_calls
+from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
+
+OPERATIONS = ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
+
+
+class Wired(io.BytesIO):
+    """An answer's body on the wire."""
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+@pytest.fixture
+def told() -> Iterator[EmittedMetrics]:
+    with capture_metrics() as found:
+        yield found
+
+
+def lines(tally: MetricsBuffer) -> list[Any]:
+    return [json.loads(line) for line in tally.emf_lines("shop", 1795253400000)]
+
+
+# the line -------------------------------------------------------------------------------------------------------------
+def test_a_call_is_one_line_in_cloudwatchs_own_format() -> None:
+    tally = MetricsBuffer("copies")
+    tally.add_metric(m.READ_UNITS, 2.5)
+    tally.add_metric(m.READ_UNITS, 1)
+    tally.add_metric(m.PROCESSING_LAG, 40)
+    tally.add_metric(m.PROCESSING_LAG, 0)
+    tally.add_metric(m.THROTTLES)
+    tally.add_metric(m.ORDERS_PAID)
+    (line,) = lines(tally)
+    assert line == {
+        "_aws": {
+            "Timestamp": 1795253400000,
+            "CloudWatchMetrics": [
+                {
+                    "Namespace": "shop",
+                    "Dimensions": [["function"]],
+                    "Metrics": [
+                        {"Name": "ReadUnits", "Unit": "Count"},
+                        {"Name": "Lag", "Unit": "Milliseconds"},
+                    ],
+                },
+                {
+                    "Namespace": "shop",
+                    "Dimensions": [["function"], []],
+                    "Metrics": [{"Name": "Throttles", "Unit": "Count"}],
+                },
+                {"Namespace": "shop", "Dimensions": [[]], "Metrics": [{"Name": "OrdersPaid", "Unit": "Count"}]},
+            ],
+        },
+        "function": "copies",
+        "ReadUnits": 3.5,
+        "Lag": [40, 0],
+        "Throttles": 1,
+        "OrdersPaid": 1,
+    }
+
+
+def test_each_currency_is_a_line_of_its_own() -> None:
+    tally = MetricsBuffer("relay")
+    for currency, total in (("EUR", 1250), ("USD", 990), ("EUR", 50)):
+        tally.add_metric(m.REVENUE, total, currency=currency)
+    assert [(line["currency"], line["Revenue"]) for line in lines(tally)] == [("EUR", 1300), ("USD", 990)]
+
+
+def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
+    tally = MetricsBuffer("relay")
+    tally.add_metric(m.PARKED)
+    for lag in range(201):
+        tally.add_metric(m.PROCESSING_LAG, lag)
+    found = lines(tally)
+    assert [len(line["Lag"]) for line in found] == [100, 100, 1]
+    assert [lag for line in found for lag in line["Lag"]] == list(range(201))
+    assert ["Parked" in line for line in found] == [True, False, False], "counted once"
+
+
+def test_nothing_that_happened_is_not_told_but_a_level_of_nothing_is() -> None:
+    tally = MetricsBuffer("watch")
+    tally.add_metric(m.PARKED, 0)
+    tally.add_metric(m.READ_UNITS, 0)
+    assert lines(tally) == []
+    tally.add_metric(m.PARKED_WAITING, 0)
+    assert [line["ParkedWaiting"] for line in lines(tally)] == [0]
+
+
+def test_metrics_are_told_apart_by_functions_and_currencies_alone_and_each_has_its_name() -> None:
+    assert {name for metric in METRICS for name in metric.dimensions} == {"function", "currency"}
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    assert not [metric.name for metric in METRICS if metric.is_gauge and (metric.dimensions or metric.keep_each_value)]
+
+
+# what is counted ------------------------------------------------------------------------------------------------------
+def test_orders_are_counted_on_their_way_with_what_they_brought(harness: ShopHarness, told: EmittedMetrics) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    harness.process_all(times=2)
+    assert told.values(m.ORDERS_PAID) == [1, 1], "counted as often as it was published"
+    assert told.values(m.REVENUE, currency="EUR") == [2500, 2500]
+    assert sum(told.values(m.ORDERS_FULFILLED)) == 1
+
+
+def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
+    harness: ShopHarness, told: EmittedMetrics
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.pay_order(order_id)
+    accounts.issue_store_credit(harness.shop, STAFF, "k", ANN.id, 700, "EUR")
+    follows.follow_product(harness.shop, ANN, "mug")
+    harness.process_all()
+    told.clear()
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 100)
+    products.update_product(harness.shop, STAFF, "mug", price=990)
+    harness.process_all(("copies", "relay"), times=1)
+    for reaction in ("refunds", "notifications", "notices"):
+        assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [1], reaction
+    told.clear()
+    records = [it for it in harness.all_records if it["dynamodb"]["Keys"]["SK"]["S"].startswith(("REFUND", "PRODUCT"))]
+    event_publisher.handler({"Records": records}, None)
+    for reaction in ("refunds", "notices"):
+        WORKERS[reaction].handler({"Records": harness.take_messages(reaction)}, None)
+        assert told.values(m.EFFECTS_ACCEPTED, function=reaction) == [], reaction
+        assert told.values(m.EFFECTS_DUPLICATE, function=reaction) == [
+            len(told.values(m.PROCESSING_LAG, function=reaction))
+        ]
+
+
+def test_what_fails_and_what_is_parked_is_counted_by_function(harness: ShopHarness, told: EmittedMetrics) -> None:
+    harness.open_shop()
+    harness.pay_order(harness.place_order(mug=1))
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    told.clear()
+    batch = [*harness.take_messages("fulfilment"), {"messageId": "bad", "body": "{"}]
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError"):
+        WORKERS["fulfilment"].handler({"Records": batch}, None)
+    assert told.values(m.EFFECTS_FAILED, function="fulfilment") == told.values(m.EFFECTS_FAILED) == [1]
+    assert told.values(m.PARKED, function="fulfilment") == [1]
+    assert told.values(m.EFFECTS_ACCEPTED, function="fulfilment") == []
+
+
+def test_the_units_of_a_call_are_those_that_dynamodb_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
+    harness.open_shop()
+    harness.process_all()
+    harness.place_order(mug=1)
+    records = harness.new_records()
+    told.clear()
+    before = clients.capacity_units.totals
+    READERS["copies"].handler({"Records": records}, None)
+    read, written = (now - then for now, then in zip(clients.capacity_units.totals[:2], before[:2], strict=True))
+    assert (sum(told.values(m.READ_UNITS, function="copies")), sum(told.values(m.WRITE_UNITS, function="copies"))) == (
+        read,
+        written,
+    )
+    assert written > 0
+
+
+def test_what_dynamodb_throws_back_is_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
+    harness.open_shop()
+    harness.place_order(mug=1)
+    due = (harness.now() + timedelta(minutes=31)).isoformat()
+    with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
+        order_deadlines.handler({"time": due}, None)
+    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * SHARD_COUNT], "of each queue"
+    told.clear()
+    order_deadlines.handler({"time": due}, None)
+    assert told.values(m.THROTTLES) == []
+
+
+def test_each_attempt_that_is_throttled_is_counted_and_no_connection_that_is_lost(
+    harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the wire: where the client itself sends a request again."""
+    harness.open_shop()
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    client = clients.client("dynamodb")
+    answers: list[Any] = []
+
+    def answer(**_: Any) -> AWSResponse | None:
+        if not answers:
+            return None
+        if isinstance(found := answers.pop(0), Exception):
+            raise found
+        body = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{found}", "message": "no"}).encode()
+        return AWSResponse("https://aws", 500 if "Internal" in found else 400, HTTPHeaders(), Wired(body))
+
+    client.meta.events.register("before-send.dynamodb.GetItem", answer)
+    throttled, lost = "ProvisionedThroughputExceededException", ConnectionClosedError(endpoint_url="https://aws")
+    try:
+        for attempts, counted_ in (
+            ([throttled], 1), ([throttled, throttled], 2), ([throttled] * 3, 3), ([lost, lost], 0),
+            (["InternalServerError", throttled], 1), ([lost, throttled], 1),
+        ):  # fmt: skip
+            answers[:] = attempts
+            before = clients.capacity_units.totals[2]
+            with suppress(TableBusy):
+                harness.shop.table.get(ORDER_BY_ID, order_id="none")
+            assert not answers
+            assert clients.capacity_units.totals[2] - before == counted_, attempts
+    finally:
+        client.meta.events.unregister("before-send.dynamodb.GetItem", answer)
+
+
+@pytest.mark.parametrize("left", ["UnprocessedItems", "UnprocessedKeys"])
+def test_an_answer_that_leaves_some_of_a_batch_is_counted(harness: ShopHarness, left: str) -> None:
+    client, batch = (
+        clients.client("dynamodb"),
+        {harness.shop.table.name: {"Keys": [{"PK": {"S": "a"}, "SK": {"S": "b"}}]}},
+    )
+
+    def left_of(some: Any) -> int:
+        """How much more is counted after an answer that leaves this."""
+        event, before = "before-call.dynamodb.BatchGetItem", clients.capacity_units.totals[2]
+
+        def answer(**_: Any) -> Any:
+            return AWSResponse("https://aws", 200, HTTPHeaders(), Wired()), {left: some, "ResponseMetadata": {}}
+
+        client.meta.events.register(event, answer)
+        client.batch_get_item(RequestItems=batch)
+        client.meta.events.unregister(event, answer)
+        return clients.capacity_units.totals[2] - before
+
+    assert [left_of({}), left_of(batch)] == [0, 1]
+
+
+def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(harness: ShopHarness, told: EmittedMetrics) -> None:
+    harness.open_shop()
+    records = harness.new_records()
+    records[1]["dynamodb"]["ApproximateCreationDateTime"] -= 60
+    told.clear()
+    READERS["copies"].handler({"Records": records}, None)
+    (lag,) = told.values(m.PROCESSING_LAG, function="copies")
+    assert 60_000 <= lag < 70_000
+
+
+def test_counting_asks_nothing_of_anybody(
+    harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.open_shop()
+    harness.place_order(mug=1)
+    records = harness.new_records()
+    READERS["copies"].handler({"Records": records}, None)
+    made = []
+    for counting in (True, False):
+        if not counting:
+            monkeypatch.setattr(observability, "add_metric", lambda *_, **__: None)
+            monkeypatch.setattr(MetricsBuffer, "emf_lines", lambda *_: ())
+        told.clear()
+        with ExitStack() as watched:
+            calls = [watched.enter_context(record_calls("dynamodb", operation)) for operation in OPERATIONS]
+            calls.append(watched.enter_context(record_calls("events", "PutEvents")))
+            for reader in READERS.values():
+                reader.handler({"Records": records}, None)
+            made.append([len(found) for found in calls])
+        assert bool(told.lines) is counting
+    assert made[0] == made[1]
+    assert sum(made[0]) > 1
+
+
+@pytest.mark.parametrize("module", LAMBDAS)
+def test_every_function_is_observed_under_its_own_name(module: str) -> None:
+    source = inspect.getsource(importlib.import_module(f"functions.handlers.{module}"))
+    assert f'@observability.instrument_handler("{stored_name(module)}")\ndef handler(' in source
+
+
+def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(
+    harness: ShopHarness, told: EmittedMetrics
+) -> None:
+    harness.open_shop()
+    records = harness.new_records()
+    told.clear()
+    with crash_at("events", "PutEvents"):
+        READERS["relay"].handler({"Records": records}, None)
+    assert len(told.lines) == 1
+    observability.add_metric(m.PARKED)
+    assert len(told.lines) == 1, "what no call counts is counted for nobody"
+
+
+# what waits for a person ----------------------------------------------------------------------------------------------
+def test_what_was_redriven_and_what_marks_it_wait_for_nobody(harness: ShopHarness, told: EmittedMetrics) -> None:
+    keys = (
+        "parked/copies/a.json",
+        "parked/copies/b.json",
+        "parked/mismatch/c.json",
+        "aws/lambda/m/1",
+        "aws/lambda/m/2",
+    )
+    for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
+        clients.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
+    found = backlog_metrics.handler({}, None)
+    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0, "LapseBacklog": 0}
+    assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
+    assert {name: line[name] for line in told.lines for name in found} == found
+
+
+def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_ago_it_was_placed(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=1)
+    harness.clock_offset = timedelta(minutes=20)
+    harness.pay_order(order_id)
+    harness.clock_offset += timedelta(minutes=9)
+    assert backlog_metrics.handler({}, None)["OrdersStanding"] == 0
+    harness.clock_offset += timedelta(minutes=2)
+    assert backlog_metrics.handler({}, None)["OrdersStanding"] == 1
+
+
+def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    harness.place_order(mug=1)
+    sent = harness.place_order("key-2", mug=1)
+    harness.pay_order(sent)
+    harness.process_all()
+    harness.dispatch_order(sent)
+
+    def overdue(after: timedelta) -> int:
+        harness.clock_offset = after
+        return backlog_metrics.handler({}, None)["LapseBacklog"]
+
+    assert [overdue(timedelta(minutes=minutes)) for minutes in (34, 36)] == [0, 1], "unpaid"
+    assert [overdue(timedelta(days=30, minutes=minutes)) for minutes in (4, 6)] == [1, 2], "and not confirmed"
+    harness.lapse(harness.now().isoformat())
+    assert backlog_metrics.handler({}, None)["LapseBacklog"] == 0

@@ -1,0 +1,415 @@
+"""How orders end early: cancelled by somebody, at once or through the warehouse, or lapsed when their time is over."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from functions.model.entities import Order
+from functions.model.errors import NotAllowed, NotFound, WrongState
+from functions.shop import cancellation, shipments
+from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
+from functions.shop.shop import Caller, Shop
+from tests.shop.test_discounts import bought, left, offer
+from tests.support.actors import (
+    ANN,
+    BOB,
+    HOME_ADDRESS,
+    STAFF,
+    WAREHOUSE,
+    advance_to_status,
+    archive_order,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    order_after_change,
+    pay,
+    place,
+    run_concurrently,
+)
+from tests.support.order_money import expiry_markers, pay_in_parts, refunded_total, refunds
+from tests.support.samples import moment
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
+
+ENDED_OR_SENT = ["SHIPPED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "LAPSED", "ARCHIVING"]
+
+
+def parcels(shop: Shop, order_id: str) -> list[str]:
+    return [shipment.status for shipment in shipments.list_shipments_of_order(shop, STAFF, order_id)]
+
+
+def ends_in(shop: Shop, order_id: str, days: int) -> bool:
+    """Whether the one marker of an order ends so many days from now."""
+    (marker,) = expiry_markers(shop, order_id)
+    return marker.ttl == int((shop.now() + timedelta(days=days)).timestamp())
+
+
+# at once --------------------------------------------------------------------------------------------------------------
+def test_a_cancelled_order_gives_its_goods_back_and_says_when_it_expires(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
+    create_stocked_product(shop, "vase", 8, parts=4)
+    order = place(shop, mug=3, vase=5)
+    clock.sleep(60)
+    wire.clear()
+    cancelled = cancellation.cancel_order(shop, ANN, order.order_id)
+    assert wire.operations == ["GetItem", "TransactWriteItems"]
+    assert cancelled == order_after_change(order, status="CANCELLED", version=2, updated_at=moment(1))
+    assert get_order(shop, order.order_id) == cancelled
+    assert (available_by_part(shop), available_by_part(shop, "vase")) == ([10], [2, 2, 2, 2])
+    assert ends_in(shop, order.order_id, 365)
+    assert expiry_markers(shop, order.order_id)[0].customer_id == "ann"
+
+
+def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: Shop, wire: WireTap) -> None:
+    order = pay_in_parts(shop, place(shop, mug=2), 700, 1800)
+    assert order.status == "PAID"
+    wire.clear()
+    cancelled = cancellation.cancel_order(shop, ANN, order.order_id)
+    assert wire.operations == ["GetItem", "Query", "Query", "TransactWriteItems"]
+    assert (cancelled.status, cancelled.paid, cancelled.refunded) == ("CANCELLED", 2500, 2500)
+    assert get_order(shop, order.order_id) == cancelled
+    found = refunds(shop, order.order_id)
+    assert sorted(refund.amount for refund in found) == [700, 1800]
+    assert {(refund.why, refund.status, refund.customer_id) for refund in found} == {("CANCELLED", "REQUESTED", "ann")}
+    assert len({refund.account_id for refund in found} - {None}) == 2, "each to its own gift card"
+    assert refunded_total(shop, order.order_id) == 2500
+    assert available_by_part(shop) == [10]
+
+
+def test_what_was_paid_by_card_goes_back_to_the_card(shop: Shop) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    (refund,) = refunds(shop, order.order_id)
+    assert (refund.payment_id, refund.amount, refund.account_id) == (f"pi_{order.order_id}", 2500, None)
+    assert refunded_total(shop, order.order_id) == 2500
+
+
+def test_a_part_that_was_paid_goes_back_when_the_rest_never_came(shop: Shop) -> None:
+    order = pay_in_parts(shop, place(shop), 700)
+    assert order.status == "PENDING"
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert refunded_total(shop, order.order_id) == 700
+
+
+def test_a_cancelled_order_gives_its_discount_back(shop: Shop) -> None:
+    offer(shop, limit=1)
+    order = bought(shop, "SPRING")
+    assert left(shop) == [0]
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert left(shop) == [1]
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert left(shop) == [1]
+
+
+def test_an_order_that_cost_nothing_is_cancelled_without_a_refund(shop: Shop) -> None:
+    offer(shop, percent=100)
+    order = bought(shop, "SPRING")
+    assert order.status == "PAID"
+    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCELLED"
+    assert refunded_total(shop, order.order_id) == 0
+
+
+def test_a_cancelled_order_leaves_its_queue(shop: Shop) -> None:
+    order = place(shop)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    assert list(cancellation.list_unpaid_orders(shop, shop.now() + timedelta(days=1))) == []
+
+
+@pytest.mark.parametrize("status", ["PENDING", "PAID"])
+def test_an_order_that_is_cancelled_again_stays_as_it_is(shop: Shop, wire: WireTap, status: str) -> None:
+    order = advance_to_status(shop, place(shop), status)
+    first = cancellation.cancel_order(shop, ANN, order.order_id)
+    wire.clear()
+    assert cancellation.cancel_order(shop, ANN, order.order_id) == first
+    assert wire.operations == ["GetItem"]
+    assert available_by_part(shop) == [10]
+    assert len(refunds(shop, order.order_id)) == (status == "PAID")
+
+
+@pytest.mark.parametrize("status", ENDED_OR_SENT)
+def test_f8_what_is_sent_or_has_ended_is_not_cancelled(shop: Shop, status: str) -> None:
+    before = advance_to_status(shop, place(shop), status)
+    stock, money = available_by_part(shop), refunded_total(shop, before.order_id)
+    with pytest.raises(WrongState) as refusal:
+        cancellation.cancel_order(shop, ANN, before.order_id)
+    assert (refusal.value.state, refusal.value.command) == (status, "cancel")
+    assert get_order(shop, before.order_id) == before
+    assert (available_by_part(shop), refunded_total(shop, before.order_id)) == (stock, money)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_only_its_customer_and_staff_cancel_an_order_and_others_learn_nothing(shop: Shop, archived: bool) -> None:
+    order = place(shop)
+    if archived:
+        archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
+    for caller in (BOB, WAREHOUSE, Caller("eve")):
+        for id in (order.order_id, "none"):
+            with pytest.raises(NotFound) as refusal:
+                cancellation.cancel_order(shop, caller, id)
+            assert refusal.value.what == "order"
+    if archived:
+        with pytest.raises(WrongState) as wrong:
+            cancellation.cancel_order(shop, ANN, order.order_id)
+        assert wrong.value.state == "ARCHIVED"
+    else:
+        assert cancellation.cancel_order(shop, STAFF, order.order_id).status == "CANCELLED"
+
+
+def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+    offer(shop, percent=1, limit=1)
+    ids = [f"p{number}" for number in range(MAX_PRODUCTS)]
+    for id in ids:
+        create_stocked_product(shop, id, 1)
+    placed = place_order(
+        shop, ANN, "k", {id: RequestedLine(1) for id in ids}, HOME_ADDRESS, {"lines": ids}, "SPRING"
+    ).order
+    assert isinstance(placed, Order)
+    order = pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
+    shipments.request_shipment(shop, order.order_id)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    wire.clear()
+    assert cancellation.agree_cancel(shop, WAREHOUSE, order.order_id).status == "CANCELLED"
+    (ended,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
+    assert len(ended["TransactItems"]) == 90 + len(["order", "discount", "shipment", "marker"]) + 5
+    assert refunded_total(shop, order.order_id) == order.total
+    assert {tuple(available_by_part(shop, id)) for id in ids} == {(1,)}
+    assert (left(shop), parcels(shop, order.order_id)) == ([1], ["CANCELLED"])
+
+
+# through the warehouse ------------------------------------------------------------------------------------------------
+def test_what_the_warehouse_has_got_it_is_asked_to_stop_and_nothing_else_changes(
+    shop: Shop, clock: ManualClock
+) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    clock.sleep(60)
+    asked = cancellation.cancel_order(shop, ANN, order.order_id)
+    assert asked == order_after_change(order, status="CANCEL_REQUESTED", version=4, updated_at=moment(1))
+    assert cancellation.cancel_order(shop, ANN, order.order_id) == asked == get_order(shop, order.order_id)
+    assert (available_by_part(shop), refunds(shop, order.order_id), expiry_markers(shop, order.order_id)) == (
+        [8],
+        [],
+        [],
+    )
+    assert parcels(shop, order.order_id) == ["REQUESTED"]
+
+
+def test_what_the_warehouse_stops_is_cancelled_with_its_shipment(shop: Shop, clock: ManualClock) -> None:
+    offer(shop, limit=1)
+    order = advance_to_status(shop, bought(shop, "SPRING"), "CANCEL_REQUESTED")
+    clock.sleep(60)
+    ended = cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
+    assert ended == order_after_change(order, status="CANCELLED", version=5, updated_at=moment(1), refunded=order.total)
+    assert get_order(shop, order.order_id) == ended
+    assert (available_by_part(shop), left(shop), parcels(shop, order.order_id)) == ([10], [1], ["CANCELLED"])
+    assert refunded_total(shop, order.order_id) == order.total
+    assert ends_in(shop, order.order_id, 365)
+    for _ in range(2):
+        assert cancellation.agree_cancel(shop, STAFF, order.order_id) == ended
+    assert (available_by_part(shop), left(shop), len(refunds(shop, order.order_id))) == ([10], [1], 1)
+
+
+def test_what_the_warehouse_cannot_stop_goes_on(shop: Shop, clock: ManualClock) -> None:
+    order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
+    clock.sleep(60)
+    goes_on = cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id)
+    assert goes_on == replace(order, status="FULFILLING", version=5, updated_at=moment(1), reached=5)
+    assert cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id) == goes_on == get_order(shop, order.order_id)
+    assert (available_by_part(shop), refunds(shop, order.order_id), parcels(shop, order.order_id)) == (
+        [8],
+        [],
+        ["REQUESTED"],
+    )
+    assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED", "it may be asked again"
+
+
+@pytest.mark.parametrize(("quantities", "reached"), [(None, "SHIPPED"), ({"mug": 1}, "PARTIALLY_SHIPPED")])
+def test_what_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
+    shop: Shop, quantities: Any, reached: str
+) -> None:
+    order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
+    shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42", quantities)
+    assert get_order(shop, order.order_id).status == reached
+    with pytest.raises(WrongState) as refusal:
+        cancellation.agree_cancel(shop, WAREHOUSE, order.order_id)
+    assert refusal.value.state == reached
+    assert (available_by_part(shop), refunds(shop, order.order_id)) == ([8], [])
+
+
+@pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED", *ENDED_OR_SENT])
+def test_f8_nothing_is_stopped_that_nobody_asked_to_stop(shop: Shop, status: str) -> None:
+    before = advance_to_status(shop, place(shop), status)
+    with pytest.raises(WrongState) as refusal:
+        cancellation.agree_cancel(shop, WAREHOUSE, before.order_id)
+    assert (refusal.value.state, refusal.value.command) == (status, "agree_cancel")
+    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # as it is after it was refused
+        with pytest.raises(WrongState) as refusal:
+            cancellation.refuse_cancel(shop, WAREHOUSE, before.order_id)
+        assert (refusal.value.state, refusal.value.command) == (status, "refuse_cancel")
+    assert get_order(shop, before.order_id) == before
+
+
+@pytest.mark.parametrize("answer", [cancellation.agree_cancel, cancellation.refuse_cancel])
+def test_only_the_warehouse_and_staff_say_whether_it_stops(shop: Shop, answer: Any) -> None:
+    order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
+    for caller in (ANN, BOB):
+        with pytest.raises(NotAllowed):
+            answer(shop, caller, order.order_id)
+    with pytest.raises(NotFound):
+        answer(shop, WAREHOUSE, "none")
+    other = place(shop, "other").order_id
+    archive_order(shop, advance_to_status(shop, get_order(shop, other), "CANCELLED").order_id, to_stub=True)
+    with pytest.raises(WrongState):
+        answer(shop, WAREHOUSE, other)
+    assert get_order(shop, order.order_id) == order
+
+
+# races ----------------------------------------------------------------------------------------------------------------
+def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: Shop) -> None:
+    for number in range(6):
+        order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
+        cancelled, asked_for = run_concurrently(
+            lambda id=order.order_id: cancellation.cancel_order(shop, ANN, id),  # type: ignore[misc]
+            lambda id=order.order_id: shipments.request_shipment(shop, id),  # type: ignore[misc]
+        )
+        now = get_order(shop, order.order_id)
+        assert cancelled == now, "what was answered is what became of it"
+        if now.status == "CANCELLED":
+            assert (asked_for, parcels(shop, order.order_id)) == (None, [])
+            assert refunded_total(shop, order.order_id) == 1250
+        else:
+            assert (now.status, parcels(shop, order.order_id)) == ("CANCEL_REQUESTED", ["REQUESTED"])
+            assert refunds(shop, order.order_id) == []
+
+
+@pytest.mark.parametrize("faster", ["cancel", "fulfil"])
+def test_a_paid_order_that_is_cancelled_and_asked_for_just_then_has_one_fate(
+    shop: Shop, rival: Shop, wire: WireTap, faster: str
+) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    if faster == "cancel":
+        wire.reply_next(
+            "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
+        )
+        assert shipments.request_shipment(shop, order.order_id) is None
+        assert (get_order(shop, order.order_id).status, parcels(shop, order.order_id)) == ("CANCELLED", [])
+    else:
+        wire.reply_next(
+            "TransactWriteItems", run_before_sending(lambda: shipments.request_shipment(rival, order.order_id))
+        )
+        assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED"
+        assert (refunds(shop, order.order_id), available_by_part(shop)) == ([], [8])
+
+
+def test_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> None:
+    for number in range(6):
+        order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "CANCEL_REQUESTED")
+        id = order.order_id
+        stopped, sent = run_concurrently(
+            lambda id=id: cancellation.agree_cancel(shop, WAREHOUSE, id),  # type: ignore[misc]
+            lambda id=id: shipments.dispatch_shipment(shop, WAREHOUSE, id, f"{id}-1", "dhl", "42"),  # type: ignore[misc]
+        )
+        now = get_order(shop, id)
+        assert isinstance(stopped, WrongState) != isinstance(sent, WrongState)
+        if isinstance(sent, WrongState):
+            assert (now.status, parcels(shop, id), refunded_total(shop, id)) == ("CANCELLED", ["CANCELLED"], 1250)
+        else:
+            assert (now.status, parcels(shop, id), refunded_total(shop, id)) == ("SHIPPED", ["DISPATCHED"], 0)
+
+
+def test_a_cancel_by_eight_at_once_gives_goods_money_and_discount_back_once(shop: Shop) -> None:
+    offer(shop, limit=1)
+    order = advance_to_status(shop, bought(shop, "SPRING", mug=3), "PAID")
+    ended = run_concurrently(*[lambda: cancellation.cancel_order(shop, ANN, order.order_id)] * 8)
+    assert {it.version for it in ended} == {3}
+    assert (available_by_part(shop), left(shop), refunded_total(shop, order.order_id)) == ([10], [1], order.total)
+
+
+def test_a_payment_and_a_cancel_at_once_lose_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = place(shop)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay_in_parts(rival, order, 700)))
+    assert cancellation.cancel_order(shop, ANN, order.order_id).refunded == 700
+    assert refunded_total(shop, order.order_id) == 700
+
+
+def test_a_cancel_whose_answer_is_lost_has_been_done_all_the_same(shop: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    wire.reply_next("TransactWriteItems", lose_response)
+    with pytest.raises(ReadTimeoutError):
+        cancellation.cancel_order(shop, ANN, order.order_id)
+    assert cancellation.cancel_order(shop, ANN, order.order_id).version == 3
+    assert (refunded_total(shop, order.order_id), available_by_part(shop)) == (2500, [10])
+
+
+# lapse ----------------------------------------------------------------------------------------------------------------
+def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: ManualClock) -> None:
+    early = place(shop, "early", mug=2)
+    clock.sleep(60)
+    late = place(shop, "late", mug=3)
+    assert list(cancellation.list_unpaid_orders(shop, clock.now)) == [early.order_id], (
+        "at that very moment is not before it"
+    )
+    assert list(cancellation.list_unpaid_orders(shop, clock.now + timedelta(milliseconds=1))) == [
+        early.order_id,
+        late.order_id,
+    ]
+    assert cancellation.lapse_order(shop, early.order_id)
+    assert get_order(shop, early.order_id) == order_after_change(
+        early, status="LAPSED", version=2, updated_at=moment(1)
+    )
+    assert available_by_part(shop) == [7]
+    assert ends_in(shop, early.order_id, 365)
+    assert list(cancellation.list_unpaid_orders(shop, clock.now + timedelta(days=1))) == [late.order_id]
+
+
+def test_what_was_paid_of_an_order_that_lapses_goes_back_with_its_discount(shop: Shop) -> None:
+    offer(shop, limit=1)
+    order = pay_in_parts(shop, bought(shop, "SPRING"), 300, 400)
+    assert cancellation.lapse_order(shop, order.order_id)
+    assert not cancellation.lapse_order(shop, order.order_id)
+    assert {refund.why for refund in refunds(shop, order.order_id)} == {"LAPSED"}
+    assert (refunded_total(shop, order.order_id), left(shop), available_by_part(shop)) == (700, [1], [10])
+
+
+@pytest.mark.parametrize(
+    "status", ["PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CANCELLED", "LAPSED", "DELIVERED"]
+)
+def test_what_did_not_wait_any_more_does_not_lapse(shop: Shop, status: str) -> None:
+    before = advance_to_status(shop, place(shop), status)
+    assert not cancellation.lapse_order(shop, before.order_id)
+    assert get_order(shop, before.order_id) == before
+
+
+def test_what_is_archived_or_never_was_does_not_lapse(shop: Shop) -> None:
+    order = place(shop)
+    archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
+    assert not cancellation.lapse_order(shop, order.order_id)
+    assert not cancellation.lapse_order(shop, "none")
+
+
+@pytest.mark.parametrize("meanwhile", ["paid", "cancelled"])
+def test_an_order_that_is_paid_or_cancelled_just_then_does_not_lapse(
+    shop: Shop, rival: Shop, wire: WireTap, meanwhile: str
+) -> None:
+    order = place(shop)
+    act = {
+        "paid": lambda: pay(rival, order),
+        "cancelled": lambda: cancellation.cancel_order(rival, ANN, order.order_id),
+    }
+    wire.reply_next("TransactWriteItems", run_before_sending(act[meanwhile]))
+    assert not cancellation.lapse_order(shop, order.order_id)
+    assert get_order(shop, order.order_id).status == meanwhile.upper()
+    assert available_by_part(shop) == [8 if meanwhile == "paid" else 10]
+
+
+def test_hundreds_of_unpaid_orders_are_all_found(shop: Shop, clock: ManualClock) -> None:
+    create_stocked_product(shop, "pin", 1000)
+    placed = []
+    for number in range(60):
+        placed.append(place(shop, f"k{number}", pin=1).order_id)
+        clock.now += timedelta(milliseconds=1)
+    assert list(cancellation.list_unpaid_orders(shop, clock.now)) == placed
+    assert list(cancellation.list_unpaid_orders(shop, clock.now - timedelta(milliseconds=10))) == placed[:50]

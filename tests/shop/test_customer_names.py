@@ -1,0 +1,206 @@
+"""A customer's name on their open orders: what it costs, which pages it takes, and what comes between."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from functions.dynamodb.keys import to_instant
+from functions.dynamodb.writes import WriteConflict, put_if_absent
+from functions.model.copies import order_summary
+from functions.model.entities import Effect, Order
+from functions.model.patterns import EFFECT_BY_ID
+from functions.model.table import EFFECT, ORDER, ORDER_SUMMARY
+from functions.shop.cancellation import cancel_order
+from functions.shop.customer_names import ORDERS_PER_PAGE, propagate_name, refresh_name
+from functions.shop.customers import rename_customer
+from functions.shop.erasure import erase_customer
+from functions.shop.shop import Shop
+from tests.support.actors import ANN, BOB, get_order, pay, place, place_order_as
+from tests.support.samples import order as sample
+from tests.support.tapped_client import START
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending
+
+PAST_A_PAGE = ORDERS_PER_PAGE + 20
+CHANGE = "change-1"
+
+
+def listed(shop: Shop, order: Order) -> Order:
+    """An order whose summary its reader has written."""
+    (copy,) = order_summary(order)
+    shop.table.write(put_if_absent(ORDER_SUMMARY, copy))
+    return order
+
+
+def many(shop: Shop, number: int) -> list[str]:
+    """So many open orders of Ann's, the newest first; their ids."""
+    for n in range(number):
+        placed_at = to_instant(START - timedelta(hours=n))
+        one = sample(order_id=f"o{n:03}", placed_at=placed_at, updated_at=placed_at, status="PAID")
+        shop.table.write(put_if_absent(ORDER, listed(shop, one)))
+    return [f"o{n:03}" for n in range(number)]
+
+
+def names_on(shop: Shop, ids: list[str]) -> list[str | None]:
+    return [get_order(shop, id).customer_name for id in ids]
+
+
+def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone(shop: Shop, wire: WireTap) -> None:
+    order = listed(shop, place(shop, mug=1))
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    wire.clear()
+    assert propagate_name(shop, CHANGE, ANN.id) == 1
+    assert wire.operations == ["GetItem", "GetItem", "Query", "UpdateItem"]
+    assert dict(wire.units_of) == {"GetItem": 1.0 + 1.0, "Query": 1.0, "UpdateItem": 1.0 + 1.0}
+    assert get_order(shop, order.order_id) == replace(order, customer_name="Ann Elm", customer_version=2)
+
+
+def test_an_order_with_the_name_as_it_is_costs_one_read_when_it_is_copied(shop: Shop, wire: WireTap) -> None:
+    order = place(shop, mug=1)
+    wire.clear()
+    refresh_name(shop, order)
+    assert (wire.operations, wire.units) == (["GetItem"], 1.0)
+
+
+def test_an_order_is_placed_with_the_name_out_of_the_batch_that_is_read_anyhow(shop: Shop, wire: WireTap) -> None:
+    order = place(shop, mug=1, pot=1)
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"]
+    assert wire.units_of["TransactWriteItems"] == 3 + 2 * 2, "3, and 2 for each product"
+    assert wire.units_of["BatchGetItem"] == 4, "the order, the customer, two products"
+    assert (order.customer_name, order.customer_version) == ("Ann Ash", 1)
+
+
+def test_every_open_order_past_one_page_has_the_name_and_the_pages_are_noted(shop: Shop, wire: WireTap) -> None:
+    ids = many(shop, PAST_A_PAGE)
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    wire.clear()
+    assert propagate_name(shop, CHANGE, ANN.id) == PAST_A_PAGE
+    assert wire.operations.count("Query") == 2
+    assert wire.operations.count("UpdateItem") == PAST_A_PAGE
+    assert wire.operations.count("PutItem") == 1, "where the second page starts"
+    assert set(names_on(shop, ids)) == {"Ann Elm"}
+
+
+def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: WireTap) -> None:
+    ids = many(shop, PAST_A_PAGE)
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    def go_on() -> None:
+        wire.reply_next("Query", run_before_sending(die))
+
+    wire.reply_next("PutItem", lambda request: go_on())
+    with pytest.raises(KeyboardInterrupt):
+        propagate_name(shop, CHANGE, ANN.id)
+    assert names_on(shop, ids) == ["Ann Elm"] * ORDERS_PER_PAGE + ["Ann Ash"] * 20
+    wire.clear()
+    assert propagate_name(shop, CHANGE, ANN.id) == 20
+    assert wire.operations.count("UpdateItem") == 20, "what has the name already is not written again"
+    assert set(names_on(shop, ids)) == {"Ann Elm"}
+
+
+def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(shop: Shop, rival: Shop) -> None:
+    ids = many(shop, 2 * ORDERS_PER_PAGE + 20)
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    first = Effect(effect_id=CHANGE, reaction="names", result="ORDER#~", created_at=shop.now_instant(), ttl=2**33)
+    shop.table.write(put_if_absent(EFFECT, first))
+    with pytest.raises(WriteConflict):
+        _beside(shop, lambda: propagate_name(rival, CHANGE, ANN.id))
+    mark = shop.table.get(EFFECT_BY_ID, effect_id=CHANGE, reaction="names")
+    assert mark is not None
+    assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
+    assert set(names_on(shop, ids)) == {"Ann Elm"}
+    assert propagate_name(shop, CHANGE, ANN.id) == 20, "what is on the last page"
+
+
+def _beside(shop: Shop, act: Callable[[], object]) -> None:
+    """Spread the name, and have something else happen between its first page and the note of that."""
+    write = shop.table.write
+
+    def once(*writes: object) -> None:
+        shop.table.write = write  # type: ignore[method-assign]
+        act()
+        write(*writes)  # type: ignore[arg-type]
+
+    shop.table.write = once  # type: ignore[method-assign]
+    propagate_name(shop, CHANGE, ANN.id)
+
+
+def test_a_name_never_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    """Who looked before the customer was renamed once more comes to the order after all others."""
+    order = listed(shop, place(shop, mug=1))
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+
+    def once_more() -> None:
+        rename_customer(rival, ANN, ANN.id, "Ann Oak")
+        assert propagate_name(rival, "change-2", ANN.id) == 1
+
+    wire.reply_next("Query", run_before_sending(once_more))
+    assert propagate_name(shop, CHANGE, ANN.id) == 0
+    found = get_order(shop, order.order_id)
+    assert (found.customer_name, found.customer_version) == ("Ann Oak", 3)
+
+
+def test_a_name_that_comes_while_an_order_changes_stands_in_nobodys_way(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = listed(shop, place(shop, mug=1))
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    wire.clear()
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: propagate_name(rival, CHANGE, ANN.id)))
+    pay(shop, order)
+    assert wire.operations.count("TransactWriteItems") == 1, "it was not decided anew"
+    found = get_order(shop, order.order_id)
+    assert (found.status, found.version, found.customer_name) == ("PAID", order.version + 1, "Ann Elm")
+
+
+def test_an_order_that_is_closed_meanwhile_keeps_the_name_it_had(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = listed(shop, place(shop, mug=1))
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    wire.reply_next("UpdateItem", run_before_sending(lambda: cancel_order(rival, ANN, order.order_id)))
+    assert propagate_name(shop, CHANGE, ANN.id) == 0
+    closed = get_order(shop, order.order_id)
+    assert (closed.status, closed.customer_name) == ("CANCELLED", "Ann Ash")
+    refresh_name(shop, closed)
+    refresh_name(shop, order)
+    assert get_order(shop, order.order_id) == closed
+
+
+def test_a_name_whose_answer_was_lost_is_found_there_again(shop: Shop, wire: WireTap) -> None:
+    order = listed(shop, place(shop, mug=1))
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    wire.reply_next("UpdateItem", lose_response)
+    with pytest.raises(ReadTimeoutError):
+        propagate_name(shop, CHANGE, ANN.id)
+    assert propagate_name(shop, CHANGE, ANN.id) == 1
+    assert get_order(shop, order.order_id).customer_name == "Ann Elm"
+
+
+def test_another_customers_orders_keep_their_name(shop: Shop) -> None:
+    theirs = place_order_as(shop, BOB, "key-1", mug=1).order
+    assert isinstance(theirs, Order)
+    listed(shop, theirs)
+    rename_customer(shop, ANN, ANN.id, "Ann Elm")
+    assert propagate_name(shop, CHANGE, ANN.id) == 0
+    before = get_order(shop, theirs.order_id)
+    assert propagate_name(shop, CHANGE, BOB.id) == 1, "it bears it already"
+    assert get_order(shop, theirs.order_id) == before
+    assert get_order(shop, theirs.order_id).customer_name == "Bob Birch"
+
+
+def test_an_order_without_a_customer_stays_as_it_is(shop: Shop) -> None:
+    shop.table.write(put_if_absent(ORDER, listed(shop, sample(customer_id="nobody"))))
+    assert propagate_name(shop, CHANGE, "nobody") == 0
+    refresh_name(shop, get_order(shop, "o1"))
+    assert get_order(shop, "o1").customer_name == "Ann Ash"
+
+
+def test_who_was_forgotten_has_no_name_on_what_is_still_open(shop: Shop) -> None:
+    order = listed(shop, place(shop, mug=1))
+    erase_customer(shop, ANN, ANN.id)
+    refresh_name(shop, order)
+    found = get_order(shop, order.order_id)
+    assert (found.customer_name, found.customer_version) == (None, 2)
+    assert found.address is not None, "it is still to be sent"

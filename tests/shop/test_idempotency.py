@@ -1,0 +1,118 @@
+"""Commands with a key: done once, answered the same, and remembered without the key itself."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.writes import Write, WriteConflict, update
+from functions.model.errors import IdempotencyKeyReused, NotFound
+from functions.model.patterns import PRODUCT_BY_ID
+from functions.model.retention import COMMAND_DAYS
+from functions.model.table import PRODUCT
+from functions.shop.idempotency import IdempotentResult, fingerprint, run_idempotently
+from functions.shop.shop import Shop, retry_on_conflict
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap
+
+RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
+
+
+def nothing() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    return [], RESULT
+
+
+def once(
+    shop: Shop, key: str = "secret-key", body: Any = None, decide: Any = nothing, caller: str = "ann"
+) -> IdempotentResult:
+    return run_idempotently(shop, caller, key, "try", body or {}, decide)
+
+
+def test_a_command_is_answered_the_same_when_it_comes_again(shop: Shop) -> None:
+    assert once(shop) == IdempotentResult(RESULT, replayed=False)
+    assert once(shop, decide=lambda: pytest.fail("it was done")) == IdempotentResult(RESULT, replayed=True)
+
+
+def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+    once(shop)
+    item = wire.requests[-1].body["Item"]
+    assert "secret-key" not in str(item)
+    assert item["PK"]["S"].startswith("COMMAND#ann#")
+    assert int(item["ttl"]["N"]) == int((clock.now + timedelta(days=COMMAND_DAYS)).timestamp())
+
+
+def test_a_key_is_one_callers_and_one_commands(shop: Shop) -> None:
+    once(shop)
+    assert not once(shop, caller="bob").replayed
+    assert not run_idempotently(shop, "ann", "secret-key", "another", {}, nothing).replayed
+    with pytest.raises(IdempotencyKeyReused):
+        once(shop, body={"x": 1})
+
+
+def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
+    def refuse() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+        raise NotFound("thing")
+
+    with pytest.raises(NotFound):
+        once(shop, decide=refuse)
+    assert not once(shop).replayed
+
+
+def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    """Decide to rename the mug; the first time, somebody else is faster."""
+    before = shop.table.get(PRODUCT_BY_ID, product_id="mug")
+    assert before is not None
+    seen.append(before.version)
+    after = type(before)(**{name: getattr(before, name) for name in PRODUCT.fields} | {"version": before.version + 1})
+    if len(seen) == 1:
+        shop.table.write(update(PRODUCT, before, after))
+    return [update(PRODUCT, before, after)], {"version": after.version}
+
+
+def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
+    seen: list[int] = []
+    assert once(shop, decide=lambda: rename_mug(shop, seen)).result == {"version": 3}
+    assert seen == [1, 2]
+
+
+def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) -> None:
+    def never() -> None:
+        raise WriteConflict(PRODUCT, {})
+
+    with pytest.raises(TableBusy):
+        retry_on_conflict(shop, never)
+    assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
+
+
+def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: ManualClock) -> None:
+    once(shop)
+    clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
+    assert once(shop).replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+BODIES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
+
+
+@given(BODIES, BODIES)
+def test_two_bodies_have_one_fingerprint_only_if_they_are_the_same(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert (fingerprint(one) == fingerprint(two)) == (repr(sorted_deep(one)) == repr(sorted_deep(two)))
+    assert fingerprint(one).startswith("1:")
+
+
+def sorted_deep(value: Any) -> Any:
+    """The value with names in order; True and 1 stay two things."""
+    match value:
+        case dict():
+            return {name: sorted_deep(value[name]) for name in sorted(value)}
+        case list():
+            return [sorted_deep(each) for each in value]
+    return value

@@ -1,0 +1,372 @@
+"""Orders that are sent in parts: all shipments together are what was ordered, whatever comes between."""
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from functions.model.entities import Order, Shipment
+from functions.model.errors import AlreadyExists, CommandRejected, InvalidInput, NotFound, TooMuch, WrongState
+from functions.model.patterns import SHIPMENTS_OF_ORDER
+from functions.shop import shipments
+from functions.shop.shipments import MAX_SHIPMENTS
+from functions.shop.shop import Shop
+from tests.support.actors import (
+    ANN,
+    STAFF,
+    WAREHOUSE,
+    advance_to_status,
+    available_by_part,
+    create_stocked_product,
+    get_order,
+    order_after_change,
+    place,
+    run_concurrently,
+    run_in_threads,
+)
+from tests.support.order_money import expiry_markers
+from tests.support.samples import moment
+from tests.support.scale import many
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, run_before_sending
+
+
+@pytest.fixture
+def order(shop: Shop) -> Order:
+    """Three mugs and two pots, with the warehouse."""
+    return advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
+
+
+def send(shop: Shop, order: Order, parcel: int, number: str = "", /, **quantities: int) -> Shipment:
+    """The warehouse sends so much of a parcel, all of it if nothing is said."""
+    id = f"{order.order_id}-{parcel}"
+    return shipments.dispatch_shipment(
+        shop, WAREHOUSE, order.order_id, id, "dhl", number or str(parcel), quantities or None
+    )
+
+
+def deliver(shop: Shop, order: Order, parcel: int) -> Shipment:
+    return shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-{parcel}")
+
+
+def parcels(shop: Shop, order: Order) -> dict[str, tuple[str, dict[str, int]]]:
+    """The shipments of an order, by the end of their id."""
+    found = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
+    return {it.shipment_id.rpartition("-")[2]: (it.status, dict(it.quantities)) for it in found}
+
+
+def pieces(shop: Shop, order: Order, what: str) -> dict[str, int]:
+    return {id: getattr(line, what) for id, line in get_order(shop, order.order_id).lines.items()}
+
+
+def agrees(shop: Shop, order: Order) -> None:
+    """Shipments and lines tell the same, all of what was ordered is in shipments, and the state follows."""
+    now = get_order(shop, order.order_id)
+    found = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id))
+    for id, line in now.lines.items():
+        of = dict.fromkeys(("REQUESTED", "DISPATCHED", "DELIVERED"), 0)
+        for shipment in found:
+            of[shipment.status] += shipment.quantities.get(id, 0)
+        assert sum(of.values()) == line.quantity
+        assert (line.shipped, line.delivered) == (of["DISPATCHED"] + of["DELIVERED"], of["DELIVERED"])
+    assert now.parcels == len(found) == len({shipment.shipment_id for shipment in found})
+    ordered = sum(line.quantity for line in now.lines.values())
+    if now.delivered == ordered:
+        assert now.status == "DELIVERED"
+    elif now.shipped == ordered:
+        assert now.status == "SHIPPED"
+    else:
+        assert now.status == ("PARTIALLY_SHIPPED" if now.shipped else "FULFILLING")
+    assert len(expiry_markers(shop, order.order_id)) == (now.status == "DELIVERED")
+
+
+# sent in parts --------------------------------------------------------------------------------------------------------
+def test_a_part_is_sent_and_the_rest_is_asked_for_in_the_same_transaction(
+    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
+) -> None:
+    clock.sleep(60)
+    wire.clear()
+    sent = send(shop, order, 1, mug=2)
+    assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
+    assert (sent.status, sent.quantities, sent.tracking_number, sent.version) == ("DISPATCHED", {"mug": 2}, "1", 2)
+    first, rest = shipments.list_shipments_of_order(shop, STAFF, order.order_id)
+    assert first == sent
+    assert rest == Shipment(
+        order_id=order.order_id,
+        shipment_id=f"{order.order_id}-2",
+        customer_id="ann",
+        status="REQUESTED",
+        quantities={"mug": 1, "pot": 2},
+        created_at=moment(1),
+        updated_at=moment(1),
+    )
+    now = get_order(shop, order.order_id)
+    assert now == order_after_change(
+        order, status="PARTIALLY_SHIPPED", lines=now.lines, parcels=2, version=4, updated_at=moment(1)
+    )
+    assert pieces(shop, order, "shipped") == {"mug": 2, "pot": 0}
+    assert pieces(shop, order, "delivered") == {"mug": 0, "pot": 0}
+
+
+def test_parts_go_on_until_the_order_is_shipped_and_arrive_until_it_is_delivered(
+    shop: Shop, order: Order, clock: ManualClock
+) -> None:
+    seen = []
+    steps: list[Any] = [
+        lambda: send(shop, order, 1, mug=2),
+        lambda: send(shop, order, 2, pot=1),
+        lambda: deliver(shop, order, 2),
+        lambda: deliver(shop, order, 1),
+        lambda: send(shop, order, 3, mug=1, pot=1),
+        lambda: deliver(shop, order, 3),
+    ]
+    for step in steps:
+        clock.sleep(60)
+        step()
+        agrees(shop, order)
+        seen.append(get_order(shop, order.order_id).status)
+    assert seen == ["PARTIALLY_SHIPPED"] * 4 + ["SHIPPED", "DELIVERED"]
+    now = get_order(shop, order.order_id)
+    assert (now.parcels, now.delivered_at, now.version) == (3, moment(6), 9)
+    assert parcels(shop, order) == {
+        "1": ("DELIVERED", {"mug": 2}),
+        "2": ("DELIVERED", {"pot": 1}),
+        "3": ("DELIVERED", {"mug": 1, "pot": 1}),
+    }
+    (marker,) = expiry_markers(shop, order.order_id)
+    assert marker.ttl == int((clock.now + timedelta(days=365 + 30)).timestamp())
+
+
+def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: Shop, order: Order) -> None:
+    send(shop, order, 1, mug=3)
+    send(shop, order, 2)
+    deliver(shop, order, 2)
+    now = get_order(shop, order.order_id)
+    assert (now.status, now.delivered_at, expiry_markers(shop, order.order_id)) == ("SHIPPED", None, [])
+    deliver(shop, order, 1)
+    agrees(shop, order)
+
+
+@pytest.mark.parametrize("quantities", [{"mug": 3, "pot": 2}, {}])
+def test_all_of_it_said_in_words_is_all_of_it(shop: Shop, order: Order, quantities: dict[str, int]) -> None:
+    send(shop, order, 1, **quantities)
+    assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3, "pot": 2})}
+    assert get_order(shop, order.order_id).status == "SHIPPED"
+    agrees(shop, order)
+
+
+def test_each_parcel_is_found_by_its_number(shop: Shop, order: Order) -> None:
+    send(shop, order, 1, "n1", mug=1)
+    send(shop, order, 2, "n2")
+    for number, parcel in (("n1", 1), ("n2", 2)):
+        (found,) = shipments.list_shipments_by_tracking(shop, ANN, "dhl", number)
+        assert found.shipment_id == f"{order.order_id}-{parcel}"
+
+
+def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_ordered(shop: Shop) -> None:
+    create_stocked_product(shop, "jug", 2, backorder=True)
+    order = advance_to_status(shop, place(shop, jug=5, mug=1), "FULFILLING")
+
+    def missing() -> list[Any]:
+        return [shipment.backordered for shipment in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id)]
+
+    assert missing() == [{"jug": 3}]
+    send(shop, order, 1, jug=2)
+    assert missing() == [None, {"jug": 3}], "what was there went first"
+    send(shop, order, 2, jug=2)
+    assert missing() == [None, None, {"jug": 1}]
+    send(shop, order, 3, jug=1)
+    assert missing() == [None, None, None, None], "the mug was there"
+    assert send(shop, order, 3, jug=1).backordered is None, "said again"
+    agrees(shop, order)
+
+
+# said again -----------------------------------------------------------------------------------------------------------
+def test_what_the_warehouse_says_again_changes_nothing_and_is_answered_as_before(
+    shop: Shop, order: Order, wire: WireTap
+) -> None:
+    first = send(shop, order, 1, mug=2)
+    for _ in range(2):
+        assert send(shop, order, 1, mug=2) == first
+    second = send(shop, order, 2)
+    assert send(shop, order, 2) == second
+    arrived = deliver(shop, order, 1)
+    assert deliver(shop, order, 1) == arrived
+    assert send(shop, order, 1, mug=2) == arrived, "late, but it is what was said"
+    assert wire.operations.count("TransactWriteItems") == 6, "placed, paid, asked for, twice sent, once arrived"
+    agrees(shop, order)
+
+
+@pytest.mark.parametrize("quantities", [{"mug": 1}, {"mug": 3}, {"mug": 2, "pot": 1}, {"pot": 2}])
+def test_f8_a_parcel_that_is_sent_is_not_sent_again_with_something_else(
+    shop: Shop, order: Order, quantities: dict[str, int]
+) -> None:
+    send(shop, order, 1, mug=2)
+    before = parcels(shop, order)
+    with pytest.raises(WrongState) as refusal:
+        send(shop, order, 1, **quantities)
+    assert (refusal.value.what, refusal.value.state) == ("shipment", "DISPATCHED")
+    assert parcels(shop, order) == before
+
+
+# never more than ordered ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("quantities", "field", "most"),
+    [({"mug": 4}, "mug", 3), ({"mug": 1, "pot": 3}, "pot", 2), ({"vase": 1}, "vase", 0)],
+)
+def test_more_than_is_in_a_parcel_is_not_sent(
+    shop: Shop, order: Order, quantities: dict[str, int], field: str, most: int
+) -> None:
+    with pytest.raises(TooMuch) as refusal:
+        send(shop, order, 1, **quantities)
+    assert (refusal.value.field, refusal.value.most) == (field, most)
+    assert get_order(shop, order.order_id) == order
+
+
+def test_what_was_sent_before_is_not_in_the_next_parcel_any_more(shop: Shop, order: Order) -> None:
+    send(shop, order, 1, mug=3)
+    with pytest.raises(TooMuch) as refusal:
+        send(shop, order, 2, mug=1, pot=1)
+    assert (refusal.value.field, refusal.value.most) == ("mug", 0)
+    agrees(shop, order)
+
+
+@pytest.mark.parametrize("quantities", [{}, {"mug": 0}, {"mug": 1, "pot": -1}])
+def test_a_parcel_holds_something_of_everything_that_it_names(
+    shop: Shop, order: Order, quantities: dict[str, int]
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        shipments.dispatch_shipment(shop, STAFF, order.order_id, f"{order.order_id}-1", "dhl", "1", quantities)
+    assert refusal.value.field == "quantities"
+    assert get_order(shop, order.order_id) == order
+
+
+def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop: Shop, wire: WireTap) -> None:
+    create_stocked_product(shop, "pin", 100)
+    order = advance_to_status(shop, place(shop, pin=92), "FULFILLING")
+    for parcel in range(1, MAX_SHIPMENTS):
+        send(shop, order, parcel, pin=1)
+    with pytest.raises(TooMuch) as refusal:
+        send(shop, order, MAX_SHIPMENTS, pin=1)
+    assert (refusal.value.field, refusal.value.most) == ("parcels", MAX_SHIPMENTS)
+    send(shop, order, MAX_SHIPMENTS, pin=3)
+    agrees(shop, order)
+    wire.clear()
+    assert shipments.assume_delivered(shop, order.order_id)
+    (arrived,) = [request.body for request in wire.requests if request.operation == "TransactWriteItems"]
+    assert len(arrived["TransactItems"]) == MAX_SHIPMENTS + len(["order", "marker"])
+    agrees(shop, order)
+
+
+# races ----------------------------------------------------------------------------------------------------------------
+def test_two_who_send_parts_of_one_parcel_at_once_and_one_of_them_did(
+    shop: Shop, rival: Shop, order: Order, wire: WireTap
+) -> None:
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: send(rival, order, 1, "rival", mug=3)))
+    with pytest.raises(WrongState):
+        send(shop, order, 1, mug=3, pot=2)
+    assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3}), "2": ("REQUESTED", {"pot": 2})}
+    agrees(shop, order)
+
+
+def test_the_same_said_twice_at_once_is_one_parcel(shop: Shop, order: Order) -> None:
+    sent = run_concurrently(*[lambda: send(shop, order, 1, mug=1)] * 4)
+    assert {shipment.version for shipment in sent} == {2}
+    assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 1}), "2": ("REQUESTED", {"mug": 2, "pot": 2})}
+
+
+def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop, mug=3, pot=2), "FULFILLING")
+    send(shop, order, 1, mug=3)
+    send(shop, order, 2)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: deliver(rival, order, 1)))
+    deliver(shop, order, 2)
+    agrees(shop, order)
+    assert get_order(shop, order.order_id).status == "DELIVERED"
+
+
+def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
+    def hand(number: int) -> None:
+        for parcel in range(1, 6):
+            for act in (
+                partial(send, shop, order, parcel, f"{number}", mug=1),
+                partial(send, shop, order, parcel),
+                partial(deliver, shop, order, parcel),
+            ):
+                with suppress(NotFound, CommandRejected):
+                    act()
+
+    run_in_threads(4, hand, range(4))
+    agrees(shop, order)
+    hand(5)
+    agrees(shop, order)
+    assert get_order(shop, order.order_id).status == "DELIVERED"
+    assert (available_by_part(shop), available_by_part(shop, "pot")) == ([7], [8])
+
+
+@settings(max_examples=many(25, 8))
+@given(data=st.data())
+def test_however_an_order_is_cut_into_parcels_they_are_what_was_ordered(shop: Shop, data: st.DataObject) -> None:
+    for id in ("cup", "jar"):
+        with suppress(AlreadyExists):  # the examples share the shop
+            create_stocked_product(shop, id, 1000)
+    order = advance_to_status(shop, place(shop, f"k{shop.new_id()}", cup=4, jar=3), "FULFILLING")
+    on_their_way: list[int] = []
+    parcel = 1
+    while get_order(shop, order.order_id).status != "DELIVERED":
+        waiting = parcels(shop, order).get(str(parcel), ("", {}))[1]
+        if waiting and (not on_their_way or data.draw(st.booleans(), label="send")):
+            part = {id: data.draw(st.integers(0, many), label=id) for id, many in sorted(waiting.items())}
+            send(shop, order, parcel, **{id: many for id, many in part.items() if many})
+            on_their_way.append(parcel)
+            parcel += 1
+        else:
+            deliver(shop, order, on_their_way.pop(data.draw(st.integers(0, len(on_their_way) - 1), label="arrives")))
+        agrees(shop, order)
+
+
+# assumed --------------------------------------------------------------------------------------------------------------
+def test_all_parcels_of_an_order_nobody_speaks_of_any_more_count_as_delivered_at_once(
+    shop: Shop, order: Order, wire: WireTap, clock: ManualClock
+) -> None:
+    send(shop, order, 1, mug=1)
+    send(shop, order, 2, mug=2)
+    send(shop, order, 3)
+    deliver(shop, order, 2)
+    clock.sleep(60)
+    wire.clear()
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now)) == [order.order_id]
+    assert shipments.assume_delivered(shop, order.order_id)
+    assert wire.operations[-1] == "TransactWriteItems"
+    assert wire.operations.count("TransactWriteItems") == 1
+    agrees(shop, order)
+    assert not shipments.assume_delivered(shop, order.order_id)
+    assert get_order(shop, order.order_id).delivered_at == moment(1)
+
+
+def test_an_order_of_which_a_part_is_not_sent_is_never_assumed_delivered(
+    shop: Shop, order: Order, clock: ManualClock
+) -> None:
+    send(shop, order, 1, mug=3)
+    before = parcels(shop, order)
+    clock.sleep(60)
+    assert list(shipments.list_unconfirmed_orders(shop, clock.now)) == []
+    assert not shipments.assume_delivered(shop, order.order_id)
+    assert parcels(shop, order) == before
+    agrees(shop, order)
+
+
+def test_a_parcel_that_is_confirmed_just_then_is_delivered_once(
+    shop: Shop, rival: Shop, order: Order, wire: WireTap
+) -> None:
+    send(shop, order, 1, mug=3)
+    send(shop, order, 2)
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: deliver(rival, order, 1)))
+    assert not shipments.assume_delivered(shop, order.order_id)
+    agrees(shop, order)
+    assert shipments.assume_delivered(shop, order.order_id)
+    agrees(shop, order)

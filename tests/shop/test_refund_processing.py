@@ -1,0 +1,306 @@
+"""Refunds on their way: given once, whatever is lost, and whatever the provider tells in whichever order."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.adapters.payment_provider import PaymentProviderUnavailable
+from functions.dynamodb.table import Table
+from functions.dynamodb.writes import put_if_absent, update
+from functions.model.entities import Account, Order, Payment, Refund
+from functions.model.errors import NotFound
+from functions.model.patterns import ACCOUNT_BY_ID, PAYMENT_BY_ID, REFUND_BY_ID
+from functions.model.table import ACCOUNT, ROWS_BY_TYPE
+from functions.shop import accounts, cancellation, erasure, refunds
+from functions.shop.refund_processing import process_refund
+from functions.shop.shop import Shop
+from tests.support import order_money
+from tests.support.actors import ANN, STAFF, get_order, place, report_payment
+from tests.support.credit_actions import balance, ledger, new_store_credit
+from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
+from tests.support.tapped_client import ManualClock
+from tests.support.wire_tap import WireTap, lose_response, run_before_sending, transaction_cancelled_reply
+
+HOUR = 3600
+
+
+@pytest.fixture
+def order(shop: Shop) -> Order:
+    """Paid with 25.00 by card, of which 10.00 are to be given back."""
+    placed = place(shop)
+    report_payment(shop, placed)
+    refunds.refund_order(shop, STAFF, "sorry", placed.order_id, 1000)
+    return get_order(shop, placed.order_id)
+
+
+def refund_of(shop: Shop, order: Order, refund_id: str = "pi_1-1") -> Refund:
+    found = shop.table.get(REFUND_BY_ID, order_id=order.order_id, refund_id=refund_id)
+    assert found is not None
+    return found
+
+
+def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
+    found = shop.table.get(PAYMENT_BY_ID, order_id=order.order_id, payment_id=payment_id)
+    assert found is not None
+    return found
+
+
+# to the provider ------------------------------------------------------------------------------------------------------
+def test_what_the_provider_gave_back_is_written_with_the_payment(shop: Shop, order: Order, wire: WireTap) -> None:
+    provider = FakeProvider()
+    wire.clear()
+    settled = process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert wire.operations == ["GetItem", "GetItem", "TransactWriteItems"]
+    assert provider.requests == [("refund", "pi_1-1-1")]
+    ((_, amount, given),) = provider.refunds
+    assert (amount, given.metadata) == (
+        1000,
+        {"order_id": order.order_id, "refund_id": "pi_1-1", "attempt": "1"},
+    )
+    refund = refund_of(shop, order)
+    assert settled == refund
+    assert (refund.status, refund.provider_id, refund.version) == ("SUCCEEDED", "re_1", 2)
+    payment = payment_of(shop, order)
+    assert (payment.status, payment.refunded) == ("CAPTURED", 1000)
+    assert get_order(shop, order.order_id) == order, "it was counted when it was decided"
+
+
+def test_a_payment_of_which_all_is_given_back_is_refunded(shop: Shop, order: Order) -> None:
+    refunds.refund_order(shop, STAFF, "the rest", order.order_id, 1500)
+    for number in (1, 2):
+        process_refund(shop, FakeProvider(), order.order_id, f"pi_1-{number}")
+    assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("REFUNDED", 2500)
+
+
+def test_what_is_done_already_is_not_done_again(shop: Shop, order: Order, wire: WireTap) -> None:
+    provider = FakeProvider()
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    wire.clear()
+    assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
+    assert process_refund(shop, provider, order.order_id, "none-such") is None
+    assert wire.operations == ["GetItem", "GetItem"]
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("trouble", ["answer lost", "unavailable"])
+def test_what_passes_comes_again_under_the_same_key_and_is_given_once(shop: Shop, order: Order, trouble: Any) -> None:
+    provider = provider_behaving(trouble)
+    with pytest.raises(PaymentProviderUnavailable):
+        process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert refund_of(shop, order).status == "REQUESTED"
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert provider.requests == [("refund", "pi_1-1-1")] * 2
+    assert provider.refunded_amount("pi_1") == 1000
+    assert refund_of(shop, order).status == "SUCCEEDED"
+
+
+def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back_once(
+    shop: Shop, order: Order, wire: WireTap
+) -> None:
+    class Crashed(BaseException):
+        """The process ends."""
+
+    def crash(_: Any) -> None:
+        raise Crashed
+
+    provider = FakeProvider()
+    wire.reply_next("TransactWriteItems", crash)
+    with pytest.raises(Crashed):
+        process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert (provider.refunded_amount("pi_1"), refund_of(shop, order).status) == (1000, "REQUESTED")
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert provider.requests == [("refund", "pi_1-1-1")] * 2
+    assert (provider.refunded_amount("pi_1"), len(provider.refunds)) == (1000, 1)
+    assert (payment_of(shop, order).refunded, refund_of(shop, order).status) == (1000, "SUCCEEDED")
+
+
+def test_a_write_whose_answer_is_lost_is_found_done(shop: Shop, order: Order, patient_wire: WireTap) -> None:
+    provider = FakeProvider()
+    table = Table(patient_wire.client, shop.table.name, ROWS_BY_TYPE, clock=shop.table.clock, sleep=shop.table.sleep)
+    patient = replace(shop, table=table)
+    patient_wire.reply_next("TransactWriteItems", lose_response)
+    process_refund(patient, provider, order.order_id, "pi_1-1")
+    assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
+
+
+def test_two_workers_with_the_same_refund_give_it_back_once(
+    shop: Shop, rival: Shop, order: Order, wire: WireTap
+) -> None:
+    provider = FakeProvider()
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: process_refund(rival, provider, order.order_id, "pi_1-1"))
+    )
+    assert process_refund(shop, provider, order.order_id, "pi_1-1") is None
+    assert (provider.refunded_amount("pi_1"), len(provider.refunds)) == (1000, 1)
+    assert (payment_of(shop, order).refunded, payment_of(shop, order).version) == (1000, 2)
+
+
+def test_two_refunds_of_one_payment_at_once_both_count(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+    refunds.refund_order(shop, STAFF, "more", order.order_id, 500)
+    provider = FakeProvider()
+    wire.reply_next(
+        "TransactWriteItems", run_before_sending(lambda: process_refund(rival, provider, order.order_id, "pi_1-2"))
+    )
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert payment_of(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
+
+
+def test_conflicts_pass(shop: Shop, order: Order, wire: WireTap) -> None:
+    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 4)
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
+    assert payment_of(shop, order).refunded == 1000
+
+
+def test_what_is_refused_for_good_fails_with_the_providers_code(shop: Shop, order: Order) -> None:
+    settled = process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
+    assert settled == refund_of(shop, order)
+    assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
+    assert payment_of(shop, order).refunded == 0
+    assert get_order(shop, order.order_id) == order, "it is still to be given back: a person must look"
+
+
+def test_what_the_provider_answers_as_failed_is_failed(shop: Shop, order: Order) -> None:
+    settled = process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
+    assert settled is not None
+    assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", "re_1", "expired_or_canceled_card")
+
+
+def test_an_old_request_is_looked_for_before_it_is_made_again(shop: Shop, order: Order, clock: ManualClock) -> None:
+    provider = provider_behaving("answer lost")
+    provider.clock = clock
+    with pytest.raises(PaymentProviderUnavailable):
+        process_refund(shop, provider, order.order_id, "pi_1-1")
+    clock.sleep(25 * HOUR)  # by now the provider has forgotten the key
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert provider.requests == [("refund", "pi_1-1-1"), ("list", "pi_1")]
+    assert (provider.refunded_amount("pi_1"), refund_of(shop, order).status) == (1000, "SUCCEEDED")
+
+
+@pytest.mark.parametrize(("hours", "looks"), [(20, False), (20.1, True)])
+def test_a_key_is_trusted_for_twenty_hours(
+    shop: Shop, order: Order, clock: ManualClock, hours: float, looks: bool
+) -> None:
+    provider = FakeProvider()
+    clock.sleep(hours * HOUR)
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert [kind for kind, _ in provider.requests] == (["list", "refund"] if looks else ["refund"])
+    assert provider.refunded_amount("pi_1") == 1000
+
+
+def test_an_attempt_before_the_last_is_not_taken_for_it(shop: Shop, order: Order, clock: ManualClock) -> None:
+    provider = provider_behaving("failed")
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
+    clock.sleep(30 * HOUR)
+    process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert provider.requests[1:] == [("list", "pi_1"), ("refund", "pi_1-1-2")]
+    assert (refund_of(shop, order).status, refund_of(shop, order).provider_id) == ("SUCCEEDED", "re_2")
+
+
+def test_without_its_payment_nothing_is_given_back(shop: Shop, order: Order) -> None:
+    shop.table.batch_delete([PAYMENT_BY_ID.rows[0].key(order_id=order.order_id, payment_id="pi_1")])
+    provider = FakeProvider()
+    with pytest.raises(NotFound):
+        process_refund(shop, provider, order.order_id, "pi_1-1")
+    assert provider.requests == []
+
+
+# onto a credit account ------------------------------------------------------------------------------------------------
+def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
+    shop: Shop, order: Order, wire: WireTap
+) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    provider = FakeProvider()
+    wire.clear()
+    settled = process_refund(shop, provider, order.order_id, "pi_1-2")
+    assert wire.operations.count("TransactWriteItems") == 1
+    assert provider.requests == []
+    assert settled is not None
+    assert settled.status == "SUCCEEDED"
+    account_id = accounts.store_credit_account_id(shop, "ann", "EUR")
+    assert balance(shop, account_id) == 500
+    (entry,) = ledger(shop, account_id)
+    assert (entry.amount, entry.reason, entry.order_id) == (500, "REFUNDED", order.order_id)
+    assert payment_of(shop, order).refunded == 500
+    assert process_refund(shop, provider, order.order_id, "pi_1-2") is None
+    assert balance(shop, account_id) == 500
+
+
+def test_what_a_gift_card_paid_goes_back_onto_it(shop: Shop) -> None:
+    placed = place(shop)
+    order = order_money.pay_in_parts(shop, placed, 1000, 1500)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    for refund in order_money.refunds(shop, order.order_id):
+        process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+    for refund in order_money.refunds(shop, order.order_id):
+        assert refund.account_id is not None
+        assert (refund.status, balance(shop, refund.account_id)) == ("SUCCEEDED", refund.amount)
+
+
+def test_two_workers_credit_once(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-2")),
+    )
+    assert process_refund(shop, FakeProvider(), order.order_id, "pi_1-2") is None
+    assert balance(shop, accounts.store_credit_account_id(shop, "ann", "EUR")) == 500
+
+
+def test_an_account_that_moves_meanwhile_is_read_again(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+    for key in ("one", "two"):
+        refunds.refund_order(shop, STAFF, key, order.order_id, 500, "credit")
+    wire.reply_next(
+        "TransactWriteItems",
+        run_before_sending(lambda: process_refund(rival, FakeProvider(), order.order_id, "pi_1-3")),
+    )
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
+    account_id = accounts.store_credit_account_id(shop, "ann", "EUR")
+    assert [entry.balance for entry in ledger(shop, account_id)] == [500, 1000]
+
+
+@pytest.mark.parametrize("had_some", [False, True])
+def test_what_would_go_to_the_credit_of_who_was_forgotten_waits_for_a_person(
+    shop: Shop, order: Order, had_some: bool
+) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    if had_some:
+        new_store_credit(shop, 100)
+    erasure.erase_customer(shop, ANN, ANN.id)
+    settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert settled is not None
+    assert (settled.status, settled.reason) == ("FAILED", "nobody is known any more who could spend it")
+    assert payment_of(shop, order).refunded == 0
+    account = shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR"))
+    assert (account.balance if account else 0) == (100 if had_some else 0)
+
+
+def test_who_is_forgotten_just_then_gets_no_credit(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, ANN.id)))
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert refund_of(shop, order, "pi_1-2").status == "FAILED"
+    assert shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR")) is None
+
+
+def test_an_account_that_cannot_take_it_fails_the_refund(shop: Shop, order: Order) -> None:
+    refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
+    full = Account(
+        account_id=accounts.store_credit_account_id(shop, "ann", "EUR"),
+        kind="STORE_CREDIT",
+        currency="EUR",
+        balance=10**12,
+        created_at=order.placed_at,
+        updated_at=order.placed_at,
+        customer_id="ann",
+    )
+    shop.table.write(put_if_absent(ACCOUNT, full))
+    settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert settled is not None
+    assert (settled.status, settled.reason) == ("FAILED", "amount: is more than an account may hold")
+    assert payment_of(shop, order).refunded == 0
+    shop.table.write(update(ACCOUNT, full, replace(full, balance=0, version=2)))
+    refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-2", "credit")
+    process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
+    assert refund_of(shop, order, "pi_1-2").status == "SUCCEEDED"

@@ -1,0 +1,115 @@
+"""Best sellers and metrics as staff asks for them: merged over shards, in pages that lose and repeat nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.writes import put_if_absent
+from functions.model.entities import SHARD_COUNT, Metric
+from functions.model.errors import NotAllowed
+from functions.model.table import BEST_SELLER, METRIC
+from functions.shop import sales_statistics
+from functions.shop.sales_statistics import MetricPoint
+from functions.shop.shop import Shop
+from tests.support.actors import ANN, STAFF, WAREHOUSE
+from tests.support.samples import SAMPLES, TTL, moment
+
+SEASON = SAMPLES[BEST_SELLER].season
+
+
+def all_points(shop: Shop, limit: int, since: str = "", until: str = "") -> list[MetricPoint]:
+    found: list[MetricPoint] = []
+    after = None
+    while True:
+        page = sales_statistics.list_metric_points(shop, STAFF, since, until, limit, after)
+        assert len(page.items) <= limit
+        found += page.items
+        if (after := page.after) is None:
+            return found
+
+
+def part(shard: int, minute: int, currency: str = "EUR", **changed: Any) -> Metric:
+    numbers = {"orders": 1, "units": shard + 1, "revenue": 100 * (shard + 1)}
+    return Metric(shard=str(shard), minute=moment(minute), currency=currency, **{**numbers, "ttl": TTL, **changed})
+
+
+def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop) -> None:
+    for units in range(1, 31):
+        one = replace(SAMPLES[BEST_SELLER], product_id=f"p{units:02}", units=units * 5)
+        shop.table.write(put_if_absent(BEST_SELLER, one))
+    shop.table.write(
+        put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id="other month", season="2020-01"))
+    )
+    assert len({replace(SAMPLES[BEST_SELLER], product_id=f"p{n:02}").shard for n in range(1, 31)}) == SHARD_COUNT
+    found: list[tuple[str, int]] = []
+    after = None
+    while True:
+        page = sales_statistics.list_best_sellers_with_units(shop, STAFF, SEASON, 7, after)
+        found += [(one.product_id, one.units) for one in page.items]
+        if (after := page.after) is None:
+            break
+    assert found == [(f"p{units:02}", units * 5) for units in range(30, 0, -1)]
+
+
+def test_f25_ten_sell_better_than_nine(shop: Shop) -> None:
+    for product_id, units in (("nine", 9), ("ten", 10), ("hundred", 100)):
+        shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
+    best = sales_statistics.list_best_sellers(shop, SEASON, 3, None).items
+    assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
+
+
+def test_of_what_more_came_back_than_was_sold_nothing_is_listed(shop: Shop) -> None:
+    for product_id, units in (("sold", 1), ("evens out", 0), ("came back", -2)):
+        shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
+    assert [one.product_id for one in sales_statistics.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
+    assert sales_statistics.list_units_of_product(shop, STAFF, "came back", 10, None).items[0].units == -2
+
+
+def test_a_product_shows_its_months_newest_first(shop: Shop) -> None:
+    for season in ("2025-12", "2026-02", "2026-01"):
+        shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], season=season)))
+    found = sales_statistics.list_units_of_product(shop, STAFF, "mug", 10, None).items
+    assert [one.season for one in found] == ["2026-02", "2026-01", "2025-12"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: Shop, limit: int) -> None:
+    for minute in range(9):
+        for shard in range(SHARD_COUNT):
+            if minute % 3 or shard == minute % SHARD_COUNT:
+                shop.table.write(put_if_absent(METRIC, part(shard, minute)))
+    shop.table.write(put_if_absent(METRIC, part(2, 4, "USD")))
+    found = all_points(shop, limit)
+    assert [(point.minute, point.currency) for point in found] == sorted(
+        [*((moment(minute), "EUR") for minute in range(9)), (moment(4), "USD")]
+    )
+    assert found[1] == MetricPoint(moment(1), "EUR", orders=4, units=10, revenue=1000)
+
+
+def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its_first_minute_only(shop: Shop) -> None:
+    for minute in range(4):
+        shop.table.write(put_if_absent(METRIC, part(0, minute)), put_if_absent(METRIC, part(3, minute)))
+    found = all_points(shop, 10, since=moment(1), until=moment(3))
+    assert [(point.minute, point.orders) for point in found] == [(moment(1), 2), (moment(2), 2)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_f26_points_that_have_ended_and_are_not_deleted_yet_are_passed_over(shop: Shop, limit: int) -> None:
+    for minute in range(40):
+        for shard in range(SHARD_COUNT):
+            # Those of one shard end later: the pages of the others are empty, and end elsewhere.
+            shop.table.write(put_if_absent(METRIC, part(shard, minute, ttl=TTL if minute > 30 or shard == 1 else 1)))
+    found = all_points(shop, limit)
+    assert [point.minute for point in found] == [moment(minute) for minute in range(40)]
+    assert [point.orders for point in found] == [1] * 31 + [SHARD_COUNT] * 9
+
+
+def test_figures_are_for_staff(shop: Shop) -> None:
+    for caller in (ANN, WAREHOUSE):
+        with pytest.raises(NotAllowed):
+            sales_statistics.list_best_sellers_with_units(shop, caller, SEASON, 10, None)
+        with pytest.raises(NotAllowed):
+            sales_statistics.list_units_of_product(shop, caller, "mug", 10, None)
+        with pytest.raises(NotAllowed):
+            sales_statistics.list_metric_points(shop, caller, "", "", 10, None)

@@ -1,0 +1,192 @@
+"""Simulates the shop's clients: customers and staff at the API, and the warehouse at its queue."""
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tests.simulation.faults import MINUTE, FaultInjector
+from tests.simulation.lambdas import SimulatedLambda
+from tests.simulation.queues import SimulatedQueue
+from tests.simulation.rng import SeededRandom
+from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
+from tests.support.http_client import JSON, WAREHOUSE, Token, http_event
+
+MAX_ATTEMPTS = 8
+"""How many times a client sends a request at most, if it gets no answer, or status 429, 500, 502 or 503."""
+
+
+@dataclass(frozen=True)
+class ClientResponse:
+    """An HTTP response of the API, as a client receives it."""
+
+    status: int
+    body: Any
+
+
+@dataclass
+class ApiClients:
+    """Sends API requests as clients of the shop. `on_answer(who, text)` is called with every request and its answer."""
+
+    tasks: VirtualScheduler
+    chance: SeededRandom
+    lambdas: SimulatedLambda
+    on_answer: Callable[[str, str], None]
+    server_errors: list[str] = field(default_factory=list)
+    _asked: Counter[str] = field(default_factory=Counter)
+
+    def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
+        """Start a task that runs as the client `who`."""
+        self.tasks.start(SimulatedProcess(who), work, after_seconds)
+
+    def call(
+        self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
+    ) -> ClientResponse | None:
+        """Send a request, and retry it with the same idempotency key. Return None if no attempt gets a final answer."""
+        headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
+        text = None if body is None else json.dumps(body)
+        path, _, query = path.partition("?")
+        request = http_event(method, path, token=token, body=text, headers=headers, query=query)
+        return self.send(request, f"{method} {path} {key or ''}")
+
+    def send(self, request: dict[str, Any], name: str, patience: int = MAX_ATTEMPTS) -> ClientResponse | None:
+        who = self.tasks.process.name if self.tasks.process else "somebody"
+        for attempt in range(patience):
+            self._asked[name] += 1
+            answer = self.lambdas.call_api(request, f"{who} {name} {self._asked[name]}")
+            status = answer["statusCode"] if answer else 0
+            self.on_answer(who, f"{name} → {status or 'no answer'}")
+            if answer and status not in (429, 500, 502, 503):
+                return ClientResponse(status, json.loads(answer["body"]))
+            if status == 500:
+                self.server_errors.append(f"{name}: {answer and answer['body']}")
+            self.tasks.pause(self.chance.uniform(0.2, 2.0**attempt, "patience", who, name, attempt))
+        return None
+
+
+@dataclass
+class SimulatedParcel:
+    """A shipment as the warehouse knows it.
+
+    `has_left`: the carrier has the shipment, or a part of it. `is_reported`: the warehouse reported the dispatch to the
+    shop.
+    """
+
+    id: str
+    order_id: str
+    quantities: dict[str, int]
+    has_left: bool = False
+    is_reported: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"/orders/{self.order_id}/shipments/{self.id}"
+
+
+@dataclass
+class SimulatedWarehouse:
+    """Packs each requested shipment once, and reports its dispatch and delivery to the shop.
+
+    The warehouse records a request before it deletes the message. It sends some shipments in parts, and never reports
+    the delivery of some parcels. It agrees to or refuses a request to cancel an order.
+
+    `pack_counts`: how often each shipment was packed. `stopped`: the orders that are no longer packed.
+    `rejected_reports`: the dispatch reports that the shop rejected.
+    """
+
+    people: ApiClients
+    queue: SimulatedQueue
+    faults: FaultInjector
+    pack_counts: Counter[str] = field(default_factory=Counter)
+    parcels: dict[str, SimulatedParcel] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)
+    rejected_reports: list[str] = field(default_factory=list)
+    _stopping: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.queue.on_message = lambda at: self.people.tasks.call_at(at + 0.5, self._receive_requests)
+
+    def _receive_requests(self) -> None:
+        for message in self.queue.receive(10):
+            event = json.loads(message.body)["detail"]
+            if self.faults.draw("warehouse stumbles", event["id"], message.receives):
+                continue  # not deleted, so SQS delivers the message again
+            match event["type"]:
+                case "ShipmentRequested":
+                    self._accept_shipment(event["data"])
+                case "OrderCancelRequested":
+                    answer = partial(self._answer_cancel, event["data"]["order_id"], event["id"])
+                    self.people.start("warehouse", answer)
+            self.queue.delete(message)
+
+    # packing ----------------------------------------------------------------------------------------------------------
+    def _accept_shipment(self, shipment: Any) -> None:
+        id = shipment["shipment_id"]
+        if self.pack_counts[id]:
+            return
+        self.pack_counts[id] += 1
+        self.parcels[id] = parcel = SimulatedParcel(id, shipment["order_id"], dict(shipment["quantities"]))
+        self.people.start("warehouse", partial(self._pack, parcel))
+
+    def _pack(self, parcel: SimulatedParcel) -> None:
+        tasks, chance, id = self.people.tasks, self.people.chance, parcel.id
+        tasks.pause(chance.uniform(1, 40 * MINUTE, "packing", id) * 0.1 ** (3 * chance.random("prompt", id)))
+        while parcel.order_id in self._stopping:
+            tasks.pause(MINUTE)
+        if parcel.order_id in self.stopped:
+            return
+        parcel.has_left = True
+        told: dict[str, Any] = {"carrier": "dhl", "tracking_number": f"JJD{zlib.crc32(id.encode()):012}"}
+        if part := self._first_part(parcel):
+            told["quantities"] = part
+        self._report(f"{parcel.path}/dispatched", told)
+        parcel.is_reported = True
+        if not chance.happens(0.25, "never heard of", id):
+            tasks.pause(chance.uniform(1, 20 * MINUTE, "travel", id) * 0.1 ** (3 * chance.random("fast", id)))
+            self._report(f"{parcel.path}/delivered", {})
+
+    def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
+        """Return the quantities of the first part of a shipment, or an empty dict if it is sent as a whole."""
+        chance, pieces = self.people.chance, sum(parcel.quantities.values())
+        if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
+            return {}
+        left = chance.randint(1, pieces - 1, "first part", parcel.id)
+        part: dict[str, int] = {}
+        for product, quantity in sorted(parcel.quantities.items()):
+            if taken := min(left, quantity):
+                part[product] = taken
+                left -= taken
+        return part
+
+    # stopping ---------------------------------------------------------------------------------------------------------
+    def _answer_cancel(self, order_id: str, request: str) -> None:
+        """Agree to a cancellation, or refuse it. Stop packing only if the shop accepts the agreement (status 200)."""
+        tasks, chance = self.people.tasks, self.people.chance
+        tasks.pause(
+            chance.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.random("asked", request))
+        )
+        parcels = [parcel for parcel in self.parcels.values() if parcel.order_id == order_id]
+        leaving = any(parcel.has_left and not parcel.is_reported for parcel in parcels)
+        if leaving or order_id in self._stopping or chance.happens(0.3, "refuses", request):
+            self._report(f"/orders/{order_id}/cancel/refused")
+            return
+        self._stopping.add(order_id)
+        if self._report(f"/orders/{order_id}/cancel/agreed") == 200:
+            self.stopped.add(order_id)
+        self._stopping.discard(order_id)
+
+    def _report(self, path: str, body: Any = None) -> int:
+        """Send a report until the shop gives a final answer, and return the status.
+
+        Status 409: the change was already reported, or the order has changed since. Status 404: the order is archived.
+        """
+        while True:
+            said = self.people.call(WAREHOUSE, "POST", path, body)
+            if said is not None and said.status in (200, 404, 409):
+                if said.status != 200 and path.endswith("/dispatched"):
+                    self.rejected_reports.append(f"{path} was answered {said.status}: {said.body}")
+                return said.status
+            self.people.tasks.pause(10 * MINUTE)

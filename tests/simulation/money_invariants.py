@@ -1,0 +1,179 @@
+"""The invariants about money, checked when the simulation is idle: payments, refunds, credit, discounts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, SOLD_STATUSES, Payment
+from functions.model.pricing import discounted_value
+from functions.model.table import ROWS_BY_TYPE
+from tests.simulation.ledger import Ledger, OrderAggregate
+from tests.simulation.provider import SimulatedIntent
+from tests.simulation.traffic import DISCOUNTS
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Simulation
+
+UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
+
+
+def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that each payment is stored once, and that the money of each order adds up.
+
+    The order counts all captured money as paid or refunded. A sold order is fully paid. An order with dropped items
+    refunds the value of these items. A cancelled or lapsed order keeps no money.
+    """
+    for intent in world.provider.intents:
+        kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
+        owned = book.orders.get(intent.order_id)
+        if not kept and not intent.captured and owned and owned.is_archived:
+            continue  # no money was captured, and the webhook may have come after the order was archived
+        if [payment.amount for payment in kept] != [intent.amount]:
+            yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
+        elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
+            yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
+        elif _dispute_differs(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
+            yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"
+    for owned in book.orders.values():
+        if owned.order is not None:
+            yield from (f"order {owned.id} ({owned.status}) {wrong}" for wrong in _order_violations(owned))
+
+
+def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
+    """Return whether the shop and the payment provider store different states of a payment's dispute."""
+    return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
+
+
+def _order_violations(owned: OrderAggregate) -> Iterator[str]:
+    """Yield one sentence for each amount of an order that does not add up.
+
+    Captured money equals the paid amount, plus refunds outside the order, plus chargebacks before the order was fully
+    paid. Refunds of the order plus later chargebacks equal the refunded amount.
+    """
+    order, refunds = owned.order, owned.items_of_type("Refund")
+    matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
+    ids = {payment.payment_id for payment in matched}
+    came = sum(payment.amount for payment in matched)
+    beside = sum(r.amount for r in refunds if r.why in REFUND_REASONS_OUTSIDE_ORDER and r.payment_id in ids)
+    back = sum(refund.amount for refund in refunds if refund.why not in REFUND_REASONS_OUTSIDE_ORDER)
+    taken = sum(
+        p.amount - sum(r.amount for r in refunds if r.payment_id == p.payment_id) for p in matched if p.is_charged_back
+    )
+    unpaid, taken_since = came - beside - order.paid, order.refunded - back
+    if min(unpaid, taken_since) < 0 or unpaid + taken_since != taken:
+        yield (
+            f"had {came}, {beside} of it beside it, a bank took {taken}, {back} are given back: "
+            f"it says {order.paid} and {order.refunded}"
+        )
+    if order.refunded + order.owed > order.paid or (order.owed and not any(payment.is_disputed for payment in matched)):
+        yield f"is paid with {order.paid}, gives back {order.refunded} and owes {order.owed}"
+    if owned.status in SOLD_STATUSES and order.paid != order.total:
+        yield f"costs {order.total} and is paid with {order.paid}"
+    dropped = sum(refund.amount for refund in refunds if refund.why == "CUT_SHORT")
+    worth_dropped = discounted_value(order, {id: line.dropped for id, line in order.lines.items()})
+    is_less = order.paid == order.refunded or any(payment.disputes for payment in matched)
+    if dropped > worth_dropped or (dropped < worth_dropped and not is_less):
+        yield f"dropped goods that {worth_dropped} was paid for, and gives {dropped} back"
+    if owned.status in UNSOLD_STATUSES and order.paid != order.refunded:
+        yield f"keeps {order.paid - order.refunded}"
+    if not 0 <= order.paid <= order.total:
+        yield f"costs {order.total} and took {order.paid}"
+
+
+def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that each refund succeeded or failed, and that the provider made each successful refund exactly once."""
+    given: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for one in world.provider.refunds:
+        if one.status == "pending":
+            yield f"{one.id} is still pending at the provider"
+        elif one.status == "succeeded":
+            given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
+    for order_id, _, refunds in book.payments_and_refunds():
+        for refund in refunds:
+            there = given.pop((order_id, refund.refund_id), [])
+            done = refund.status == "SUCCEEDED" and refund.account_id is None
+            if refund.status not in ("SUCCEEDED", "FAILED"):
+                yield f"refund {refund.refund_id} of order {order_id} is {refund.status}"
+            elif there != ([refund.amount] if done else []):
+                yield f"refund {refund.refund_id} of {refund.amount} is {refund.status}, the provider gave {there}"
+    yield from (f"the provider gave {amounts} back for {place}" for place, amounts in given.items())
+
+
+def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
+    """Return whether an order was archived before this time."""
+    versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
+    archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
+    return bool(archived) and at > archived[0]
+
+
+def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that each payment's refunded amount is the sum of its successful refunds, and refunds never exceed it."""
+    for _, payments, refunds in book.payments_and_refunds():
+        for payment in payments:
+            own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
+            if sum(refund.amount for refund in own) > payment.amount:
+                yield f"payment {payment.payment_id} of {payment.amount} has refunds of {[r.amount for r in own]}"
+            back = sum(refund.amount for refund in own if refund.status == "SUCCEEDED")
+            if payment.refunded != back:
+                yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
+            if (payment.status == "REFUNDED") != (payment.is_charged_back or 0 < payment.amount == back):
+                yield f"payment {payment.payment_id} of {payment.amount}, {back} given back, is {payment.status}"
+
+
+def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that each account balance is the sum of the account's entries, and that entry versions have no gaps.
+
+    Also check that the entries match the issued credit, the payments with credit, and the refunds to credit.
+    """
+    entries: dict[str, list[Any]] = defaultdict(list)
+    for entry in book.account_entries():
+        entries[entry.account_id].append(entry)
+    for image in world.table.of_type("Account"):
+        account = ROWS_BY_TYPE["Account"].decode(image)
+        own = sorted(entries.pop(account.account_id, []), key=lambda entry: entry.version)
+        if [entry.version for entry in own] != list(range(1, account.version + 1)):
+            yield f"account {account.account_id} of version {account.version} has {[e.version for e in own]}"
+        if sum(entry.amount for entry in own) != account.balance or account.balance < 0:
+            yield f"account {account.account_id} holds {account.balance}, its entries {[e.amount for e in own]}"
+    yield from (f"account {id} is not there, and has entries" for id in entries)
+    moved: Counter[str] = Counter()
+    for entry in book.account_entries():
+        moved[entry.reason] += entry.amount
+    told = world.traffic.known
+    if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
+        yield f"{told.issued} were issued, the ledgers say {moved['ISSUED']}"
+    if moved["TRANSFERRED"]:
+        yield f"transfers made {moved['TRANSFERRED']}"
+    paid = sum(p.amount for _, payments, _ in book.payments_and_refunds() for p in payments if p.method == "CREDIT")
+    if moved["PAID"] != -paid:
+        yield f"{paid} were paid with credit, the ledgers say {moved['PAID']}"
+    back = sum(
+        refund.amount
+        for _, _, refunds in book.payments_and_refunds()
+        for refund in refunds
+        if refund.status == "SUCCEEDED" and refund.account_id is not None
+    )
+    if moved["REFUNDED"] != back:
+        yield f"{back} were refunded to credit, the ledgers say {moved['REFUNDED']}"
+
+
+def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that the used redemptions of a limited discount code equal the orders that use the code.
+
+    Cancelled, lapsed and completely returned orders do not count.
+    """
+    for code, (_, limit, _) in DISCOUNTS.items():
+        parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]
+        left = sum(int(part["left"]["N"]) for part in parts)
+        have = [
+            owned.id
+            for owned in book.orders.values()
+            if owned.order is not None
+            and owned.order.discount is not None
+            and owned.order.discount.code == code
+            and owned.status not in (*UNSOLD_STATUSES, "RETURNED")
+        ]
+        if parts and limit - left != len(have):
+            yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"

@@ -1,0 +1,142 @@
+"""Schedules the tasks of a simulation in virtual time, one at a time.
+
+A task is a greenlet. It runs until it pauses, which happens at each call to a service. Then the scheduler runs the
+task that is due next. Random draws from the seed decide how long a pause is. So the seed decides the order of
+execution.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+
+from tests.simulation.rng import SeededRandom
+
+MAX_STEPS = 100_000
+"""The limit of scheduler steps per simulation run: ten times the steps of a busy run."""
+
+
+def run_sequentially(questions: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Run the calls one after the other, and return their results. With threads, a run would not be repeatable."""
+    return [ask() for ask in questions]
+
+
+class TooManySteps(Exception):
+    """The simulation took more than `MAX_STEPS` steps: something probably loops forever."""
+
+
+class ProcessDied(BaseException):
+    """Raised to end a simulated process. Handlers do not catch it with `except Exception`: it is a BaseException."""
+
+
+@dataclass(eq=False)
+class SimulatedProcess:
+    """The process in which a task runs: one Lambda invocation, or an external client.
+
+    `skew_seconds`: the error of its clock. `ends_at`: when the process is killed. `struck`: the injected faults that
+    struck it.
+    """
+
+    name: str
+    skew_seconds: float = 0.0
+    ends_at: float | None = None
+    struck: list[str] = field(default_factory=list)
+
+
+@dataclass
+class VirtualScheduler:
+    """Runs tasks in virtual time. `now`: virtual epoch seconds.
+
+    When a task pauses, the scheduler calls `save_state`, which returns a function that restores the global state of the
+    task. This is needed because all tasks share one interpreter, but Lambda processes share nothing.
+    """
+
+    chance: SeededRandom
+    now: float
+    save_state: Callable[[], Callable[[], None]] = lambda: lambda: None
+    steps: int = 0
+    _waiting: list[tuple[float, int, Callable[[], Any]]] = field(default_factory=list)
+    _running: dict[greenlet, SimulatedProcess] = field(default_factory=dict)
+    _count: int = 0
+    _loop: greenlet = field(default_factory=getcurrent)
+
+    # time -------------------------------------------------------------------------------------------------------------
+    def call_at(self, when: float, act: Callable[[], Any]) -> None:
+        """Call `act` at a virtual time, or as soon as possible if that time is past."""
+        self._count += 1
+        heapq.heappush(self._waiting, (max(when, self.now), self._count, act))
+
+    def call_later(self, seconds: float, act: Callable[[], Any]) -> None:
+        self.call_at(self.now + seconds, act)
+
+    def clock(self) -> datetime:
+        """Return the time of the running process's clock, including the clock's error."""
+        process = self._running.get(getcurrent())
+        return datetime.fromtimestamp(self.now + (process.skew_seconds if process else 0.0), UTC)
+
+    def run(self, until: float) -> bool:
+        """Run every call that is due up to `until`. Return whether no call is left. If one is left, `now` is `until`.
+
+        Raises `TooManySteps` after `MAX_STEPS` steps.
+        """
+        while self._waiting and self._waiting[0][0] <= until:
+            self.now, _, act = heapq.heappop(self._waiting)
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                raise TooManySteps
+            act()
+        if self._waiting:
+            self.now = until
+        return not self._waiting
+
+    # tasks ------------------------------------------------------------------------------------------------------------
+    def start(self, process: SimulatedProcess, work: Callable[[], object], after_seconds: float = 0.0) -> None:
+        """Start a task that runs `work` as this process, after a delay."""
+
+        def run() -> None:
+            self._running[task] = process
+            try:
+                work()
+            finally:
+                del self._running[task]
+
+        task = greenlet(run, self._loop)  # the loop is the parent: a pause must not switch to the starting task
+        self.call_later(after_seconds, task.switch)
+
+    @property
+    def process(self) -> SimulatedProcess | None:
+        """The process of the running task. None outside of any task."""
+        return self._running.get(getcurrent())
+
+    def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
+        """Run `work` in this task, but as another process, as in a synchronous Lambda invocation. Return its result."""
+        task = getcurrent()
+        before = self._running[task]
+        self._running[task] = process
+        try:
+            return work()
+        finally:
+            self._running[task] = before
+
+    def pause(self, seconds: float) -> None:
+        """Pause this task in virtual time while other tasks run. Raises `ProcessDied` if the process is killed then.
+
+        Outside of any task, for example in a test, the call does nothing.
+        """
+        task = getcurrent()
+        process = self._running.get(task)
+        if process is None:
+            return
+        wakes = self.now + seconds
+        if process.ends_at is not None and wakes > process.ends_at:
+            wakes = process.ends_at
+        self.call_at(wakes, task.switch)
+        restore = self.save_state()
+        task.parent.switch()
+        restore()
+        if process.ends_at is not None and self.now >= process.ends_at:
+            process.struck.append("dies: its time is over")
+            raise ProcessDied

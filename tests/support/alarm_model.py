@@ -1,0 +1,133 @@
+"""Evaluates alarms as CloudWatch would, over the metrics that functions log, and runs the commands of runbooks."""
+
+import json
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from string import Template
+from typing import Any
+
+import pytest
+
+from functions.model.metrics import MetricDefinition
+from functions.runtime import clients
+from functions.runtime.log import metrics_logger
+from ops.__main__ import main
+from stacks import PROJECT
+from stacks.alarm_definitions import AlarmDefinition
+from tests.support.http_client import Token, http_event, invoke_api
+
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, "Minimum": min, "Sum": sum}
+
+
+@dataclass
+class EmittedMetrics:
+    """The metric log lines (EMF) of the functions."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+
+    def values(self, metric: MetricDefinition, **dimensions: str) -> list[float]:
+        """Return the values of a metric with exactly these dimensions, as CloudWatch extracts them from the lines."""
+        found: list[float] = []
+        for line in self.lines:
+            for directive in line["_aws"]["CloudWatchMetrics"]:
+                sets = [{name: line[name] for name in names} for names in directive["Dimensions"]]
+                if metric.name in [one["Name"] for one in directive["Metrics"]] and dimensions in sets:
+                    value = line[metric.name]
+                    found += value if isinstance(value, list) else [value]
+        return found
+
+    def clear(self) -> None:
+        """Start a new period without lines."""
+        self.lines.clear()
+
+
+@contextmanager
+def capture_metrics() -> Iterator[EmittedMetrics]:
+    """Capture the metrics logged inside the `with` block."""
+    told = EmittedMetrics()
+    handler = logging.Handler()
+    handler.emit = lambda record: told.lines.append(json.loads(record.getMessage()))  # type: ignore[method-assign]
+    metrics_logger.addHandler(handler)
+    try:
+        yield told
+    finally:
+        metrics_logger.removeHandler(handler)
+
+
+def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
+    """Return the alarm's state after a period with these values, as CloudWatch evaluates its definition."""
+    assert alarm.periods == 1, "judged over one period"
+    if not values:
+        if alarm.below is not None:
+            return "ALARM"
+        return before if alarm.is_level else "OK"
+    found = STATISTICS[alarm.statistic](values)
+    is_raised = found > alarm.above if alarm.above is not None else found < (alarm.below or 0)
+    return "ALARM" if is_raised else "OK"
+
+
+# runbooks -------------------------------------------------------------------------------------------------------------
+STAFF_TOKEN = "staff"
+
+
+def runbook_commands(page: str) -> list[str]:
+    """Return the commands of a runbook, in order."""
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    blocks: list[str] = BLOCK.findall(text)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert lines
+    assert all(line.startswith("$ ") for line in lines), page
+    return [line.removeprefix("$ ") for line in lines]
+
+
+def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
+    """Run a command of a runbook. `known`: the values of its placeholders. An ops tool may exit with 0 or 1.
+
+    `deploy`: called instead of `make deploy`. It undoes the fault, as a deploy of other code or settings would.
+    """
+    words = shlex.split(Template(command).substitute(known))
+    match words:
+        case ["python", "-m", "ops", *arguments]:
+            assert _run_ops(arguments) in (None, 0, 1), command
+        case ["make", "deploy", stage, *_] if stage.startswith("STAGE="):
+            deploy()
+        case ["aws", service, operation, *options]:
+            _call_aws(service.removesuffix("api"), operation, options)
+        case ["curl", "-X", method, url, *headers]:
+            _send_request(method, url, headers)
+        case _:
+            pytest.fail(f"nobody here knows how to type {command}")
+
+
+def _run_ops(arguments: Sequence[str]) -> object:
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        return ended.code
+    return 0
+
+
+def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
+    def camel(text: str) -> str:
+        return "".join(word.capitalize() for word in text.split("-"))
+
+    named: dict[str, Any] = {}
+    for name, follows in zip(options, [*options[1:], "--"], strict=True):
+        if name.startswith("--"):  # an option without a value is a switch
+            named[name] = True if follows.startswith("--") else follows
+    shape = clients.client(service).meta.service_model.operation_model(camel(operation)).input_shape
+    spelled = {member.lower(): member for member in shape.members}
+    given = {spelled[camel(name.removeprefix("--")).lower()]: value for name, value in named.items()}
+    getattr(clients.client(service), operation.replace("-", "_"))(**given)
+
+
+def _send_request(method: str, url: str, options: Sequence[str]) -> None:
+    headers = dict(one.lower().split(": ", 1) for one in options[1::2])
+    assert headers.pop("authorization") == f"bearer {STAFF_TOKEN}"
+    answered = invoke_api(http_event(method, url, token=Token("staff-1", ("staff",)), headers=headers))
+    assert answered.status < 300, answered.text

@@ -1,0 +1,78 @@
+"""Helpers for archive tests: expire orders, run the archive function, and assert the result."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from functions.handlers import archive_worker, copies_reader, event_publisher
+from functions.handlers.archive_worker import parse_archive
+from functions.model.entities import ArchivedOrder
+from functions.shop import orders
+from tests.support.harness import ANN, ShopHarness
+
+Image = dict[str, Any]
+Message = dict[str, Any]
+
+
+def create_delivered_order(harness: ShopHarness) -> str:
+    """Create a delivered order. Return its id."""
+    harness.open_shop(available=10)
+    order_id = harness.place_order(mug=2, pot=1)
+    harness.pay_order(order_id)
+    harness.process_all()
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all()
+    return order_id
+
+
+def order_partition(harness: ShopHarness, order_id: str) -> list[Image]:
+    return harness.partition(f"ORDER#{order_id}")
+
+
+def expire_everything(
+    harness: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler)
+) -> list[Message]:
+    """Advance the clock until every TTL has passed. Return the messages for the archive function."""
+    harness.advance_days(days=396)
+    records = harness.new_records()
+    for reader in readers:
+        assert reader({"Records": records}, None) == {"batchItemFailures": []}
+    return harness.take_messages("archive")
+
+
+def order_messages(messages: list[Message]) -> list[Message]:
+    return [message for message in messages if '"OrderExpired"' in message["body"]]
+
+
+def run_archive(*messages: Message) -> list[str]:
+    """Run the archive function. Return the ids of the failed messages."""
+    answer = archive_worker.handler({"Records": list(messages)}, None)
+    return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+
+def archived_objects(harness: ShopHarness, prefix: str) -> dict[str, bytes]:
+    return {name: body for name, body in harness.objects("archive").items() if name.startswith(prefix)}
+
+
+def images_to_archive(images: list[Image]) -> list[Image]:
+    """Return the items that the archive object of an order contains: all except its Expiry marker."""
+    return [image for image in images if image["type"]["S"] != "Expiry"]
+
+
+def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
+    """Assert that no item of the order is archived or deleted."""
+    assert (images_to_archive(order_partition(harness, order_id)), archived_objects(harness, "orders/")) == (
+        images_to_archive(before),
+        {},
+    )
+
+
+def assert_archived(harness: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
+    """Assert that one object has all items of the order, and that only its stub and its invoice are in the table."""
+    ((name, body),) = archived_objects(harness, "orders/").items()
+    assert parse_archive(body) == images_to_archive(before)
+    stub = orders.get_order(harness.shop, ANN, order_id)
+    assert isinstance(stub, ArchivedOrder)
+    assert (stub.object_key, stub.sha256, stub.status) == (name, hashlib.sha256(body).hexdigest(), status)
+    assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]

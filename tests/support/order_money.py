@@ -1,0 +1,57 @@
+"""Helpers for an order's money: partial payments, returns with refunds, and a check that the amounts agree."""
+
+from typing import Any
+
+from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Expiry, Order, Refund
+from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
+from functions.shop import accounts, credit_payments, returns, shipments
+from functions.shop.idempotency import IdempotentResult
+from functions.shop.shop import Shop
+from tests.support.actors import ANN, WAREHOUSE, advance_to_status, get_order
+from tests.support.credit_actions import new_gift_card
+
+
+def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
+    """Pay these amounts for an order, each with its own gift card. Return the order."""
+    for amount in amounts:
+        source = accounts.gift_card_source(shop, new_gift_card(shop, amount))
+        credit_payments.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
+    return get_order(shop, order.order_id)
+
+
+def deliver_order(shop: Shop, order: Order) -> Order:
+    """Deliver an order, and pay it first if it is PENDING. Return the order."""
+    if get_order(shop, order.order_id).status == "PENDING":
+        return advance_to_status(shop, order, "DELIVERED")
+    shipments.request_shipment(shop, order.order_id)
+    shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42")
+    shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
+    return get_order(shop, order.order_id)
+
+
+def return_pieces(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> IdempotentResult:
+    """Return these quantities to the stock. `restock`, `refund_shipping` and `to` change how; all else is a product."""
+    restock = more.pop("restock", True)
+    how = {name: more.pop(name) for name in ("refund_shipping", "to") if name in more}
+    lines = {id: returns.ReturnedGoods(quantity, restock) for id, quantity in more.items()}
+    return returns.return_goods(shop, WAREHOUSE, key, order.order_id, lines, **how)
+
+
+def refunds(shop: Shop, order_id: str) -> list[Refund]:
+    return list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id))
+
+
+def refunded_total(shop: Shop, order_id: str) -> int:
+    """Return an order's refunded amount. Assert that its refunds, its payments and the order agree."""
+    order = get_order(shop, order_id)
+    counted = [refund for refund in refunds(shop, order_id) if refund.why not in REFUND_REASONS_OUTSIDE_ORDER]
+    total = sum(refund.amount for refund in counted)
+    assert total == order.refunded <= order.paid <= order.total
+    for payment in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order_id):
+        assert sum(it.amount for it in counted if it.payment_id == payment.payment_id) <= payment.amount
+    return total
+
+
+def expiry_markers(shop: Shop, order_id: str) -> list[Expiry]:
+    """Return the order's Expiry markers: none or one."""
+    return [item for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id) if isinstance(item, Expiry)]

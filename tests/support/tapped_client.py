@@ -1,0 +1,61 @@
+"""Shared fixtures for tests on the local engine: a tapped client and a manual clock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from botocore.config import Config
+
+from local.dynamodb_engine import Engine
+from tests.support.wire_tap import WireTap
+
+START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+@dataclass
+class ManualClock:
+    """A clock that advances only by `sleep`. `pauses`: the length of each sleep, in seconds."""
+
+    now: datetime = START
+    pauses: list[float] = field(default_factory=list)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def tapped(engine: Engine) -> WireTap:
+    """A client without retries, so that a test sees the store's own retries."""
+    return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
+
+
+@pytest.fixture(scope="session")
+def tapped_patient(engine: Engine) -> WireTap:
+    """A client that retries after a lost response, as in production."""
+    return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 3, "mode": "legacy"})))
+
+
+@pytest.fixture
+def wire(tapped: WireTap) -> Iterator[WireTap]:
+    yield from _checked_wire(tapped)
+
+
+@pytest.fixture
+def patient_wire(tapped_patient: WireTap) -> Iterator[WireTap]:
+    yield from _checked_wire(tapped_patient)
+
+
+def _checked_wire(wire: WireTap) -> Iterator[WireTap]:
+    wire.clear()
+    yield wire
+    assert wire.pop_unused_replies() == [], "an answer was made up and never needed"
