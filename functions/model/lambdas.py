@@ -23,3 +23,8 @@ A stored name must not change: parked records, alarms and dashboards of earlier 
 def stored_name(module: str) -> str:
     """Return the stored name of the Lambda with this module in functions/handlers."""
     return STORED_NAMES.get(module, module)
+
+
+def stored_name_of_handler(handler: str) -> str:
+    """Return the stored name of the Lambda with this handler, such as "functions.handlers.api.handler"."""
+    return stored_name(handler.split(".")[-2])

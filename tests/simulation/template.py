@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from functions.model.lambdas import stored_name
+from functions.model.lambdas import stored_name_of_handler
 from local.event_source_mappings import MappingAssumptions, MappingSettings
 from local.up import synthesize_template
 
@@ -129,7 +129,7 @@ def _function(properties: Mapping[str, Any]) -> FunctionConfig:
     variables = properties["Environment"]["Variables"]
     handler = properties["Handler"]
     return FunctionConfig(
-        name=stored_name(handler.split(".")[-2]),
+        name=stored_name_of_handler(handler),
         handler=handler,
         timeout_seconds=properties["Timeout"],
         environment={name: _resolve_name(value) for name, value in variables.items()},
