@@ -20,7 +20,7 @@ from typing import Any
 import urllib3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from local import payment_provider, users
 from local.activity_log import ActivityLog

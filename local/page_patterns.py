@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue, to_instant
 from functions.dynamodb.table import Table
 from functions.model import entities as e

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import to_instant
-from functions.dynamodb.stream_batch import Permanent
 from local.aws_process import Mail
 from local.http_server import InvalidField, NoSuchResource
 from local.shop_client import RunningShop

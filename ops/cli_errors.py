@@ -8,10 +8,8 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.errors import Permanent, TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.retry import TableBusy
-from functions.dynamodb.stream_batch import Permanent
 from ops.scan.checkpoint import Locked
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from docs import generate, promises
-from functions.dynamodb.codec import Unreadable, entity
+from functions.dynamodb.codec import entity
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table

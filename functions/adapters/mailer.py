@@ -7,7 +7,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.runtime import clients
 
 PERMANENT_ERROR_CODES = {"BadRequestException", "MessageRejected"}

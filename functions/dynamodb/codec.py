@@ -15,16 +15,10 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
+from functions.dynamodb.errors import Unreadable, UnreadableWithin
+
 T = TypeVar("T")
 Image = Mapping[str, Any]
-
-
-class Unreadable(ValueError):
-    """An image cannot be decoded into its class: an attribute is missing, of another type, or malformed."""
-
-
-class UnreadableWithin(Unreadable):
-    """A value of a lazily decoded map is malformed. Raised on first access to the map (see `compile_lazy_decoder`)."""
 
 
 class LazyMap(Mapping[str, Any]):

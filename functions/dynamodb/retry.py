@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import TableBusy
 
 R = TypeVar("R")
 
@@ -24,21 +24,6 @@ RETRYABLE_ERROR_CODES = {  # error and cancellation codes; the same request may 
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
 """Error codes of requests that never succeed. Codes in neither set, such as AccessDenied, may need an operator to fix
 the cause."""
-
-
-class Impossible(Permanent):
-    """DynamoDB will never accept this write: the item is too large, or a key is malformed."""
-
-
-class TableBusy(Exception):
-    """Other transactions locked the items, or DynamoDB throttled the requests, until the retries were used up.
-
-    The operation is safe to retry later.
-    """
-
-    def __init__(self, retry_after_seconds: int = 1) -> None:
-        super().__init__("too many requests for the same items at once")
-        self.retry_after_seconds = retry_after_seconds
 
 
 @dataclass

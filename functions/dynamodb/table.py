@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.codec import Image, Unreadable, compile_decoder
+from functions.dynamodb.codec import Image, compile_decoder
+from functions.dynamodb.errors import Impossible, Unreadable
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
-from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, Impossible, call_dynamodb
+from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Backoff, call_dynamodb
 from functions.dynamodb.writes import Write
 
 if TYPE_CHECKING:

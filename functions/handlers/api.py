@@ -22,7 +22,7 @@ from functions.runtime.log import log
 DEFAULT_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-@observability.instrument_handler("api")
+@observability.instrument_handler
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()

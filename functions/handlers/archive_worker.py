@@ -13,20 +13,21 @@ import gzip
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from functions.adapters import object_store
 from functions.dynamodb.codec import Image
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
+from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import WriteConflict
 from functions.model import metrics
 from functions.model.entities import Order
 from functions.model.events import ReceivedEvent
-from functions.runtime import clients, dead_letters, observability
-from functions.runtime.environment import ArchiveEnvironment, load_environment
+from functions.runtime import dead_letters, observability
+from functions.runtime.environment import ArchiveEnvironment
 from functions.runtime.log import log
-from functions.runtime.queue_batch import Message, MessageBatch, parse_event
+from functions.runtime.queue_batch import MessageBatch, parse_event, queue_handler
 from functions.shop.archive import replace_order_with_stub, start_archiving
 from functions.shop.shop import Shop
 
@@ -40,35 +41,22 @@ class Mismatch(Permanent):
     """
 
 
-@observability.instrument_handler("archive")
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
-    environment = load_environment(ArchiveEnvironment)
-    shop = clients.create_shop(environment.table_name)
-    batch = MessageBatch(
-        event, _archive_dead_letter_writer(environment.failures_bucket), observability.failure_logger("archive")
-    )
-    for group in _group_by_day(batch.messages).values():
-        batch.apply(group, lambda events: archive_events(shop, environment.archive_bucket, events))
-    return batch.response()
+@queue_handler(ArchiveEnvironment)
+def handler(batch: MessageBatch, shop: Shop, environment: ArchiveEnvironment) -> None:
+    """Lambda entry point: archive expired orders, and expired activity entries by their day."""
+    unreadable, mismatched = batch.park, dead_letters.dead_letter_writer(environment.failures_bucket, "mismatch")
 
-
-def _archive_dead_letter_writer(bucket: str) -> Callable[[Message, str], None]:
-    """Return a function that parks a message, which means it stores the message in the failure store.
-
-    Messages that failed with Mismatch go to their own prefix, because a person must resolve them.
-    """
-    unreadable, mismatched = (dead_letters.dead_letter_writer(bucket, reader) for reader in ("archive", "mismatch"))
-
-    def park(message: Message, reason: str) -> None:
+    def park(message: Record, reason: str) -> None:  # a person must resolve a mismatch, so it has its own prefix
         (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
 
-    return park
+    batch.park = park
+    for group in _group_by_day(batch.records).values():
+        batch.apply(group, lambda events: archive_events(shop, environment.archive_bucket, events))
 
 
-def _group_by_day(messages: Sequence[Message]) -> dict[str, list[Message]]:
+def _group_by_day(messages: Sequence[Record]) -> dict[str, list[Record]]:
     """Group the messages of a batch: expired activity by its day, every other message in a group of its own."""
-    groups: dict[str, list[Message]] = defaultdict(list)
+    groups: dict[str, list[Record]] = defaultdict(list)
     for message in messages:
         try:
             event = parse_event(message)

@@ -37,7 +37,7 @@ METRICS_BY_PREFIX = {
 """For each prefix of the failure store: the metric that counts its objects. The first prefix that matches is used."""
 
 
-@observability.instrument_handler("watch")
+@observability.instrument_handler
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event. Returns the size of each backlog by metric name."""
     environment = load_environment(BacklogMetricsEnvironment)

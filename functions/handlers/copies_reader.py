@@ -7,7 +7,8 @@ contribution of the item.
 
 from typing import Any
 
-from functions.dynamodb.stream_batch import Record, StreamBatch
+from functions.dynamodb.record_batch import Record
+from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
     Write,
@@ -31,7 +32,7 @@ from functions.shop import customer_names
 from functions.shop.shop import Shop, retry_on_conflict
 
 
-@observability.instrument_handler("copies")
+@observability.instrument_handler
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
     environment = load_environment(CopiesEnvironment)

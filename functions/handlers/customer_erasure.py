@@ -38,7 +38,7 @@ CHANGED_TEXT = "-"
     """
 
 
-@observability.instrument_handler("erasure")
+@observability.instrument_handler
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 

@@ -9,7 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from functions.dynamodb.stream_batch import Permanent, Record, StreamBatch, item_key_of
+from functions.dynamodb.errors import Permanent
+from functions.dynamodb.record_batch import Record
+from functions.dynamodb.stream_batch import StreamBatch, item_key_of
 from functions.model import changes, events, metrics
 from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import EventPublisherEnvironment, load_environment
@@ -24,7 +26,7 @@ class EntryFailed(Exception):
     """The event bus rejected an entry of a PutEvents call. A retry may succeed."""
 
 
-@observability.instrument_handler("relay")
+@observability.instrument_handler
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     """Lambda entry point: process a batch of stream records and return the failed ones for retry."""
     environment = load_environment(EventPublisherEnvironment)

@@ -4,29 +4,20 @@ The invoice and the shipment are written in separate transactions. Both are safe
 the retry writes the shipment.
 """
 
-from typing import Any
-
 from functions.model import metrics
 from functions.model.events import ReceivedEvent
-from functions.runtime import clients, dead_letters, observability
-from functions.runtime.environment import FulfilmentEnvironment, load_environment
-from functions.runtime.queue_batch import MessageBatch
+from functions.runtime import observability
+from functions.runtime.environment import FulfilmentEnvironment
+from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.invoices import issue_invoice
 from functions.shop.shipments import request_shipment
 from functions.shop.shop import Shop
 
 
-@observability.instrument_handler("fulfilment")
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
-    environment = load_environment(FulfilmentEnvironment)
-    shop = clients.create_shop(environment.table_name)
-    batch = MessageBatch(
-        event,
-        dead_letters.dead_letter_writer(environment.failures_bucket, "fulfilment"),
-        observability.failure_logger("fulfilment"),
-    )
-    return batch.apply_each(lambda paid: fulfil_order(shop, paid)).response()
+@queue_handler(FulfilmentEnvironment)
+def handler(batch: MessageBatch, shop: Shop, _environment: FulfilmentEnvironment) -> None:
+    """Lambda entry point: fulfil each paid order."""
+    batch.apply_each(lambda paid: fulfil_order(shop, paid))
 
 
 def fulfil_order(shop: Shop, event: ReceivedEvent) -> None:

@@ -16,7 +16,7 @@ from functions.shop.cancellation import lapse_order, list_unpaid_orders
 from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 
 
-@observability.instrument_handler("lapse")
+@observability.instrument_handler
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 

@@ -3,29 +3,20 @@
 A mail is sent once, except after a crash between the acceptance by SES and the mark. Then it may be sent twice.
 """
 
-from typing import Any
-
 from functions.adapters.mailer import send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import ReceivedEvent
-from functions.runtime import clients, dead_letters, observability
-from functions.runtime.environment import OrderNotificationsEnvironment, load_environment
-from functions.runtime.queue_batch import MessageBatch
+from functions.runtime import observability
+from functions.runtime.environment import OrderNotificationsEnvironment
+from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.order_notifications import claim_order_notification, get_mail_context, mark_sent
 from functions.shop.shop import Shop
 
 
-@observability.instrument_handler("notifications")
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
-    environment = load_environment(OrderNotificationsEnvironment)
-    shop = clients.create_shop(environment.table_name)
-    batch = MessageBatch(
-        event,
-        dead_letters.dead_letter_writer(environment.failures_bucket, "notifications"),
-        observability.failure_logger("notifications"),
-    )
-    return batch.apply_each(lambda told: send_notification(shop, environment, told)).response()
+@queue_handler(OrderNotificationsEnvironment)
+def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvironment) -> None:
+    """Lambda entry point: send the mail about each event."""
+    batch.apply_each(lambda event: send_notification(shop, environment, event))
 
 
 def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:

@@ -13,14 +13,15 @@ from functools import partial
 from typing import Any
 
 from functions.adapters.mailer import send_mail
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.mails.product_alerts import render_alert
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
-from functions.runtime import clients, dead_letters, observability
-from functions.runtime.environment import ProductAlertsEnvironment, load_environment
+from functions.runtime import clients, observability
+from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
-from functions.runtime.queue_batch import MessageBatch
+from functions.runtime.queue_batch import MessageBatch, queue_handler
+from functions.runtime.rate_limiter import RateLimiter
 from functions.shop.order_notifications import mark_sent
 from functions.shop.product_alerts import (
     RECIPIENTS_PER_BATCH,
@@ -39,19 +40,11 @@ class PageIncomplete(Exception):
     """Some mails of a page of followers failed. The queue retries the page."""
 
 
-@observability.instrument_handler("notices")
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
-    environment = load_environment(ProductAlertsEnvironment)
-    shop = clients.create_shop(environment.table_name)
-    batch = MessageBatch(
-        event,
-        dead_letters.dead_letter_writer(environment.failures_bucket, "notices"),
-        observability.failure_logger("notices"),
-    )
-    for message in batch.messages:
+@queue_handler(ProductAlertsEnvironment)
+def handler(batch: MessageBatch, shop: Shop, environment: ProductAlertsEnvironment) -> None:
+    """Lambda entry point: alert one page of followers for each message."""
+    for message in batch.records:
         batch.apply([message], partial(alert_followers, shop, environment, message))
-    return batch.response()
 
 
 def alert_followers(
@@ -92,10 +85,10 @@ def _send_alerts(
     Raises PageIncomplete if a mail failed.
     """
     mails = failures = 0
-    rate_limiter = MailRateLimiter(shop, environment.mails_per_second)
+    rate_limiter = RateLimiter(shop.table.clock, shop.table.sleep, environment.mails_per_second)
     for start in range(0, len(followers), RECIPIENTS_PER_BATCH):
         for customer in select_recipients(shop, event, followers[start : start + RECIPIENTS_PER_BATCH]):
-            rate_limiter.wait()
+            rate_limiter.acquire()
             try:
                 mails += _send_alert(shop, environment, event, product, customer)
             except Permanent as error:  # the mail provider will never accept this address
@@ -120,18 +113,3 @@ def _send_alert(
     mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
     mark_sent(shop, notification, send_mail(environment.sender, customer.email, mail, notification.effect_id))
     return True
-
-
-class MailRateLimiter:
-    """Rate limiter for mails. `per_second`: the maximum number of mails per second."""
-
-    def __init__(self, shop: Shop, per_second: int) -> None:
-        self._shop, self._interval_seconds = shop, 1 / per_second
-        self._next_at = 0.0
-
-    def wait(self) -> None:
-        """Wait until the next mail is allowed."""
-        now = self._shop.now().timestamp()
-        if now < self._next_at:
-            self._shop.table.sleep(self._next_at - now)
-        self._next_at = max(self._next_at, now) + self._interval_seconds

@@ -1,29 +1,20 @@
 """Refunds Lambda: process a refund through the payment provider, or as an entry on a credit account."""
 
-from typing import Any
-
 from functions.adapters import payment_provider
 from functions.model import metrics
 from functions.model.events import ReceivedEvent
-from functions.runtime import clients, dead_letters, observability
-from functions.runtime.environment import RefundsEnvironment, load_environment
-from functions.runtime.queue_batch import MessageBatch
+from functions.runtime import observability
+from functions.runtime.environment import RefundsEnvironment
+from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.refund_processing import PaymentProvider, process_refund
 from functions.shop.shop import Shop
 
 
-@observability.instrument_handler("refunds")
-def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
-    """Lambda entry point: process a batch of SQS messages and return the failed ones for retry."""
-    environment = load_environment(RefundsEnvironment)
-    shop = clients.create_shop(environment.table_name)
+@queue_handler(RefundsEnvironment)
+def handler(batch: MessageBatch, shop: Shop, environment: RefundsEnvironment) -> None:
+    """Lambda entry point: process each requested refund."""
     provider = payment_provider.get_payment_provider(environment.provider_url, environment.provider_secret)
-    batch = MessageBatch(
-        event,
-        dead_letters.dead_letter_writer(environment.failures_bucket, "refunds"),
-        observability.failure_logger("refunds"),
-    )
-    return batch.apply_each(lambda wanted: settle_refund(shop, provider, wanted)).response()
+    batch.apply_each(lambda requested: settle_refund(shop, provider, requested))
 
 
 def settle_refund(shop: Shop, provider: PaymentProvider, event: ReceivedEvent) -> None:

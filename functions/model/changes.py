@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, Row, instant_from_epoch
-from functions.dynamodb.stream_batch import Permanent, Record
+from functions.dynamodb.record_batch import Record
 from functions.model import states
 from functions.model import table as t
 from functions.model.entities import Customer, Product, Stock

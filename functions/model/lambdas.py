@@ -25,6 +25,11 @@ def stored_name(module: str) -> str:
     return STORED_NAMES.get(module, module)
 
 
+def stored_name_of_module(path: str) -> str:
+    """Return the stored name of the Lambda with this module path, such as "functions.handlers.api"."""
+    return stored_name(path.rpartition(".")[2])
+
+
 def stored_name_of_handler(handler: str) -> str:
     """Return the stored name of the Lambda with this handler, such as "functions.handlers.api.handler"."""
-    return stored_name(handler.split(".")[-2])
+    return stored_name_of_module(handler.rpartition(".")[0])

@@ -14,7 +14,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import KEY_ATTRIBUTES
 
 LOGGER_NAME = "orderstream"

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from functions import IN_LAMBDA
 from functions.model import metrics
 from functions.model.events import ReceivedEvent, delivery_attempt, order_id_of_message
+from functions.model.lambdas import stored_name_of_module
 from functions.model.metrics import MetricDefinition
 from functions.runtime.clients import capacity_units
 from functions.runtime.environment import CommonEnvironment, load_environment
@@ -29,41 +30,43 @@ def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | No
         metrics_buffer.add_metric(metric, value, currency=currency)
 
 
-def instrument_handler(
-    function_name: str,
-) -> Callable[[Callable[[dict[str, Any], Any], R]], Callable[[dict[str, Any], Any], R]]:
-    """Return a decorator for Lambda handlers that adds the function's name to log lines and writes the metrics.
+def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
+    """Decorate a Lambda handler: add the function's stored name to log lines, and write the metrics of an invocation.
 
     The metrics are written even if the handler raises an error.
     """
+    function_name = stored_name_of_module(handler.__module__)
 
-    def decorate(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
-        @functools.wraps(handler)
-        def wrapper(event: dict[str, Any], context: Any) -> R:
-            _resume_garbage_collection()
-            metrics_buffer, before = MetricsBuffer(function_name), capacity_units.totals
-            invocation_token = invocation.set(
-                {"function": function_name, "invocation": getattr(context, "aws_request_id", "")}
-            )
-            buffer_token = _metrics_buffer.set(metrics_buffer)
-            try:
-                return handler(event, context)
-            finally:
-                if (age_ms := _iterator_age_ms(event)) is not None:
-                    metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
-                consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
-                for metric, by_now, then in zip(consumed, capacity_units.totals, before, strict=True):
-                    metrics_buffer.add_metric(metric, by_now - then)
-                for line in metrics_buffer.emf_lines(
-                    load_environment(CommonEnvironment).metrics_namespace, int(time.time() * 1000)
-                ):
-                    metrics_logger.info(line)
-                _metrics_buffer.reset(buffer_token)
-                invocation.reset(invocation_token)
+    @functools.wraps(handler)
+    def wrapper(event: dict[str, Any], context: Any) -> R:
+        _resume_garbage_collection()
+        metrics_buffer, before = MetricsBuffer(function_name), capacity_units.totals
+        invocation_token = invocation.set(
+            {"function": function_name, "invocation": getattr(context, "aws_request_id", "")}
+        )
+        buffer_token = _metrics_buffer.set(metrics_buffer)
+        try:
+            return handler(event, context)
+        finally:
+            _add_invocation_metrics(metrics_buffer, event, before)
+            namespace = load_environment(CommonEnvironment).metrics_namespace
+            for line in metrics_buffer.emf_lines(namespace, int(time.time() * 1000)):
+                metrics_logger.info(line)
+            _metrics_buffer.reset(buffer_token)
+            invocation.reset(invocation_token)
 
-        return wrapper
+    return wrapper
 
-    return decorate
+
+def _add_invocation_metrics(
+    metrics_buffer: MetricsBuffer, event: Mapping[str, Any], before: tuple[float, float, int]
+) -> None:
+    """Add the age of the stream records, and the capacity that was consumed since the totals `before`."""
+    if (age_ms := _iterator_age_ms(event)) is not None:
+        metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
+    consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
+    for metric, by_now, then in zip(consumed, capacity_units.totals, before, strict=True):
+        metrics_buffer.add_metric(metric, by_now - then)
 
 
 def _resume_garbage_collection() -> None:

@@ -4,40 +4,65 @@ To park a message means to store it in the failure store. A standard queue does 
 message is processed independently.
 """
 
+import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
+from functions.dynamodb.record_batch import Record, RecordBatch
 from functions.model.events import ReceivedEvent, delivery_attempt, parse_event_detail
+from functions.model.lambdas import stored_name_of_module
+from functions.runtime import clients, dead_letters
+from functions.runtime.environment import load_environment
+from functions.runtime.observability import failure_logger, instrument_handler
+from functions.shop.shop import Shop
 
-Message = Mapping[str, Any]
+E = TypeVar("E")
+QueueHandler = Callable[["MessageBatch", Shop, E], None]
+"""Processes a batch, with the Shop object and the environment of the Lambda."""
 
 
-class MessageBatch:
-    """A batch of SQS messages, which collects the ids of the messages that SQS must deliver again.
+def queue_handler(
+    environment_class: type[E],
+) -> Callable[[QueueHandler[E]], Callable[[dict[str, Any], Any], dict[str, Any]]]:
+    """Return a decorator that makes a function the Lambda handler of an SQS queue.
 
-    `park`: stores a message and the reason in the failure store. `log_failure`: logs the error of a message.
+    The decorated function processes a MessageBatch. The handler returns the ids of the messages that SQS must deliver
+    again. `environment_class`: the Lambda's class in functions/runtime/environment.py; it needs `table_name` and
+    `failures_bucket`.
     """
 
-    def __init__(
-        self,
-        batch: Mapping[str, Any],
-        park: Callable[[Message, str], None],
-        log_failure: Callable[[Exception, Message], None],
-    ) -> None:
-        self.messages: list[Message] = batch["Records"]
-        self._park, self._log_failure = park, log_failure
-        self._retry_ids: list[str] = []
+    def decorate(process: QueueHandler[E]) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+        name = stored_name_of_module(process.__module__)
 
-    def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> "MessageBatch":
+        @instrument_handler
+        @functools.wraps(process)
+        def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
+            environment: Any = load_environment(cast(Any, environment_class))
+            park = dead_letters.dead_letter_writer(environment.failures_bucket, name)
+            batch = MessageBatch(event["Records"], park, failure_logger(name))
+            process(batch, clients.create_shop(environment.table_name), environment)
+            return batch.response()
+
+        return handler
+
+    return decorate
+
+
+class MessageBatch(RecordBatch):
+    """A batch of SQS messages. SQS delivers the failed ones again."""
+
+    def id_of(self, record: Record) -> str:
+        return str(record["messageId"])
+
+    def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> None:
         """Call `handle` with the event of each message. If one event fails, the others are still processed."""
-        for message in self.messages:
+        for message in self.records:
             self.apply([message], lambda events: handle(events[0]))
-        return self
 
-    def apply(self, messages: list[Message], handle: Callable[[list[ReceivedEvent]], None]) -> None:
+    def apply(self, messages: Sequence[Record], handle: Callable[[list[ReceivedEvent]], None]) -> None:
         """Call `handle` with the events of several messages together.
 
         If `handle` raises Permanent, park all these messages. If it raises another error, retry all of them.
@@ -46,27 +71,13 @@ class MessageBatch:
             handle([parse_event(message) for message in messages])
         except Permanent as error:
             for message in messages:
-                self._park_or_retry(message, error)
+                self.park_record(message, error)
         except Exception as error:  # noqa: BLE001  after any error the message must be retried, not lost
             for message in messages:
-                self._retry(message, error)
-
-    def _park_or_retry(self, message: Message, error: Exception) -> None:
-        try:
-            self._park(message, f"{type(error).__name__}: {error}")
-        except Exception as parking:  # noqa: BLE001  after any error the message must be retried, not lost
-            self._retry(message, parking)
-
-    def _retry(self, message: Message, error: Exception) -> None:
-        self._log_failure(error, message)
-        self._retry_ids.append(message["messageId"])
-
-    def response(self) -> dict[str, Any]:
-        """Return the partial batch response for Lambda (ReportBatchItemFailures)."""
-        return {"batchItemFailures": [{"itemIdentifier": id} for id in self._retry_ids]}
+                self.retry_record(message, error)
 
 
-def parse_event(message: Message) -> ReceivedEvent:
+def parse_event(message: Record) -> ReceivedEvent:
     """Parse the event in an SQS message. Raises Permanent if the message does not hold a known event."""
     try:
         detail = json.loads(message["body"])["detail"]

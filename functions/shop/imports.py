@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any, Literal
 
+from functions.dynamodb.errors import Impossible, Permanent
 from functions.dynamodb.keys import Instant, InvalidKeyValue
-from functions.dynamodb.retry import Impossible
-from functions.dynamodb.stream_batch import Permanent
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
 from functions.model.entities import Import, ImportLines, ImportPart, Product, Rejected

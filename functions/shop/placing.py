@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.model import pricing
 from functions.model.entities import Address, ArchivedOrder, Customer, Discount, Line, Order, Product

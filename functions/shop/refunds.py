@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundReason

@@ -7,7 +7,7 @@ then goes below zero. Goods that are received later fill this gap first.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import Write, adjust
 from functions.model.entities import Line, Order, Product, Stock, hash_to_bucket
 from functions.model.errors import NotFound, OutOfStock

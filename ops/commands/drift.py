@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue, Row
-from functions.dynamodb.stream_batch import Permanent
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from functions.model.patterns import ORDER_ITEM_COLLECTION

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters import object_store
 from functions.dynamodb.codec import Image
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.dynamodb.table import Table
 from functions.model.entities import Account, Entry

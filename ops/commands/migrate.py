@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
 from functions.model.entities import Sweep
 from functions.model.table import ROWS_BY_TYPE

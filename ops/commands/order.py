@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import instant_from_epoch, to_instant
-from functions.dynamodb.stream_batch import Permanent
 from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies

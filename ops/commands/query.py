@@ -9,8 +9,7 @@ from shlex import quote
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.codec import Unreadable
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy, Unreadable
 from ops import targets
 from ops.pattern_queries import (
     DEFAULT_LIMIT,

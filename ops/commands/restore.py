@@ -22,9 +22,9 @@ from typing import Any, Literal
 from botocore.exceptions import ClientError
 
 from functions.adapters import object_store
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Permanent, Unreadable
 from functions.dynamodb.keys import Instant, Row, instant_from_epoch, to_instant
-from functions.dynamodb.stream_batch import Permanent
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.handlers.archive_worker import parse_archive
 from functions.model.changes import RESTORED_ATTRIBUTE

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.dynamodb.stream_batch import Permanent, Record, item_key_of
+from functions.dynamodb.errors import Permanent
+from functions.dynamodb.record_batch import Record
+from functions.dynamodb.stream_batch import item_key_of
 from functions.model import changes
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.runtime.queue_batch import parse_event

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, InvalidKeyValue, Row
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.model import copies

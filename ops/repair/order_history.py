@@ -14,8 +14,9 @@ from math import inf
 from typing import Any, cast
 
 from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant, Row
-from functions.dynamodb.stream_batch import Permanent, Record
+from functions.dynamodb.record_batch import Record
 from functions.model import changes, copies
 from functions.model.changes import Change
 from functions.model.entities import ArchivedOrder, Order, OrderStatus

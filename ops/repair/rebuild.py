@@ -13,7 +13,7 @@ from typing import Any
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Row, to_instant
-from functions.dynamodb.stream_batch import Record
+from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent, put_if_newer
 from functions.handlers.copies_reader import copy_deletions, total_writes, update_totals, write_unless_newer
 from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry

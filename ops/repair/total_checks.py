@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Unreadable
 from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.model import totals

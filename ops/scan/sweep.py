@@ -14,10 +14,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.codec import Image, Unreadable
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Impossible, Permanent, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, Impossible, call_dynamodb
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.retry import PERMANENT_ERROR_CODES, RETRYABLE_ERROR_CODES, call_dynamodb
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch

@@ -1,11 +1,11 @@
 """Limit the capacity that an operator tool consumes."""
 
-import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from functions.dynamodb.table import Table
+from functions.runtime.rate_limiter import RateLimiter
 
 
 def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
@@ -24,9 +24,8 @@ class CapacityThrottle:
     """
 
     def __init__(self, table: Table, units_per_second: float) -> None:
-        self._table, self._rate = table, units_per_second
-        self._lock = threading.Lock()
-        self._next_request_at = self._now()
+        self._table = table
+        self._limiter = RateLimiter(table.clock, table.sleep, units_per_second)
 
     def __enter__(self) -> None:
         self._events.register("provide-client-params.dynamodb", self._wait_for_capacity)
@@ -40,20 +39,13 @@ class CapacityThrottle:
     def _events(self) -> Any:
         return self._table.client.meta.events
 
-    def _now(self) -> float:
-        return self._table.clock().timestamp()
-
     def _wait_for_capacity(self, params: dict[str, Any], model: Any, **_: Any) -> dict[str, Any] | None:
         if "ReturnConsumedCapacity" not in model.input_shape.members:
             return None
-        with self._lock:
-            seconds = self._next_request_at - self._now()
-        if seconds > 0:
-            self._table.sleep(seconds)
+        self._limiter.wait()
         return {**params, "ReturnConsumedCapacity": "TOTAL"}
 
     def _record_consumption(self, parsed: Mapping[str, Any], **_: Any) -> None:
         consumed = parsed.get("ConsumedCapacity") or []
         units = sum(one["CapacityUnits"] for one in (consumed if isinstance(consumed, list) else [consumed]))
-        with self._lock:
-            self._next_request_at = max(self._next_request_at, self._now()) + units / self._rate
+        self._limiter.record(units)

@@ -13,14 +13,8 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.codec import (
-    Unreadable,
-    UnreadableWithin,
-    compile_decoder,
-    compile_encoder,
-    compile_lazy_decoder,
-    entity,
-)
+from functions.dynamodb.codec import compile_decoder, compile_encoder, compile_lazy_decoder, entity
+from functions.dynamodb.errors import Unreadable, UnreadableWithin
 from local.dynamodb_engine import Engine
 from tests.support.scale import many
 from tests.support.stream_records import read_stream_records

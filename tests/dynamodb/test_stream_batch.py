@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.stream_batch import Permanent, StreamBatch, item_key_of
+from functions.dynamodb.errors import Permanent
+from functions.dynamodb.stream_batch import StreamBatch, item_key_of
 
 Fate = Literal["applied", "parked", "retried", "parking fails"]
 FATES: tuple[Fate, ...] = ("applied", "parked", "retried", "parking fails")

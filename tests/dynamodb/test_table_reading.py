@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.errors import TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, TableBusy
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, replace_with
 from tests.support.library_table import (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, Impossible, TableBusy
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Impossible, Permanent, TableBusy
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import (
     WriteConflict,

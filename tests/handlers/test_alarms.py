@@ -17,7 +17,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import sqs_backends
 
 from functions.api.http import context
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.handlers import archive_worker, fulfilment_worker
 from functions.handlers.backlog_metrics import handler as watch
 from functions.model import changes

@@ -32,15 +32,15 @@ HEAVY_IN_SDK = "concurrent.futures email http.client multiprocessing xml.etree"
 MORE_HEAVY = {"api": "asyncio fractions zoneinfo"}
 
 EVERYWHERE = """
-    dynamodb dynamodb.capacity dynamodb.codec dynamodb.keys dynamodb.patterns dynamodb.retry dynamodb.stream_batch
-    dynamodb.table dynamodb.writes handlers model model.changes model.entities model.errors model.events model.metrics
-    model.money model.states model.table runtime runtime.clients runtime.environment runtime.log
-    runtime.metrics_buffer runtime.observability shop shop.shop
+    dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
+    dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities model.errors
+    model.events model.lambdas model.metrics model.money model.states model.table runtime runtime.clients
+    runtime.environment runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
 """
 MODULES = {
-    "copies_reader": """model.copies model.patterns model.pricing model.retention model.totals runtime.dead_letters
-        shop.customer_names""",
-    "event_publisher": "runtime.dead_letters",
+    "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.retention model.totals
+        runtime.dead_letters shop.customer_names""",
+    "event_publisher": "dynamodb.stream_batch runtime.dead_letters",
     "fulfilment_worker": """model.patterns model.pricing model.retention runtime.dead_letters runtime.queue_batch
         shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders shop.refunds
         shop.shipments shop.stock""",
@@ -48,8 +48,8 @@ MODULES = {
         model.pricing model.retention runtime.dead_letters runtime.queue_batch shop.customers shop.order_notifications
         shop.orders""",
     "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retention
-        runtime.dead_letters runtime.queue_batch shop.customers shop.order_notifications shop.orders
-        shop.product_alerts shop.stock""",
+        runtime.dead_letters runtime.queue_batch runtime.rate_limiter shop.customers shop.order_notifications
+        shop.orders shop.product_alerts shop.stock""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retention runtime.dead_letters
         runtime.queue_batch runtime.secrets shop.accounts shop.idempotency shop.orders shop.refund_processing
         shop.refunds""",
@@ -59,7 +59,7 @@ MODULES = {
         model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
     "import_worker": """model.patterns model.reactions model.retention runtime.dead_letters runtime.queue_batch
-        shop.idempotency shop.imports shop.products shop.stock""",
+        runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
     "order_deadlines": """model.patterns model.pricing model.retention runtime.scheduled_jobs shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
     "customer_erasure": "adapters adapters.object_store model.patterns runtime.scheduled_jobs shop.erasure",
@@ -110,7 +110,7 @@ def test_every_function_has_a_budget() -> None:
     handlers = {
         f"functions.{file.relative_to(FUNCTIONS).with_suffix('').as_posix().replace('/', '.')}"
         for file in FUNCTIONS.rglob("*.py")
-        if "\ndef handler(event" in file.read_text() or "\ndef handler(_event" in file.read_text()
+        if "\ndef handler(" in file.read_text()
     }
     assert deployed == handlers
 

@@ -4,13 +4,12 @@ import itertools
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.handlers import event_publisher, import_worker
-from functions.handlers.import_worker import WriteRateLimiter
 from functions.model.entities import Product, Rejected, Stock
 from functions.model.patterns import IMPORT_LINES_BY_PART
 from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
@@ -302,24 +301,6 @@ def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: 
         return built
 
     monkeypatch.setattr(clients, "create_shop", shop)
-
-
-def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
-    now, slept = [1000.0], list[float]()
-
-    def sleep(seconds: float) -> None:
-        now[0] += seconds
-        slept.append(seconds)
-
-    pace = WriteRateLimiter(lambda: datetime.fromtimestamp(now[0], UTC), sleep, 20)
-    times = []
-    for number in range(40):
-        pace()
-        times.append(now[0])
-        now[0] += 0.4 if number == 20 else 0.001
-    assert len(slept) == 38, "the first waits for nothing, nor does one after a long write"
-    assert all(later - before >= 0.05 - 1e-9 for before, later in itertools.pairwise(times))
-    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "what was slow is not made up for, nor added to"
 
 
 # what can never be written --------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Row, instant_from_epoch
-from functions.dynamodb.stream_batch import Permanent
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import put_if_absent, replace_with, update
 from functions.model import entities as e

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from functions.dynamodb.codec import entity
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.model import table as t
 from functions.model.changes import CHANGE_TYPES, Change, NotReadable, UnknownSchema, parse_change
 from functions.model.events import (

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from functions.dynamodb.codec import Unreadable
+from functions.dynamodb.errors import Permanent, TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.retry import TableBusy
-from functions.dynamodb.stream_batch import Permanent
 from ops import targets
 from ops.__main__ import main
 from ops.cli_errors import RecordNotFound, UsageError

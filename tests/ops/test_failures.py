@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.handlers import copies_reader, customer_erasure, event_publisher, fulfilment_worker
 from functions.model import changes
 from functions.model.retention import MAX_REPLAY_AGE_DAYS

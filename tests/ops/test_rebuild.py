@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.handlers import copies_reader, event_publisher
 from functions.model import changes, events
 from functions.model.entities import Order

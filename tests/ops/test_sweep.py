@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 import ops
-from functions.dynamodb.codec import Image, Unreadable
-from functions.dynamodb.retry import Impossible, TableBusy
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import Impossible, Permanent, TableBusy, Unreadable
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch

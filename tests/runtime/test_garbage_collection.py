@@ -14,7 +14,7 @@ import gc, json
 looked_for = [gc.isenabled()]
 from functions.runtime import observability
 looked_for.append(gc.isenabled())
-call = observability.instrument_handler("it")(lambda _event, _context: looked_for.append(gc.isenabled()))
+call = observability.instrument_handler(lambda _event, _context: looked_for.append(gc.isenabled()))
 call({}, None)
 left_alone = gc.get_freeze_count() > 0
 print(json.dumps([looked_for, left_alone]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import WriteConflict
 from functions.model.errors import (
     AlreadyExists,

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Category, ancestor_paths
 from functions.model.errors import AlreadyExists, NotAllowed, NotFound, UnknownCategory
 from functions.model.table import CATEGORY

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Order, Payment
 from functions.model.errors import TooEarly, TooMuch, WrongState

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Customer
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, WrongState
 from functions.model.patterns import CUSTOMER_BY_EMAIL, CUSTOMER_BY_ID

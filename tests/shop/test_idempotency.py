@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import Write, WriteConflict, update
 from functions.model.errors import IdempotencyKeyReused, NotFound
 from functions.model.patterns import PRODUCT_BY_ID

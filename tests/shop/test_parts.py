@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import update
 from functions.model import table as t
 from functions.model.entities import Line, Order, hash_to_bucket

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Payment, Refund
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER

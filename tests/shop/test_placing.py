@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.changes import parse_change
 from functions.model.entities import ArchivedOrder, Line, Order
 from functions.model.errors import (

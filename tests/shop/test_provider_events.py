@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from functions.adapters.payment_provider import PaymentProviderUnavailable
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Order
 from functions.model.errors import CommandRejected, TooEarly
 from functions.model.patterns import PAYMENTS_OF_ORDER

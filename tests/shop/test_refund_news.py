@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.adapters.payment_provider import PaymentProviderUnavailable
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Order, Payment, Refund
 from functions.model.errors import WrongState
 from functions.model.patterns import PAYMENT_BY_ID, REFUND_BY_ID

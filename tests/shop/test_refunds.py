@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
 from functions.shop import accounts, cancellation, refund_processing, refunds

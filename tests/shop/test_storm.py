@@ -12,7 +12,7 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import Table
 from functions.model.entities import Customer, Order
 from functions.model.errors import DiscountNotValid, OutOfStock

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.stream_batch import Permanent
+from functions.dynamodb.errors import Permanent
 from functions.handlers.archive_worker import parse_archive
 from functions.model import changes, events
 from functions.model.changes import Change

@@ -146,7 +146,7 @@ def swallow_failure(self: StreamBatch, record: Any, act: Callable[[Any], None]) 
     try:
         act(record)
     except Exception as error:  # noqa: BLE001  that is the mutant
-        self.on_failure(error, record)
+        self.log_failure(error, record)
 
 
 def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Barrier
 from typing import Any, TypeVar
 
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import replace_with, update
 from functions.model.entities import Address, ArchivedOrder, Order
 from functions.model.errors import CommandRejected

@@ -17,10 +17,10 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
 
-from functions.dynamodb.codec import Unreadable
 from functions.dynamodb.cursors import InvalidCursor
+from functions.dynamodb.errors import TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
-from functions.dynamodb.retry import RETRYABLE_ERROR_CODES, TableBusy
+from functions.dynamodb.retry import RETRYABLE_ERROR_CODES
 from functions.model import errors
 
 CONTENT_TYPE = "application/problem+json"

@@ -14,7 +14,7 @@ from functions.api.http.paging import ListRequest, WholeNumber
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
-from functions.dynamodb.retry import TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.model.entities import Settings
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.model.patterns import ORDERS_OF_CUSTOMER
