@@ -33,9 +33,13 @@ MORE_HEAVY = {"api": "asyncio fractions zoneinfo"}
 
 EVERYWHERE = """
     dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
-    dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities model.errors
-    model.events model.lambdas model.metrics model.money model.states model.table runtime runtime.clients
-    runtime.environment runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
+    dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities model.entities.accounts
+    model.entities.customers model.entities.discounts model.entities.imports model.entities.invoices
+    model.entities.markers model.entities.notifications model.entities.order_copies model.entities.orders
+    model.entities.payments model.entities.products model.entities.sharding model.entities.shipments
+    model.entities.sweeps model.entities.totals model.errors model.events model.lambdas model.metrics model.money
+    model.states model.table runtime runtime.clients runtime.environment runtime.log runtime.metrics_buffer
+    runtime.observability shop shop.shop
 """
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.retention model.totals

@@ -1,0 +1,88 @@
+"""Customers, their settings and e-mail claims, and companies."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+from functions.model.entities.sharding import shard_of
+
+ErasureStatus = Literal["ERASING", "ERASED"]
+SettingsName = Literal["notifications"]
+
+
+@entity
+class Customer:
+    """A customer of the shop. `customer_id`: the identity provider's `sub` claim.
+
+    `company_id`: the company that the customer buys for, if any.
+    """
+
+    customer_id: str
+    name: str
+    email: str
+    email_hash: str
+    created_at: Instant
+    updated_at: Instant
+    company_id: str | None = None
+    version: int = 1
+
+
+@entity
+class ErasedCustomer:
+    """The item that replaces a Customer who asked for the erasure of their data.
+
+    The status is ERASING until no data of the customer is left. Until then, `updated_at` is the last time at which such
+    data was found.
+    """
+
+    customer_id: str
+    status: ErasureStatus
+    erased_at: Instant
+    created_at: Instant
+    updated_at: Instant
+    version: int
+
+    @property
+    def queue(self) -> str | None:
+        """The index queue of unfinished erasures; None once the erasure is done."""
+        return self.status if self.status == "ERASING" else None
+
+    @property
+    def shard(self) -> str:
+        return shard_of(self.customer_id)
+
+
+@entity
+class Company:
+    """A company that several customers buy for. The company name is not personal data."""
+
+    company_id: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+
+@entity
+class EmailClaim:
+    """Reserves an e-mail address for one customer. The item's key contains an HMAC of the address, never the
+    address."""
+
+    email_hash: str
+    customer_id: str
+    created_at: Instant
+    version: int = 1
+
+
+@entity
+class Settings:
+    """One named group of a customer's settings. It is a separate item, so changing it does not write the Customer
+    item."""
+
+    customer_id: str
+    name: SettingsName
+    choices: Mapping[str, bool]
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1

@@ -1,0 +1,40 @@
+"""Discount codes and how often they can still be redeemed."""
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+from functions.model.money import Currency
+
+
+@entity
+class Discount:
+    """A discount code that reduces the price of an order's goods by a percentage.
+
+    `minimum`: the minimum price of the goods, in `currency`. `limit`: how often the code can be redeemed; None means
+    without limit. `parts`: the number of Redemptions items that the limit is split over.
+    """
+
+    code: str
+    percent: int
+    valid_from: Instant
+    created_at: Instant
+    updated_at: Instant
+    valid_until: Instant | None = None
+    minimum: int = 0
+    currency: Currency | None = None
+    limit: int | None = None
+    parts: int = 1
+    version: int = 1
+
+
+@entity
+class Redemptions:
+    """A redemption pool part: one of the items that the limit of a discount code is split over.
+
+    `left`: how many redemptions this part has left.
+    """
+
+    code: str
+    part: int
+    left: int
+    created_at: Instant
+    version: int = 1

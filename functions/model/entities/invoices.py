@@ -1,0 +1,59 @@
+"""Invoices and the series of their numbers."""
+
+from collections.abc import Mapping
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+from functions.model.entities.orders import Address, Discounted, Line
+from functions.model.entities.payments import PaymentMethod
+from functions.model.money import Currency
+
+
+@entity
+class Paid:
+    """A payment as listed in an invoice. It shows the state when the invoice was issued."""
+
+    payment_id: str
+    amount: int
+    method: PaymentMethod = "CARD"
+
+
+@entity
+class TaxLine:
+    """The tax at one rate that is included in an invoice's total. `rate` is in hundredths of a percent."""
+
+    rate: int
+    net: int
+    tax: int
+
+
+@entity
+class Invoice:
+    """An invoice, which never changes. Its data shows the state when the invoice was issued. `invoice_id`: its number
+    in the series."""
+
+    invoice_id: str
+    order_id: str
+    customer_id: str
+    name: str
+    address: Address | None
+    issued_at: Instant
+    currency: Currency
+    total: int
+    lines: Mapping[str, Line]
+    payments: tuple[Paid, ...]
+    created_at: Instant
+    taxes: tuple[TaxLine, ...] = ()
+    shipping: int = 0
+    discount: Discounted | None = None
+    version: int = 1
+
+
+@entity
+class InvoiceSeries:
+    """A series of invoice numbers without gaps. `last`: the last number issued."""
+
+    series: str
+    last: int
+    created_at: Instant
+    version: int = 1

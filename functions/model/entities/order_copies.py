@@ -1,0 +1,79 @@
+"""Copies of an order in other partitions, and the log entries of its changes."""
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+from functions.model.entities.orders import OrderStatus
+from functions.model.entities.sharding import shard_of
+from functions.model.money import Currency
+
+
+@entity
+class OrderSummary:
+    """A copy of an order in the partition of its customer. `items`: the number of pieces.
+
+    `archived`: the order was archived, so the archive object has the whole order.
+    """
+
+    customer_id: str
+    order_id: str
+    placed_at: Instant
+    status: OrderStatus
+    currency: Currency
+    total: int
+    version: int
+    items: int | None = None
+    archived: bool = False
+
+
+@entity
+class OrderLine:
+    """A copy of one line of a paid order, for sales lists by product and by customer.
+
+    `quantity`: the ordered pieces less the dropped (cancelled) pieces. It is 0 if the order was cancelled or is unpaid
+    again.
+    """
+
+    order_id: str
+    product_id: str
+    customer_id: str
+    placed_at: Instant
+    name: str
+    quantity: int
+    price: int
+    currency: Currency
+    version: int
+    returned: int = 0
+
+
+@entity
+class TimelineEvent:
+    """A log entry for one change of an order. `version`: the order's version after the change, so a missing entry can
+    be detected."""
+
+    order_id: str
+    at: Instant
+    change_id: str
+    event: str
+    status: OrderStatus
+    version: int
+
+
+@entity
+class Activity:
+    """A log entry for one change that concerns a customer. The entry is kept for 90 days and then archived."""
+
+    customer_id: str
+    at: Instant
+    change_id: str
+    event: str
+    order_id: str
+    ttl: int
+    version: int
+
+    @property
+    def day(self) -> str:
+        return self.at[:10]
+
+    @property
+    def shard(self) -> str:
+        return shard_of(self.change_id)

@@ -1,0 +1,248 @@
+"""Orders, their lines and returns, archived orders and expiry markers."""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+from functions.model.entities.sharding import shard_of
+from functions.model.money import Currency
+
+OpenStatus = Literal[
+    "PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"
+]  # fmt: skip
+OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING"]
+
+
+@entity
+class Line:
+    """A line of an order: one product, at its price when ordered.
+
+    `taken`: the quantity by stock part; None if all pieces come from stock part 0. `backordered`: the number of pieces
+    that were out of stock when ordered. `shipped`, `delivered`, `returned` and `dropped` count pieces; dropped pieces
+    were cancelled before shipping.
+    """
+
+    name: str
+    price: int
+    quantity: int
+    taken: Mapping[str, int] | None = None
+    backordered: int = 0
+    shipped: int = 0
+    delivered: int = 0
+    returned: int = 0
+    dropped: int = 0
+
+    @property
+    def quantity_to_ship(self) -> int:
+        """The number of pieces to ship in total: the ordered quantity less the dropped (cancelled) pieces."""
+        return self.quantity - self.dropped
+
+    @property
+    def quantity_by_stock_part(self) -> Mapping[str, int]:
+        """The ordered quantity by stock part."""
+        return self.taken or {"0": self.quantity}
+
+
+@entity
+class Address:
+    """The delivery address of an order."""
+
+    name: str
+    street: str
+    postcode: str
+    city: str
+    country: str
+
+
+@entity
+class Discounted:
+    """The discount that a discount code gave on an order.
+
+    `part`: the number of the redemption pool part that counted the redemption; None if the code has no limit.
+    """
+
+    code: str
+    percent: int
+    amount: int
+    part: int | None = None
+
+
+@entity
+class Order:
+    """An order with its lines by product id. One item contains them all, so one read returns the whole order.
+
+    `fingerprint`: a hash of the request that placed the order. `total`: the price of the goods less the discount, plus
+    shipping. `tax_rate`: in hundredths of a percent; the tax is included in all prices.
+
+    `paid`: the money received. It equals the total from `paid_at` on. `refunded`: the amount of `paid` that is refunded
+    or being refunded. `owed`: the amount to refund in addition, once the customer's bank decides the dispute of the
+    payment.
+
+    `reached`: the order's version that entered the current status. `reached_at`: the time of that version; None if
+    nothing changed since. With both, the event of the status change can be rebuilt from the order alone.
+
+    `customer_name`: copied from the customer while the order is open. `customer_version`: the customer's version that
+    the name was copied from. Copying the name does not raise the order's `version`.
+
+    `restored_at`: when the order was last restored from the archive. `away`: the versions in which the order was
+    archived; logs have no entry for these versions.
+    """
+
+    order_id: str
+    customer_id: str
+    status: OrderStatus
+    placed_at: Instant
+    updated_at: Instant
+    currency: Currency
+    total: int
+    lines: Mapping[str, Line]
+    address: Address | None
+    fingerprint: str
+    discount: Discounted | None = None
+    shipping: int = 0
+    tax_rate: int = 0
+    paid: int = 0
+    refunded: int = 0
+    owed: int = 0
+    shipping_refunded: bool = False
+    parcels: int = 0
+    paid_at: Instant | None = None
+    delivered_at: Instant | None = None
+    reached: int = 1
+    reached_at: Instant | None = None
+    customer_name: str | None = None
+    customer_version: int = 0
+    restored_at: Instant | None = None
+    away: tuple[int, ...] | None = None
+    version: int = 1
+
+    @property
+    def logged_versions(self) -> tuple[int, ...]:
+        """The versions of the order for which each gapless log must have an entry."""
+        away = set(self.away or ())
+        return tuple(version for version in range(1, self.version + 1) if version not in away)
+
+    @property
+    def restored_versions(self) -> tuple[int, ...]:
+        """The versions of the order that were created by restoring it from the archive."""
+        away = self.away or ()
+        return tuple(version + 1 for version in away if version + 1 not in away)
+
+    @property
+    def status_since(self) -> Instant:
+        """When the order entered its current status."""
+        return self.reached_at or self.updated_at
+
+    @property
+    def shipped(self) -> int:
+        """The number of pieces shipped, of all products."""
+        return sum(line.shipped for line in self.lines.values())
+
+    @property
+    def delivered(self) -> int:
+        return sum(line.delivered for line in self.lines.values())
+
+    @property
+    def returned(self) -> int:
+        return sum(line.returned for line in self.lines.values())
+
+    @property
+    def dropped(self) -> int:
+        """The number of pieces that will not be shipped, because the unshipped rest of the order was cancelled."""
+        return sum(line.dropped for line in self.lines.values())
+
+    @property
+    def queue(self) -> str | None:
+        """The index queue of orders with this status; None if the order is not open."""
+        return self.status if self.status in OPEN_STATUSES else None
+
+    @property
+    def shard(self) -> str:
+        return shard_of(self.order_id)
+
+
+OPEN_STATUSES: tuple[OpenStatus, ...] = get_args(OpenStatus)
+SOLD_STATUSES: tuple[OrderStatus, ...] = (
+    "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
+    "PARTIALLY_RETURNED", "RETURNED",
+)  # fmt: skip
+
+
+@entity
+class QueuedOrder:
+    """The attributes of an order that the index of the status queues contains."""
+
+    order_id: str
+    customer_id: str
+    status: OrderStatus
+    placed_at: Instant
+    updated_at: Instant
+    currency: Currency
+    total: int
+    version: int
+    customer_name: str | None = None
+
+
+@entity
+class OrderOwner:
+    """A view of an order with only its id and the customer who placed the order."""
+
+    order_id: str
+    customer_id: str
+
+
+@entity
+class ArchivedOrder:
+    """The item that replaces an Order in the table after the order was archived.
+
+    `object_key`: the S3 object with all items of the order. `sha256`: the hash of that object. `archived_at`: when the
+    order was archived.
+    """
+
+    order_id: str
+    customer_id: str
+    status: OrderStatus
+    placed_at: Instant
+    updated_at: Instant
+    currency: Currency
+    total: int
+    fingerprint: str
+    object_key: str
+    sha256: str
+    version: int
+    archived_at: Instant | None = None
+
+
+@entity
+class Expiry:
+    """Carries the ttl of a closed order. When DynamoDB deletes this item at its ttl, the archive Lambda archives the
+    order."""
+
+    order_id: str
+    customer_id: str
+    created_at: Instant
+    ttl: int
+    version: int = 1
+
+
+@entity
+class Return:
+    """Goods that a customer returned, and the refund for them.
+
+    `quantities`: the returned pieces by product. `restocked`: how many of these pieces can be sold again, by product.
+    `amount`: the money refunded at once. `owed`: the money that could not be refunded at once. `shipping`: the shipping
+    cost included in `amount` and `owed`.
+    """
+
+    order_id: str
+    return_id: str
+    customer_id: str
+    quantities: Mapping[str, int]
+    restocked: Mapping[str, int]
+    amount: int
+    shipping: int
+    currency: str
+    created_at: Instant
+    owed: int = 0
+    version: int = 1

@@ -1,0 +1,81 @@
+"""Payments and refunds of an order."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+
+PaymentMethod = Literal["CARD", "CREDIT"]
+PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
+RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
+RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
+DisputeStatus = Literal["OPEN", "WON", "LOST"]
+REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
+"""Reasons for refunding money that was never counted in the `paid` amount of its order."""
+
+
+@entity
+class Payment:
+    """A payment for an order: by card, under the payment provider's id, or from a credit account.
+
+    `reason`: why the payment failed or matches no order. `refunded`: the amount refunded so far. `disputes`: the status
+    of each dispute by the dispute's id; it is kept through all later changes of the payment.
+    """
+
+    order_id: str
+    payment_id: str
+    method: PaymentMethod = "CARD"
+    status: PaymentStatus
+    amount: int
+    currency: str
+    created_at: Instant
+    updated_at: Instant
+    account_id: str | None = None
+    refunded: int = 0
+    disputes: Mapping[str, DisputeStatus] | None = None
+    reason: str | None = None
+    version: int = 1
+
+    @property
+    def queue(self) -> str | None:
+        """The index queue of payments that match no order, for operators; None for other payments."""
+        return self.status if self.status == "UNMATCHED" else None
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether the customer's bank has an open dispute of the payment. The payment is not refunded until the bank
+        decides the dispute."""
+        return "OPEN" in (self.disputes or {}).values()
+
+    @property
+    def is_charged_back(self) -> bool:
+        """Whether the customer's bank took the money back in a lost dispute. Nothing is then left to refund, even if a
+        refund of the payment fails later."""
+        return "LOST" in (self.disputes or {}).values()
+
+
+@entity
+class Refund:
+    """A refund and its status. Refunds are the outbox for requests to the payment provider and to credit accounts.
+
+    `account_id`: the credit account to credit; None means that the money goes back to the payment's source. `attempt`:
+    the number of the current attempt. The refund's id and `attempt` form the provider's idempotency key. `why`: what
+    the refund is for. `reason`: why the refund failed.
+    """
+
+    order_id: str
+    refund_id: str
+    payment_id: str
+    status: RefundStatus
+    amount: int
+    currency: str
+    why: RefundReason
+    created_at: Instant
+    updated_at: Instant
+    customer_id: str | None = None
+    account_id: str | None = None
+    provider_id: str | None = None
+    attempt: int = 1
+    reason: str | None = None
+    version: int = 1

@@ -1,0 +1,99 @@
+"""Products, categories, stock, reviews and follows."""
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+from functions.model.money import Currency
+
+ROOT_CATEGORY = "/"
+"""The path of the top category. A category is a path that starts and ends with a slash, for example /kitchen/mugs/."""
+DEFAULT_CATALOG = "main"
+"""The catalogue that is used if a product or category names none. Each catalogue has its own tree of categories."""
+
+
+def ancestor_paths(path: str) -> tuple[str, ...]:
+    """Return the paths of all categories above a category, from the root down. Empty for the root."""
+    return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
+
+
+@entity
+class Product:
+    """A product for sale, in one category of one catalogue.
+
+    `parts`: the number of Stock items that the product's stock is split over; more than one if the product sells very
+    fast. `backorder`: the product can be ordered when out of stock. Such a product has one Stock item. Its available
+    quantity falls below zero until more stock arrives.
+    """
+
+    product_id: str
+    name: str
+    price: int
+    currency: Currency
+    created_at: Instant
+    updated_at: Instant
+    parts: int = 1
+    backorder: bool = False
+    category: str = ROOT_CATEGORY
+    catalog: str = DEFAULT_CATALOG
+    version: int = 1
+
+
+@entity
+class Category:
+    """A category of a catalogue, identified by its path. The root category exists without an item. An item for the root
+    only gives it a name."""
+
+    catalog: str
+    path: str
+    name: str
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+    @property
+    def parent(self) -> str | None:
+        """The path of the parent category; None for the root."""
+        return ancestor_paths(self.path)[-1] if self.path != ROOT_CATEGORY else None
+
+
+@entity
+class Stock:
+    """A stock part: one of the items that a product's stock is split over.
+
+    `received`: the quantity that this part ever received. `available`: the quantity that can still be ordered.
+    """
+
+    product_id: str
+    part: int
+    available: int
+    received: int
+    created_at: Instant
+    version: int = 1
+
+
+@entity
+class Review:
+    """A customer's review of a product. Each customer has at most one review per product.
+
+    `order_id`: the delivered order that contained the product. `created_at` distinguishes this review from an earlier,
+    deleted one.
+    """
+
+    product_id: str
+    customer_id: str
+    order_id: str
+    stars: int
+    text: str
+    written_at: Instant
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+
+@entity
+class Follow:
+    """A customer follows a product: they receive mails when it is back in stock or costs less."""
+
+    customer_id: str
+    product_id: str
+    created_at: Instant
+    version: int = 1

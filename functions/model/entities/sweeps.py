@@ -1,0 +1,51 @@
+"""The progress of a table sweep (a scan of all items) by an operator tool."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant
+
+SweepStatus = Literal["RUNNING", "DONE"]
+
+
+@entity
+class Stretch:
+    """The progress of one segment of a table sweep (a scan of all items).
+
+    The sweep resumes after the key `pk`, `sk`. Without a key, it starts at the beginning of the segment.
+    """
+
+    pk: str | None = None
+    sk: str | None = None
+    done: bool = False
+
+
+@entity
+class Sweep:
+    """The checkpoint and the lock of an operator tool's table sweep (a scan of all items). The lock lasts until
+    `held_until`.
+
+    `read`: the number of items read. `changed`, `right` (already correct) and `passed_over` (skipped because they
+    cannot be read or written) count the items that the sweep handles. `lost`: how often another writer changed an item
+    first, so that the sweep retried the item. `unreadable`: some of the skipped items, by key, with the reason.
+    `waiting`: the keys of scanned items that must be checked again.
+    """
+
+    tool: str
+    name: str
+    task: str
+    status: SweepStatus
+    by: str
+    held_until: Instant
+    started_at: Instant
+    updated_at: Instant
+    segments: tuple[Stretch, ...]
+    read: int = 0
+    changed: int = 0
+    right: int = 0
+    lost: int = 0
+    passed_over: int = 0
+    unreadable: Mapping[str, str]
+    waiting: tuple[str, ...] = ()
+    version: int = 1
