@@ -290,9 +290,7 @@ def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
     Raises NotFound if the account does not exist or belongs to another customer.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
-    if account is None or not caller.can_see(account.customer_id or ""):
-        raise NotFound("account")
-    return account
+    return caller.require_own(account, "account")
 
 
 def get_gift_card(shop: Shop, code: str) -> Account:
@@ -311,8 +309,7 @@ def list_accounts_of_customer(
     The read is eventually consistent: a new account may be missing for a moment. Raises NotFound if the caller may not
     see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
 
 

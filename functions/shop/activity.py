@@ -5,7 +5,6 @@ A stream reader copies the activity from the orders, so the newest activity may 
 
 from functions.dynamodb.table import QueryPage
 from functions.model.entities import Activity
-from functions.model.errors import NotFound
 from functions.model.patterns import ACTIVITY_BY_DAY, CUSTOMER_ACTIVITY
 from functions.shop.shop import Caller, Shop
 
@@ -17,8 +16,7 @@ def list_activity_of_customer(
 
     Activity items expire after 90 days. Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(
         CUSTOMER_ACTIVITY, customer_id=customer_id, since=since, until=until, limit=limit, after=after
     )

@@ -120,7 +120,8 @@ def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
 
     Raises NotFound if the customer does not exist or the caller may not see it.
     """
-    found = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) if caller.can_see(customer_id) else None
+    caller.require_access(customer_id)
+    found = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
     if found is None:
         raise NotFound("customer")
     return found
@@ -162,8 +163,7 @@ def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: i
 
     `limit` counts all items: the profile and the settings come first, then the orders.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=limit)
     profile = [item for item in page.items if isinstance(item, Customer)]
     if not profile:
@@ -181,8 +181,7 @@ def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> t
 
     Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(CUSTOMER_SETTINGS, customer_id=customer_id).items
 
 
@@ -195,8 +194,7 @@ def update_settings(
     """
 
     def attempt() -> Settings:
-        if not caller.can_see(customer_id):
-            raise NotFound("customer")
+        caller.require_access(customer_id)
         now = shop.now_instant()
         before = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
         if before is None:

@@ -60,9 +60,8 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
     """
 
     def attempt() -> ErasedCustomer:
-        found = (
-            shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id) if caller.can_see(customer_id) else None
-        )
+        caller.require_access(customer_id)
+        found = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
         if found is None:
             raise NotFound("customer")
         if isinstance(found, ErasedCustomer):

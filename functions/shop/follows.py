@@ -60,8 +60,7 @@ def list_follows_of_customer(
 
     Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(FOLLOWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
 
 

@@ -173,8 +173,7 @@ def get_invoice(shop: Shop, caller: Caller, invoice_id: str) -> Invoice:
     Raises NotFound if the invoice does not exist or the caller may not see it.
     """
     found = _get_invoice(shop, invoice_id)
-    if not caller.can_see(found.customer_id):
-        raise NotFound("invoice")
+    caller.require_access(found.customer_id, "invoice")
     return found
 
 
@@ -192,8 +191,7 @@ def list_invoices_of_customer(
 
     Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(
         INVOICES_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after
     )

@@ -12,7 +12,6 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent, put_if_held_by
 from functions.model.entities import Customer, Notification, Order, Settings
-from functions.model.errors import NotFound
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
 from functions.model.retention import MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
@@ -123,8 +122,7 @@ def list_notifications_of_customer(
 
     Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(NOTIFICATIONS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
 
 

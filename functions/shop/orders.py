@@ -42,8 +42,9 @@ def get_order(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrde
 
 
 def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Order | ArchivedOrder:
-    if found is None or not caller.can_see(found.customer_id):
+    if found is None:
         raise NotFound("order")
+    caller.require_access(found.customer_id, "order")
     return found
 
 
@@ -78,9 +79,7 @@ def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
     Raises NotFound if the order does not exist or the caller may not see it.
     """
     placer = shop.table.get(ORDER_OWNER, order_id=order_id)
-    if placer is None or not caller.can_see(placer.customer_id):
-        raise NotFound("order")
-    return placer
+    return caller.require_own(placer, "order")
 
 
 def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
@@ -101,8 +100,7 @@ def list_orders_of_customer(
     A stream reader writes the list, so a new order may be missing for a moment. Raises NotFound if the caller may not
     see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
 
 

@@ -83,8 +83,7 @@ def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str)
 
     Raises NotFound if the review belongs to another customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("review")
+    caller.require_access(customer_id, "review")
     delete_if_exists(shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)
 
 
@@ -111,6 +110,5 @@ def list_reviews_by_customer(
 
     Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return shop.table.query(REVIEWS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)

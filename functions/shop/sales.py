@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from functions.dynamodb.table import QueryPage
 from functions.model.entities import OrderLine
-from functions.model.errors import NotFound
 from functions.model.patterns import PURCHASES_OF_CUSTOMER, SALES_OF_PRODUCT
 from functions.shop.shop import Caller, Shop
 
@@ -33,8 +32,7 @@ def list_purchases_of_customer(
 
     Raises NotFound if the caller may not see the customer.
     """
-    if not caller.can_see(customer_id):
-        raise NotFound("customer")
+    caller.require_access(customer_id)
     return _without_empty_lines(
         shop.table.query(
             PURCHASES_OF_CUSTOMER, customer_id=customer_id, since=since, until=until, limit=limit, after=after

@@ -6,16 +6,26 @@ import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import WriteConflict, delete
-from functions.model.errors import NotAllowed
+from functions.model.errors import NotAllowed, NotFound
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+class HasCustomer(Protocol):
+    """An item of a customer. None: of no customer, so that only staff may see it."""
+
+    @property
+    def customer_id(self) -> str | None: ...
+
+
+Owned = TypeVar("Owned", bound=HasCustomer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +77,23 @@ class Caller:
     groups: frozenset[str] = frozenset()
 
     def can_see(self, customer_id: str) -> bool:
-        """Return whether the caller may see this customer's data. Only the customer and staff may see it.
-
-        If the result is False, commands raise NotFound, so that the answer does not reveal whether the data exists.
-        """
+        """Return whether the caller may see this customer's data. Only the customer and staff may see it."""
         return self.id == customer_id or self.is_staff
+
+    def require_access(self, customer_id: str, what: str = "customer") -> None:
+        """Raise NotFound unless the caller may see this customer's data. `what`: what is not found.
+
+        The answer is the same as for data that does not exist, so it does not reveal whether the data exists.
+        """
+        if not self.can_see(customer_id):
+            raise NotFound(what)
+
+    def require_own(self, found: Owned | None, what: str) -> Owned:
+        """Return an item that was read. Raise NotFound if it does not exist or the caller may not see it."""
+        if found is None:
+            raise NotFound(what)
+        self.require_access(found.customer_id or "", what)
+        return found
 
     @property
     def is_staff(self) -> bool:
