@@ -40,9 +40,11 @@ def test_the_bundle_holds_our_source_and_every_package_it_is_locked_to(built: Pa
 
 
 def test_compiled_packages_are_built_for_lambdas_processor_and_python(built: Path) -> None:
-    libraries = [file.name for file in built.rglob("*.so")]
+    libraries = list(built.rglob("*.so"))
     assert libraries
-    assert all("cpython-313-aarch64" in name for name in libraries)
+    for library in libraries:
+        assert re.search(r"\.(cpython-313-aarch64-linux-gnu|abi3)\.so$", library.name)
+        assert library.read_bytes()[18:20] == (183).to_bytes(2, "little"), "AArch64 (ELF, e_machine)"
 
 
 def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> None:

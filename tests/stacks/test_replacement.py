@@ -1,0 +1,55 @@
+"""No deploy replaces a resource that holds data or a reader's position: CloudFormation would create it empty.
+
+A resource is replaced if its logical id changes, or a property that can only be set at creation. Both are recorded in
+retained_resources.json. A deliberate replacement needs a runbook: stop the rules, drain the queues, deploy, replay.
+Then record it: `python -m tests.stacks.test_replacement`.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # cfn-lint has no types
+
+from tests.stacks.conftest import SynthesizedTemplate, synthesize
+
+RECORDED = Path(__file__).with_name("retained_resources.json")
+RETAINED_TYPES = {
+    "AWS::Cognito::UserPool": ("AliasAttributes", "UsernameAttributes", "UsernameConfiguration"),
+    "AWS::DynamoDB::GlobalTable": ("KeySchema", "LocalSecondaryIndexes"),
+    "AWS::Lambda::EventSourceMapping": (),
+    "AWS::S3::Bucket": (),
+    "AWS::SQS::Queue": (),
+}
+"""The types, each with properties that cannot change either, although CloudFormation's schema does not say so."""
+
+
+def retained_resources(template: SynthesizedTemplate) -> dict[str, Any]:
+    """Return the retained resources of a template: each type and its create-only properties, by logical id."""
+    found = {}
+    for id, resource in template.body["Resources"].items():
+        if (kind := resource["Type"]) in RETAINED_TYPES:
+            schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("eu-central-1", kind).schema
+            declared = (path.split("/")[2] for path in schema.get("createOnlyProperties") or ())
+            properties = resource.get("Properties", {})
+            names = sorted({*declared, *RETAINED_TYPES[kind]} & properties.keys())
+            found[id] = {"Type": kind} | {name: properties[name] for name in names}
+    return dict(sorted(found.items()))
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_no_deploy_replaces_a_mapping_queue_table_bucket_or_user_pool(
+    stage: str, templates: dict[str, SynthesizedTemplate]
+) -> None:
+    recorded = json.loads(RECORDED.read_text())[stage]
+    found = retained_resources(templates[stage])
+    assert {kind["Type"] for kind in found.values()} == RETAINED_TYPES.keys()
+    assert {id: found.get(id) for id in recorded} == recorded, "CloudFormation would replace them: see this module"
+    assert found.keys() == recorded.keys(), "record the new ones: python -m tests.stacks.test_replacement"
+
+
+if __name__ == "__main__":
+    stages = {"dev": synthesize("orderstream-dev"), "prod": synthesize("orderstream-prod", stage="prod")}
+    resources = {stage: retained_resources(template) for stage, template in stages.items()}
+    RECORDED.write_text(json.dumps(resources, indent=1) + "\n")
