@@ -26,16 +26,16 @@ help: ## list what there is
 setup: installed ## install everything into this folder (the others do it when needed)
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
-up: installed ## start the shop on this machine and follow what happens in it
+up: installed ## start the shop on this machine and print its activity
 	$(python) -m local up $(ARGS)
 
-demo: installed ## tell an order's whole way against the running shop
+demo: installed ## run typical orders in the running shop, from request to archive
 	$(python) -m local demo $(ARGS)
 
-load: installed ## send many orders to the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
+load: installed ## place many orders in the running shop and measure; ARGS="--orders 600 --clients 16 --rate 40"
 	$(python) -m local load $(ARGS)
 
-reset: installed ## wipe the state of the shop on this machine
+reset: installed ## delete the state of the shop on this machine
 	$(python) -m local reset $(ARGS)
 
 # A file's tests stay in one process: what they share (an engine, a synthesized template) is made once.

@@ -36,14 +36,25 @@ REPORTED_ERRORS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m local", description="The shop on this machine.")
-    parser.add_argument("--state", type=Path, default=STATE_FOLDER, help="where its state lies (default: %(default)s)")
+    parser = argparse.ArgumentParser(prog="python -m local", description="Run and use the shop on this machine.")
+    parser.add_argument("--state", type=Path, default=STATE_FOLDER, help="folder of the state (default: %(default)s)")
     commands = parser.add_subparsers(dest="command", required=True)
-    starting = commands.add_parser("up", help="start the shop and follow what happens in it")
-    starting.add_argument("--port", type=parse_port, default=API_PORT, help="of the API (default: %(default)s)")
-    starting.add_argument("--provider-port", type=parse_port, default=PROVIDER_PORT, help="of the payment provider")
-    starting.add_argument("--page-port", type=parse_port, default=PAGE_PORT, help="of the page to look at")
-    starting.add_argument("--no-warehouse", action="store_true", help="you play the warehouse: docs/warehouse.md")
+    starting = commands.add_parser("up", help="start the shop and print its activity until Ctrl-C")
+    starting.add_argument("--port", type=parse_port, default=API_PORT, help="port of the API (default: %(default)s)")
+    starting.add_argument(
+        "--provider-port",
+        type=parse_port,
+        default=PROVIDER_PORT,
+        help="port of the payment provider (default: %(default)s)",
+    )
+    starting.add_argument(
+        "--page-port", type=parse_port, default=PAGE_PORT, help="port of the web page (default: %(default)s)"
+    )
+    starting.add_argument(
+        "--no-warehouse",
+        action="store_true",
+        help="do not start the local warehouse; you answer its requests (docs/warehouse.md)",
+    )
     starting.add_argument(
         "-c",
         dest="settings",
@@ -51,29 +62,31 @@ def main() -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the deployment (docs/settings.md); repeatable",
+        help="a deployment setting (docs/settings.md); repeatable",
     )
-    commands.add_parser("demo", help="tell an order's whole way; fails if an effect does not arrive")
-    loading = commands.add_parser("load", help="many orders: how fast, how far effects are behind; checks each effect")
-    loading.add_argument("--orders", type=parse_positive_int, default=600)
-    loading.add_argument("--clients", type=parse_positive_int, default=16)
-    loading.add_argument("--rate", type=float, default=0, help="orders a second (default: as fast as the clients can)")
-    commands.add_parser("token", help="an access token").add_argument(
-        "name", type=parse_user_name, help="alice, staff, warehouse, ..."
+    commands.add_parser("demo", help="run typical orders, print each step, and fail if an effect does not arrive")
+    loading = commands.add_parser("load", help="place many orders, measure speed and delay, and check each effect")
+    loading.add_argument("--orders", type=parse_positive_int, default=600, help="default: %(default)s")
+    loading.add_argument("--clients", type=parse_positive_int, default=16, help="default: %(default)s")
+    loading.add_argument("--rate", type=float, default=0, help="orders per second (default: no limit)")
+    commands.add_parser("token", help="print an access token").add_argument(
+        "name", type=parse_user_name, help="alice, bob, staff, warehouse, or another customer"
     )
-    advancing = commands.add_parser("advance", help="let end what would end in that time")
-    advancing.add_argument("by", type=expiry.parse_duration, help="such as 400d, 90m")
-    commands.add_parser("env", help='variables for the AWS CLI: eval "$(python -m local env)"')
-    commands.add_parser("asked", help="what the warehouse is asked, taken off its queue: up --no-warehouse")
-    commands.add_parser("mail", help="the mails so far")
-    commands.add_parser("reset", help="wipe the state")
+    advancing = commands.add_parser("advance", help="expire everything that is due within a duration")
+    advancing.add_argument("by", type=expiry.parse_duration, help="the duration, e.g. 400d or 90m")
+    commands.add_parser("env", help='print variables for the AWS CLI: eval "$(python -m local env)"')
+    commands.add_parser(
+        "warehouse-requests", help="print the requests to the warehouse and delete them (with up --no-warehouse)"
+    )
+    commands.add_parser("mail", help="print all sent mails")
+    commands.add_parser("reset", help="delete the state")
     arguments = parser.parse_args()
     try:
         run_command(arguments)
     except REPORTED_ERRORS as error:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:
-        sys.exit(f"The shop does not answer ({type(error).__name__}): is it starting or stopping? Try again.")
+        sys.exit(f"The shop does not answer ({type(error).__name__}). It may be starting or stopping. Try again.")
     except BrokenPipeError:  # the reader of the output has closed the pipe, for example `head`
         sys.stderr.close()
         sys.exit(1)
@@ -97,7 +110,7 @@ def run_command(arguments: argparse.Namespace) -> None:
             )
         case "reset":
             reset_state(arguments.state)
-            print("Wiped. Next: make up")
+            print("State deleted. Next: make up")
         case "demo":
             demo.run_demo(require_running_shop(arguments.state))
         case "load":
@@ -112,7 +125,7 @@ def run_command(arguments: argparse.Namespace) -> None:
         case "env":
             shop = require_running_shop(arguments.state)
             print(shell_environment(shop.aws, shop.engine))
-        case "asked":
+        case "warehouse-requests":
             print_warehouse_requests(require_running_shop(arguments.state))
         case "mail":
             print_mails(require_running_shop(arguments.state))
@@ -122,28 +135,30 @@ def parse_setting(text: str) -> tuple[str, str]:
     """Parse NAME=VALUE into a name and a value. Raises argparse.ArgumentTypeError."""
     name, equals, value = text.partition("=")
     if not equals or name in ("", "stage", "laptop"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no setting of a shop on this machine, such as retention_days=30")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a setting of the local shop: use NAME=VALUE, e.g. retention_days=30"
+        )
     return name, value
 
 
 def parse_port(text: str) -> int:
     """Parse a port number. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,5}", text) or not 0 < int(text) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: use a number from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 1 to 65535")
     return int(text)
 
 
 def parse_positive_int(text: str) -> int:
     """Parse a number from 1 to 999999. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch("[0-9]{1,6}", text) or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid: use a number from 1 to 999999")
     return int(text)
 
 
 def parse_user_name(text: str) -> str:
     """Return the text if it is a valid user name. Raises argparse.ArgumentTypeError."""
     if not re.fullmatch(users.NAME_PATTERN, text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no user: use a short name in lower case, such as carol")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a user name: use a short name in lower case, e.g. carol")
     return text
 
 
@@ -162,7 +177,7 @@ def require_running_shop(state: Path) -> RunningShop:
     """Return the running shop. Exit with an error message if the shop is not running or not ready."""
     found = find(state)
     if found is None:
-        sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
+        sys.exit("The shop is not running here, or not ready yet. Start it with: make up")
     return found
 
 

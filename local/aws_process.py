@@ -199,7 +199,7 @@ def _start(directory: Path, address: LocalAwsAddress) -> LocalAws:
         (directory / folder).mkdir(parents=True, exist_ok=True)
     for port in (address.port, address.public_port):
         if processes.is_listening(port):
-            raise processes.ProcessFailed(f"port {port} of 127.0.0.1 is taken")
+            raise processes.ProcessFailed(f"port {port} of 127.0.0.1 is in use")
     (directory / UNSAVED_MARKER).touch()
     address.write(directory)
     started = processes.start(
@@ -305,7 +305,7 @@ def find_snapshot(directory: Path) -> Path | None:
         if copy.exists():
             check_manifest(copy)
             if not (directory / OBJECTS_FOLDER).exists():
-                raise DamagedState(directory / OBJECTS_FOLDER, "is missing: it has the archive")
+                raise DamagedState(directory / OBJECTS_FOLDER, "is missing: it contains the archive")
             return copy
     return None
 

@@ -82,7 +82,8 @@ class LocalAwsServer:
             prefix = 1 + len(self._address.key)
             await ministack(_with_path(scope, lambda path: path[prefix:]), receive, send)
         else:
-            await _reject(scope, receive, send, HTTPStatus.FORBIDDEN, "the key of this start is missing or wrong")
+            detail = "The key in the URL is missing or wrong. `python -m local env` prints the URL of this start."
+            await _reject(scope, receive, send, HTTPStatus.FORBIDDEN, detail)
 
     def _has_key(self, path: str) -> bool:
         _, given, _ = f"{path}/".split("/", 2)
@@ -94,7 +95,7 @@ class LocalAwsServer:
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
         why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
-            await _reject(scope, receive, send, HTTPStatus.FORBIDDEN, why or "there are no WebSockets here")
+            await _reject(scope, receive, send, HTTPStatus.FORBIDDEN, why or "WebSockets are not supported.")
         elif scope["path"] == TOKEN_PATH:
             await self._sign_in(scope, receive, send)
         else:
@@ -111,7 +112,7 @@ class LocalAwsServer:
             await _reject(scope, receive, send, HTTPStatus.REQUEST_TIMEOUT, "The body did not arrive in time.")
             return
         if len(body) > MAX_API_REQUEST_BYTES:
-            detail = f"A body may have {MAX_API_REQUEST_BYTES} bytes."
+            detail = f"The body is too large. The maximum is {MAX_API_REQUEST_BYTES} bytes."
             await _reject(scope, receive, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
             return
         async with self._requests:
@@ -121,7 +122,7 @@ class LocalAwsServer:
         """Answer the body {"user": "alice"} with an access token of this user. Create the user if necessary."""
         user = _parse_user(await _read_body(receive, MAX_TOKEN_REQUEST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
-            detail = 'Send POST with Content-Type: application/json and {"user": NAME}; a name is short, in lower case.'
+            detail = 'Send POST with Content-Type: application/json and {"user": NAME}. Use a short name in lower case.'
             await _send_json(
                 send, HTTPStatus.BAD_REQUEST, _problem_document(HTTPStatus.BAD_REQUEST, detail), PROBLEM_CONTENT_TYPE
             )
@@ -163,7 +164,7 @@ def _replace_gateway_errors(send: Send) -> Send:
             replaced = not _headers(message).get("content-type", "").startswith(PROBLEM_CONTENT_TYPE[1].decode())
             if replaced:
                 status = HTTPStatus(message["status"])
-                detail = "The function failed or took too long. Send the same request again, with the same key."
+                detail = "The function failed or took too long. Send the request again with the same idempotency key."
                 await _send_json(send, status, _problem_document(status, detail), PROBLEM_CONTENT_TYPE)
         if not replaced:
             await send(message)

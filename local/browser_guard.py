@@ -34,16 +34,20 @@ def rejection_reason(
     """
     hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:
-        return f"this server answers to 127.0.0.1:{port} only, for this machine"
+        return f"The Host header must be 127.0.0.1:{port} or localhost:{port}."
     origin = headers.get("origin")
     if origin is not None:
         own = {f"http://{host}" for host in hosts}
-        return None if origin in own or {origin, "*"} & set(allowed_origins) else "pages of other origins may not call"
+        return (
+            None
+            if origin in own or {origin, "*"} & set(allowed_origins)
+            else "Web pages of other origins must not call this server."
+        )
     if headers.get("sec-fetch-site", "none") in ALLOWED_FETCH_SITES or (
         allow_navigation and _is_navigation(method, headers)
     ):
         return None
-    return "pages of other sites may not call"
+    return "Web pages of other sites must not call this server."
 
 
 def _is_navigation(method: str, headers: Mapping[str, str]) -> bool:

@@ -59,7 +59,7 @@ class Chaos:
         """Run the switch that the request body names and return its result. Raises InvalidField."""
         switch = self._switches.get(str(body.get("switch")))
         if switch is None:
-            raise InvalidField("switch", f"is one of {', '.join(self._switches)}")
+            raise InvalidField("switch", f"must be one of {', '.join(self._switches)}")
         done = switch(body)
         self._journal.append("chaos", done["said"], order_id=done.get("order_id"))
         return done
@@ -67,7 +67,7 @@ class Chaos:
     def _fail(self, body: Mapping[str, Any]) -> SwitchResult:
         times = body.get("times")
         if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MAX_FAILURES:
-            raise InvalidField("times", f"is a number from 1 to {MAX_FAILURES}")
+            raise InvalidField("times", f"must be a number from 1 to {MAX_FAILURES}")
         name = str(body.get("of"))
         readers = {poller.reader: poller for poller in self._keeper.readers}
         reactions = {reaction.name for reaction in REACTIONS} & self._queues.by_name.keys()
@@ -76,7 +76,7 @@ class Chaos:
         elif name in reactions and self._queues.by_name[name].function:
             self._fail_queue(self._queues.by_name[name], times)
         else:
-            raise InvalidField("of", f"is one of {', '.join(sorted({*readers, *reactions}))}")
+            raise InvalidField("of", f"must be one of {', '.join(sorted({*readers, *reactions}))}")
         return {"said": f"The next {'delivery' if times == 1 else f'{times} deliveries'} of {name} will fail."}
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
@@ -128,10 +128,10 @@ class Chaos:
         about = event_detail_in(message["Body"])
         self._journal.append(
             "failed",
-            f"{queue.name} failed at {about.get('type', 'a message')}: made to fail",
+            f"{queue.name} failed on {about.get('type', 'a message')}: forced failure",
             order_id=about.get("data", {}).get("order_id"),
             reaction=queue.name,
-            error="made to fail",
+            error="forced failure",
             attempt=int(message["Attributes"]["ApproximateReceiveCount"]),
         )
 
@@ -158,17 +158,21 @@ class Chaos:
             "note": {"S": "written by the poison switch: no version of this code can read it"},
         }
         self._running.engine.dynamodb().put_item(TableName=self._running.table_name, Item=item)
-        return {"said": f"The order {order_id} has a schema that nobody knows.", "order_id": order_id, "item": item}
+        return {
+            "said": f"The order {order_id} was written with an unknown schema version.",
+            "order_id": order_id,
+            "item": item,
+        }
 
     def _set_reader_running(self, body: Mapping[str, Any]) -> SwitchResult:
         name, runs = str(body.get("name")), body.get("running")
         readers = {poller.reader: poller for poller in self._keeper.readers}
         if name not in readers:
-            raise InvalidField("name", f"is one of {', '.join(sorted(readers))}")
+            raise InvalidField("name", f"must be one of {', '.join(sorted(readers))}")
         if not isinstance(runs, bool):
-            raise InvalidField("running", "is true or false")
+            raise InvalidField("running", "must be true or false")
         readers[name].disabled = not runs
-        return {"said": f"The reader {name} goes on." if runs else f"The reader {name} is stopped."}
+        return {"said": f"The reader {name} runs again." if runs else f"The reader {name} is stopped."}
 
     def _advance(self, body: Mapping[str, Any]) -> SwitchResult:
         try:
@@ -176,11 +180,11 @@ class Chaos:
         except ValueError as error:
             raise InvalidField("by", str(error)) from None
         expired = demo.advance(self._running, by)
-        return {"said": f"As if {body['by']} had passed: {expired} items have expired.", "expired": expired}
+        return {"said": f"The expiry clock advanced by {body['by']}: {expired} items have expired.", "expired": expired}
 
     def _kill(self, body: Mapping[str, Any]) -> SwitchResult:
         name = str(body.get("process"))
         if name not in PROCESS_LABELS:
-            raise InvalidField("process", f"is one of {', '.join(PROCESS_LABELS)}")
+            raise InvalidField("process", f"must be one of {', '.join(PROCESS_LABELS)}")
         self._keeper.kill(name)
-        return {"said": f"{PROCESS_LABELS[name].replace('the', 'The', 1)} was killed; it is started again by itself."}
+        return {"said": f"{PROCESS_LABELS[name].replace('the', 'The', 1)} was killed. It restarts automatically."}

@@ -38,7 +38,7 @@ def run_demo(shop: RunningShop) -> None:
     demo_split_shipment_and_return(people)
     demo_cancellation(people)
     demo_order_expiry(people)
-    print(f"\nEvery effect arrived. {time.monotonic() - began:.1f} s. Next: docs/extending.md, or change something.")
+    print(f"\nAll effects arrived in {time.monotonic() - began:.1f} s. Next: docs/extending.md")
 
 
 class DemoClients:
@@ -81,7 +81,7 @@ class DemoClients:
         key = {"Idempotency-Key": order["order_id"]}
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
         if answer.status != 200:
-            raise EffectMissing(f"the provider answered {answer.status}: {answer.data!r}")
+            raise EffectMissing(f"the payment provider answered {answer.status}: {answer.data!r}")
 
     def mailed_events(self, order_id: str) -> list[str]:
         """Return the types of the order's events for which a mail was sent, such as OrderPaid, in sorted order."""
@@ -93,89 +93,96 @@ class DemoClients:
 
 
 def demo_full_order(people: DemoClients) -> None:
-    print("\nAn order goes all the way")
+    print("\nAn order from request to archive")
     product_id = people.create_stocked_product(10)
     order = _run_step("placed", lambda: people.place_order(product_id, quantity=2))
     id = order["order_id"]
     path = f"/orders/{id}"
-    _run_step("listed among Alice's orders", lambda: wait_until("its summary", lambda: _is_listed(people, id)))
+    _run_step(
+        "listed in Alice's orders", lambda: wait_until("the summary of the order", lambda: _is_listed(people, id))
+    )
     people.pay_order(order)
-    _run_step("paid", lambda: wait_until("its payment", lambda: _has_left_status(people, path, "PENDING")))
-    invoice = _run_step("invoiced", lambda: wait_until("its invoice", lambda: _get_or_none(people, f"{path}/invoice")))
+    _run_step("paid", lambda: wait_until("the payment", lambda: _has_left_status(people, path, "PENDING")))
+    invoice = _run_step("invoiced", lambda: wait_until("the invoice", lambda: _get_or_none(people, f"{path}/invoice")))
     print(f"    invoice {invoice['invoice_id']}: {invoice['total'] / 100:.2f} {invoice['currency']}")
     _run_step(
-        "shipped and delivered", lambda: wait_until("its delivery", lambda: _has_status(people, path, "DELIVERED"))
+        "shipped and delivered", lambda: wait_until("the delivery", lambda: _has_status(people, path, "DELIVERED"))
     )
     wanted = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
-    _run_step("four mails sent", lambda: wait_until("its mails", lambda: people.mailed_events(id) == wanted))
-    expired = _run_step("400 days later", lambda: advance(people.shop, timedelta(days=400)))
+    _run_step("four mails sent", lambda: wait_until("the last mail", lambda: people.mailed_events(id) == wanted))
+    expired = _run_step("clock advanced by 400 days", lambda: advance(people.shop, timedelta(days=400)))
     print(f"    {expired} items have expired")
-    _run_step("archived", lambda: wait_until("its archiving", lambda: _is_archived(people, id)))
+    _run_step("archived", lambda: wait_until("the archive object", lambda: _is_archived(people, id)))
 
 
 def demo_split_payment(people: DemoClients) -> None:
-    print("\nAn order is paid with a gift card, and the rest by card")
+    print("\nAn order is paid partly with a gift card, partly by card")
     product_id = people.create_stocked_product(5)
     card = people.staff.post("/gift-cards", {"amount": 1000, "currency": "EUR"}, key=uuid.uuid4().hex)
     order = people.place_order(product_id, quantity=2)
     path = f"/orders/{order['order_id']}"
     paid = _run_step(
-        "10.00 EUR from a gift card",
+        "10.00 EUR paid with the gift card",
         lambda: people.alice.post(f"{path}/payments", {"gift_card": card["code"]}, key=uuid.uuid4().hex),
     )
     people.pay_order(order | {"due": paid["due"]})
     invoice = _run_step(
-        "the rest by card; invoiced", lambda: wait_until("its invoice", lambda: _get_or_none(people, f"{path}/invoice"))
+        "rest paid by card, invoiced",
+        lambda: wait_until("the invoice", lambda: _get_or_none(people, f"{path}/invoice")),
     )
     amounts = sorted((one["method"], one["amount"]) for one in invoice["payments"])
     if amounts != [("CARD", order["total"] - 1000), ("CREDIT", 1000)]:
-        raise EffectMissing(f"the invoice shows {amounts}")
+        raise EffectMissing(f"the invoice has the wrong payments {amounts}")
     left = people.alice.post("/gift-cards/balance", {"code": card["code"]})["balance"]
     print(f"    left on the gift card: {left / 100:.2f} EUR")
 
 
 def demo_split_shipment_and_return(people: DemoClients) -> None:
-    print("\nAn order goes in two parcels, and a part of it comes back")
+    print("\nAn order is shipped in two parcels, and one piece is returned")
     mug, pot = people.create_stocked_product(5), people.create_stocked_product(5, price=3990)
     order = people.place_order(mug, pot, quantity=3)
     path = f"/orders/{order['order_id']}"
     people.pay_order(order)
-    _run_step("delivered", lambda: wait_until("its delivery", lambda: _has_status(people, path, "DELIVERED")))
+    _run_step("delivered", lambda: wait_until("the delivery", lambda: _has_status(people, path, "DELIVERED")))
     parcels = people.alice.get(f"{path}/shipments")["items"]
     if len(parcels) != 2:
-        raise EffectMissing(f"it went in {len(parcels)} parcels")
-    print(f"    in two parcels: {', '.join(parcel['tracking_number'] for parcel in parcels)}")
+        raise EffectMissing(f"expected 2 parcels, found {len(parcels)}")
+    print(f"    tracking numbers: {', '.join(parcel['tracking_number'] for parcel in parcels)}")
     back = {"lines": [{"product_id": pot, "quantity": 1, "restock": True}]}
-    returned = _run_step("one pot comes back", lambda: people.staff.post(f"{path}/returns", back, key=uuid.uuid4().hex))
+    returned = _run_step("one pot returned", lambda: people.staff.post(f"{path}/returns", back, key=uuid.uuid4().hex))
     print(f"    refunded: {returned['amount'] / 100:.2f} EUR")
     _run_step(
-        "the money is back",
-        lambda: wait_until("its refund", lambda: _refunded_amount(people, path) == returned["amount"]),
+        "refund completed",
+        lambda: wait_until("the refund", lambda: _refunded_amount(people, path) == returned["amount"]),
     )
     if people.available_stock(pot) != 3:
-        raise EffectMissing("the pot is not for sale again")
+        raise EffectMissing("the returned pot is not back in stock")
 
 
 def demo_cancellation(people: DemoClients) -> None:
     print("\nAn order is cancelled")
     product_id = people.create_stocked_product(3)
-    order = _run_step("placed, all 3 are gone", lambda: people.place_order(product_id, quantity=3))
+    order = _run_step("placed, stock is 0", lambda: people.place_order(product_id, quantity=3))
     _run_step("cancelled", lambda: people.alice.post(f"/orders/{order['order_id']}/cancel"))
-    _run_step("the 3 are back", lambda: wait_until("its stock", lambda: people.available_stock(product_id) == 3))
+    _run_step(
+        "stock is 3 again", lambda: wait_until("the released stock", lambda: people.available_stock(product_id) == 3)
+    )
     wanted = ["OrderCancelled", "OrderPlaced"]
     _run_step(
-        "two mails sent", lambda: wait_until("its mails", lambda: people.mailed_events(order["order_id"]) == wanted)
+        "two mails sent", lambda: wait_until("the last mail", lambda: people.mailed_events(order["order_id"]) == wanted)
     )
 
 
 def demo_order_expiry(people: DemoClients) -> None:
-    print("\nAn order is not paid for")
+    print("\nAn order is not paid")
     product_id = people.create_stocked_product(3)
     order = _run_step("placed", lambda: people.place_order(product_id, quantity=1))
-    _run_step("an hour later", lambda: advance(people.shop, timedelta(hours=1)) >= 0)
+    _run_step("clock advanced by 1 hour", lambda: advance(people.shop, timedelta(hours=1)) >= 0)
     path = f"/orders/{order['order_id']}"
-    _run_step("lapsed, its stock is back", lambda: wait_until("its lapse", lambda: _has_status(people, path, "LAPSED")))
-    wait_until("its stock", lambda: people.available_stock(product_id) == 3)
+    _run_step(
+        "lapsed, stock released", lambda: wait_until("the status LAPSED", lambda: _has_status(people, path, "LAPSED"))
+    )
+    wait_until("the released stock", lambda: people.available_stock(product_id) == 3)
 
 
 def advance(shop: RunningShop, by: timedelta) -> int:

@@ -78,18 +78,22 @@ def _allow_password_sign_in(app_client: Resource) -> Resource:
 OUTPUT = "Output"
 ADAPTATIONS = (
     TemplateAdaptation(
-        "AWS::Events::Archive", "unknown to it as a resource: made through the API after the deploy", _omit
+        "AWS::Events::Archive", "not supported as a resource: created through the API after the deploy", _omit
     ),
-    TemplateAdaptation("AWS::Backup::BackupSelection", "unknown to it; a laptop has nothing to back up", _omit),
-    TemplateAdaptation("AWS::Logs::QueryDefinition", "unknown to it; nobody asks a laptop's log that way", _omit),
+    TemplateAdaptation("AWS::Backup::BackupSelection", "not supported; the local shop needs no backups", _omit),
+    TemplateAdaptation("AWS::Logs::QueryDefinition", "not supported; the local log is a file", _omit),
     TemplateAdaptation(
-        "AWS::CloudWatch::Alarm", "it refuses metric math (alarms on one metric are made)", _omit_metric_math
+        "AWS::CloudWatch::Alarm", "metric math is not supported (alarms on one metric are created)", _omit_metric_math
     ),
     TemplateAdaptation(
-        "AWS::ApiGatewayV2::Api", "it reads CORS in the API's spelling; a tag makes the address lasting", _adapt_api
+        "AWS::ApiGatewayV2::Api", "CORS keys must be in lower camel case; a tag fixes the API id", _adapt_api
     ),
-    TemplateAdaptation("AWS::Cognito::UserPoolClient", "tokens are fetched by password here", _allow_password_sign_in),
-    TemplateAdaptation(OUTPUT, "it lacks UserPool.ProviderURL and would roll the stack back", _omit_provider_url),
+    TemplateAdaptation(
+        "AWS::Cognito::UserPoolClient", "the local shop signs users in with a password", _allow_password_sign_in
+    ),
+    TemplateAdaptation(
+        OUTPUT, "UserPool.ProviderURL is not supported and would roll back the stack", _omit_provider_url
+    ),
 )
 
 

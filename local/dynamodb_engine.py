@@ -143,7 +143,7 @@ class Engine:
         body = orjson.dumps({"ShardIterator": shard_iterator, "Limit": 1000})
         answer = self._pool.request("POST", self.endpoint, body=body, headers=headers)
         if answer.status != HTTPStatus.OK:
-            raise OSError(f"GetRecords answered {answer.status}: {answer.data[:200]!r}")
+            raise OSError(f"GetRecords returned {answer.status}: {answer.data[:200]!r}")
         found: dict[str, Any] = orjson.loads(answer.data)
         return found
 
@@ -168,7 +168,7 @@ class Engine:
         except client.exceptions.ResourceInUseException:
             if _table_schema(client.describe_table(TableName=name)["Table"]) != _table_schema(request):
                 raise RuntimeError(
-                    f"Table {name} was made from another definition: `make reset` begins anew."
+                    f"Table {name} exists with other keys or indexes. To start with an empty shop: make reset"
                 ) from None
         if client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]["TimeToLiveStatus"] == "DISABLED":
             ttl = definition.get("TimeToLiveSpecification", {}).get("AttributeName", TTL_ATTRIBUTE)
@@ -202,7 +202,7 @@ class Engine:
             connection.request("POST", "/mcp", json.dumps(call), headers)
             answer = json.loads(connection.getresponse().read())
         if "error" in answer or answer["result"].get("isError"):
-            raise RuntimeError(f"The engine could not expire anything: {answer}")
+            raise RuntimeError(f"The engine failed to delete expired items: {answer}")
         deleted: int = json.loads(answer["result"]["content"][0]["text"])["items_deleted"]
         return deleted
 
@@ -226,7 +226,7 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     candidates = random.sample(ports, len(ports)) if ports else [processes.free_port() for _ in range(3)]
     free = [port for port in candidates if not processes.is_listening(port)]
     if not free:
-        raise processes.ProcessFailed(f"All ports for the local DynamoDB are taken: {', '.join(map(str, ports))}.")
+        raise processes.ProcessFailed(f"All ports for the local DynamoDB are in use: {', '.join(map(str, ports))}.")
     *others, last = (Engine(directory, port, processes.free_port(), secrets.token_urlsafe(32)) for port in free)
     for engine in others:
         with suppress(processes.ProcessFailed):
@@ -271,7 +271,7 @@ def find(directory: Path) -> Engine | None:
 
 def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
     if processes.is_listening(engine.port):
-        raise processes.ProcessFailed(f"port {engine.port} of 127.0.0.1 is taken")
+        raise processes.ProcessFailed(f"port {engine.port} of 127.0.0.1 is in use")
     command = [str(binary), "serve", "--host", "127.0.0.1", "--port", str(engine.port)]
     command += ["--db-path", str(engine.database), "--mcp", "--mcp-port", str(engine.tools_port)]
     return processes.start(

@@ -52,7 +52,7 @@ def parse_duration(text: str) -> timedelta:
     """
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if not found:
-        raise ValueError(f"{text!r} is no duration: write a number and one of s, m, h, d, w, as in 400d")
+        raise ValueError(f"{text!r} is not a duration: use a number and a unit (s, m, h, d, w), e.g. 400d")
     length = timedelta(**{UNITS[found[2]]: int(found[1])})
     if length > MAX_DURATION:
         raise ValueError(f"{text!r} is longer than a hundred years")

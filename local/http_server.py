@@ -65,7 +65,7 @@ class PageRequest:
         except (ValueError, RecursionError):  # not JSON, or nested too deeply
             found = None
         if self.headers.get("Content-Type", "").partition(";")[0] != "application/json" or not isinstance(found, dict):
-            raise InvalidField("body", "is a JSON object, with Content-Type: application/json")
+            raise InvalidField("body", "must be a JSON object with Content-Type: application/json")
         return found
 
     def query_number(self, name: str, default: int, maximum: int) -> int:
@@ -75,7 +75,7 @@ class PageRequest:
         """
         text = self.query.get(name, str(default))
         if not re.fullmatch("[0-9]{1,12}", text):
-            raise InvalidField(name, "is a number")
+            raise InvalidField(name, "must be a number")
         return min(int(text), maximum)
 
 
@@ -121,7 +121,7 @@ def serve_page_file(path: str) -> HttpResponse:
     except (OSError, ValueError):  # not a valid file name
         is_ours = False
     if not is_ours:
-        return problem_response(HTTPStatus.NOT_FOUND, "no such file")
+        return problem_response(HTTPStatus.NOT_FOUND, "This file does not exist.")
     kind = mimetypes.types_map.get(file.suffix, "application/octet-stream")
     text = "; charset=utf-8" if kind.startswith("text/") else ""
     return HttpResponse(file.read_bytes(), 200, kind + text, {"Content-Security-Policy": PAGE_CONTENT_SECURITY_POLICY})
@@ -167,11 +167,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         length = headers.get("Content-Length", "0")
         if "Transfer-Encoding" in headers:
-            self._reject(HTTPStatus.LENGTH_REQUIRED, "Send the length of the body, with Content-Length.")
+            self._reject(HTTPStatus.LENGTH_REQUIRED, "Send the length of the body in the Content-Length header.")
         elif not re.fullmatch("[0-9]{1,12}", length):
             self._reject(HTTPStatus.BAD_REQUEST, "Content-Length must be a number of bytes.")
         elif int(length) > MAX_BODY_BYTES:
-            self._reject(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body may have {MAX_BODY_BYTES} bytes.")
+            self._reject(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body is too large. The maximum is {MAX_BODY_BYTES} bytes."
+            )
         else:
             self._send(self.server.site.answer(self.command, self.path, headers, self.rfile.read(int(length))))
 
@@ -196,7 +198,9 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
         """Send a problem document. http.server calls this if it cannot parse a request or does not know the method."""
         unknown = code == HTTPStatus.NOT_IMPLEMENTED
-        self._reject(HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "This cannot be answered here.")
+        self._reject(
+            HTTPStatus.METHOD_NOT_ALLOWED if unknown else HTTPStatus(code), "The server cannot process this request."
+        )
 
     def _send(self, given: HttpResponse) -> None:
         headers = {"Cache-Control": "no-store", **given.headers, "X-Content-Type-Options": "nosniff"}

@@ -64,20 +64,20 @@ def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0)
             due = [began + number / rate if rate else 0.0 for number in range(orders)]
             placed = list(pool.map(lambda at: _place_and_pay_at(people, product_id, at, measured), due))
         seconds = time.time() - began
-        print(f"{orders} orders placed and paid by {clients} clients: {orders / seconds:.1f} a second")
+        print(f"{clients} clients placed and paid {orders} orders: {orders / seconds:.1f} orders per second")
         print(
-            f"  a request took {_format_percentiles(measured.request_seconds, 1000)} ms; "
+            f"  request time: {_format_percentiles(measured.request_seconds, 1000)} ms; "
             f"{_format_failures(measured.failures)}"
         )
         followed.join()
     delays = [measured.finished_at[id] - measured.started_at[id] for id in placed if id in measured.finished_at]
     seconds = max(measured.finished_at.values(), default=began) - began
-    print(f"effects followed at {len(delays) / seconds:.1f} orders a second")
-    print(f"  from the first request to the last effect of an order: {_format_percentiles(delays, 1)} s")
-    print(f"  memory of all processes, at most: {measured.peak_memory_bytes / 1e6:.0f} MB")
-    print(f"  reference loop, before and after: {reference:.0f} and {measure_reference_speed():.0f} a second")
+    print(f"effects completed: {len(delays) / seconds:.1f} orders per second")
+    print(f"  time from the first request to the last effect of an order: {_format_percentiles(delays, 1)} s")
+    print(f"  peak memory of all processes: {measured.peak_memory_bytes / 1e6:.0f} MB")
+    print(f"  reference loop: {reference:.0f} rounds per second before, {measure_reference_speed():.0f} after")
     check_effects(people, placed, product_id)
-    print("every effect of each order is there once, and stock adds up")
+    print("each order has every effect exactly once, and the stock is correct")
     return measured
 
 
@@ -176,7 +176,7 @@ def _format_percentiles(values: Sequence[float], factor: float) -> str:
 
 
 def _format_failures(failures: Counter[str]) -> str:
-    return ", ".join(f"{count} failed by {name}" for name, count in failures.items()) or "none failed"
+    return ", ".join(f"{count} failed with {name}" for name, count in failures.items()) or "none failed"
 
 
 def check_effects(
@@ -190,22 +190,22 @@ def check_effects(
     for order_id in placed:  # one by one, because parallel requests would slow down the shop
         while reason := _missing_effect(people, order_id):
             if time.monotonic() > give_up:
-                raise EffectMissing(f"{order_id} is not done: {reason}")
+                raise EffectMissing(f"order {order_id} is incomplete: {reason}")
             time.sleep(0.1)
     _check_invoices(people, placed)
     _check_mails(people, placed, allow_duplicates=allow_duplicate_mail)
     if left := people.available_stock(product_id):
-        raise EffectMissing(f"{left} are left of what was all sold")
+        raise EffectMissing(f"{left} pieces are in stock, but all pieces were sold")
     listed = Counter(order["order_id"] for order in _list_all(people, "/orders?limit=100"))
     if wrong := [id for id in placed if listed[id] != 1]:
-        raise EffectMissing(f"{len(wrong)} orders are not listed once")
+        raise EffectMissing(f"{len(wrong)} orders are not listed exactly once")
 
 
 def _missing_effect(people: DemoClients, order_id: str) -> str:
     """Return a description of an effect that an order still lacks, or "" if the order has all effects."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
-        return str(whole["order"]["status"])
+        return f"its status is {whole['order']['status']}"
     for kind, count in (("sales", 1), ("payments", 1), ("invoices", 1), ("shipments", 1), ("timeline", 5)):
         if len(whole[kind]) != count:
             return f"{len(whole[kind])} {kind}"
@@ -218,7 +218,9 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
     of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
     if len(numbers) != len(placed) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-        raise EffectMissing(f"{len(numbers)} invoices for {len(placed)} orders, from {numbers[0]} to {numbers[-1]}")
+        raise EffectMissing(
+            f"expected {len(placed)} invoices without gaps, found {len(numbers)} from {numbers[0]} to {numbers[-1]}"
+        )
 
 
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
@@ -234,7 +236,7 @@ def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bo
     if not allow_duplicates and len(ours) != len(placed) * len(
         EXPECTED_MAILS
     ):  # a killed process may have sent a mail without writing its file
-        raise EffectMissing(f"{len(ours)} mails for {len(placed)} orders")
+        raise EffectMissing(f"expected {len(placed) * len(EXPECTED_MAILS)} different mails, found {len(ours)}")
 
 
 def _list_all(people: DemoClients, path: str) -> list[Any]:

@@ -48,7 +48,7 @@ def _copied_entries(line: LogLine) -> Iterator[NewEntry]:
         units = line.get("units") if alone else None
         yield {
             "kind": "copied",
-            "text": f"the copies follow {one['change']}",
+            "text": f"copies updated after {one['change']}",
             "order_id": one["order_id"],
             "change": one["change"],
             "units": units,
@@ -68,7 +68,7 @@ def _effect_entries(reaction: str, what: Callable[[LogLine], str]) -> Callable[[
 
 def _describe_fulfilment(line: LogLine) -> str:
     done = [f"{what} {line[f'{what}_id']}" for what in ("invoice", "shipment") if line[f"{what}_id"]]
-    return ", ".join(done) or "nothing left to fulfil"
+    return ", ".join(done) or "nothing to fulfil"
 
 
 def _describe_refund(line: LogLine) -> str:
@@ -94,7 +94,7 @@ def _describe_archive(line: LogLine) -> str:
 
 
 def _describe_name_change(line: LogLine) -> str:
-    return f"another name on {line['orders']} open orders" if line["orders"] else ""
+    return f"customer name updated on {line['orders']} open orders" if line["orders"] else ""
 
 
 def _order_expiry_entries(line: LogLine) -> Iterator[NewEntry]:
@@ -106,7 +106,7 @@ def _order_expiry_entries(line: LogLine) -> Iterator[NewEntry]:
 def _parked_entries(line: LogLine) -> Iterator[NewEntry]:
     yield {
         "kind": "parked",
-        "text": f"{line['reader']} put a record aside: {line['reason']}",
+        "text": f"{line['reader']} parked a record: {line['reason']}",
         "order_id": _order_id_of(line),
         "object": f"parked/{line['reader']}/{line['object']}.json",
         **_pick_fields(line, "reader", "reason", "attempt"),
@@ -129,7 +129,7 @@ ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
     "copied": _copied_entries,
     "fulfilled": _effect_entries("fulfilment", _describe_fulfilment),
     "mailed": _effect_entries("notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""),
-    "not wanted": _effect_entries("notifications", lambda _: "no mail wanted"),
+    "not wanted": _effect_entries("notifications", lambda _: "no mail sent: the customer does not want it"),
     "noticed": _effect_entries("notices", _describe_product_alert),
     "refunded": _effect_entries("refunds", _describe_refund),
     "renamed": _effect_entries("names", _describe_name_change),

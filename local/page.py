@@ -151,7 +151,7 @@ class PageServer:
             return (
                 serve_page_file(path)
                 if method == "GET"
-                else problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "a file is read")
+                else problem_response(HTTPStatus.METHOD_NOT_ALLOWED, "Use GET for files.")
             )
         try:
             return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
@@ -165,22 +165,22 @@ class PageServer:
                 asked.path_parameters = {name: urllib.parse.unquote(text) for name, text in found.groupdict().items()}
                 return act(asked)
         if there:
-            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, f"this takes {there[0][0]}")
-        raise NoSuchResource("no such route")
+            return problem_response(HTTPStatus.METHOD_NOT_ALLOWED, f"Use {there[0][0]} for this route.")
+        raise NoSuchResource("This route does not exist.")
 
     def _forward_to_api(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Forward a request to the shop's API and return the response. Returns 503 if the API does not answer."""
         if {".", ".."} & set(
             urllib.parse.unquote(target.partition("?")[0]).split("/")
         ):  # rejected: such a path could leave the API
-            return problem_response(HTTPStatus.NOT_FOUND, "no such route")
+            return problem_response(HTTPStatus.NOT_FOUND, "This route does not exist.")
         sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
         try:
             answer = self._pool.request(
                 method, self._running.api_url + target, body=body or None, headers=sent, redirect=False
             )
         except urllib3.exceptions.HTTPError:
-            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "the shop does not answer: try again in a moment")
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The shop does not answer. Try again in a moment.")
         back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
@@ -213,7 +213,7 @@ class PageServer:
         Raises InvalidField.
         """
         if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
-            raise InvalidField("user", "is a short name in lower case")
+            raise InvalidField("user", "must be a short name in lower case")
         token = self._tokens.setdefault(user, self._running.token_supplier(user))()
         me = ApiClient(self._running.api_url, lambda: token).call("GET", "/customers/me")
         return token, me.body["customer_id"] if me.status == HTTPStatus.OK else None
@@ -235,7 +235,7 @@ class PageServer:
         if (
             answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         ):  # the outcome is unknown, so the page retries with the same key
-            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "the payment provider does not answer: try again")
+            return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The payment provider does not answer. Try again.")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
             return problem_response(HTTPStatus.BAD_REQUEST, str(intent["error"]["message"]))
@@ -250,7 +250,7 @@ class PageServer:
 
     def _restore(self, asked: PageRequest) -> HttpResponse:
         if asked.json_body:
-            raise InvalidField("body", "is empty: {}")
+            raise InvalidField("body", "must be an empty JSON object: {}")
         return HttpResponse(self._queries.restore(asked.path_parameters["id"]))
 
     def _get_mail_html(self, asked: PageRequest) -> HttpResponse:
@@ -327,9 +327,11 @@ def _error_response(error: Exception) -> HttpResponse:
         case NoSuchResource() | InvalidKeyValue():  # no item can have a key with this value
             return problem_response(HTTPStatus.NOT_FOUND, str(error))
         case UnicodeError():
-            return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be written as UTF-8.")
+            return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be encoded as UTF-8.")
         case Unreadable():
-            return problem_response(HTTPStatus.CONFLICT, f"something of it cannot be read: {error}")
+            return problem_response(HTTPStatus.CONFLICT, f"A stored item cannot be read: {error}")
         case ClientError(response={"Error": {"Code": "ValidationException"}}):
-            return problem_response(HTTPStatus.NOT_FOUND, "nothing can have that name")
-    return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, f"{type(error).__name__}: try again in a moment")
+            return problem_response(HTTPStatus.NOT_FOUND, "No item can have this name.")
+    return problem_response(
+        HTTPStatus.SERVICE_UNAVAILABLE, f"The shop cannot answer now ({type(error).__name__}). Try again in a moment."
+    )

@@ -81,9 +81,9 @@ class PatternExplorer:
         try:
             pattern = find_pattern(id)
         except InvalidArgument:
-            raise NoSuchResource("no such access pattern") from None
+            raise NoSuchResource("This access pattern does not exist.") from None
         if unknown := [name for name in said if name not in QUERY_FIELDS]:
-            raise InvalidField(unknown[0], f"is none of {', '.join(QUERY_FIELDS)}")
+            raise InvalidField(unknown[0], f"is unknown: use one of {', '.join(QUERY_FIELDS)}")
         try:
             asked = _parse_question(id, said)
             chosen = build_display_filter(pattern, _text_map(said, "where"), _text_list(said, "fields"))
@@ -91,12 +91,14 @@ class PatternExplorer:
         except InvalidArgument as error:
             raise InvalidField(error.field, error.reason) from None
         except InvalidKeyValue as error:
-            raise InvalidField(f"arguments.{error.name}", "is empty, too big, or holds what no key can hold") from None
+            raise InvalidField(
+                f"arguments.{error.name}", "is empty, too long, or contains a character that a key cannot contain"
+            ) from None
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationException":
                 raise
             raise InvalidField(
-                "arguments", f"make a request that is refused: {error.response['Error']['Message']}"
+                "arguments", f"cause a request that DynamoDB rejects: {error.response['Error']['Message']}"
             ) from None
 
     def _table(self) -> Table:
@@ -108,7 +110,7 @@ class PatternExplorer:
 def _parse_question(id: str, said: Mapping[str, Any]) -> PatternQuery:
     limit = said.get("limit")
     if limit is not None and not (type(limit) is int and 1 <= limit <= MAX_LIMIT):
-        raise InvalidField("limit", f"is a whole number from 1 to {MAX_LIMIT}")
+        raise InvalidField("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
     return build_query(
         find_pattern(id),
         _text_map(said, "arguments"),
@@ -122,24 +124,24 @@ def _parse_question(id: str, said: Mapping[str, Any]) -> PatternQuery:
 def _text(said: Mapping[str, Any], name: str) -> str | None:
     found = said.get(name)
     if found is not None and not isinstance(found, str):
-        raise InvalidField(name, "is text")
+        raise InvalidField(name, "must be text")
     return found
 
 
 def _text_map(said: Mapping[str, Any], name: str) -> dict[str, str]:
     found = said.get(name, {})
     if not isinstance(found, dict):
-        raise InvalidField(name, "is an object of texts by their names")
+        raise InvalidField(name, "must be an object of names and texts")
     for key, value in found.items():
         if not isinstance(value, str):
-            raise InvalidField(f"{name}.{key}", "is text")
+            raise InvalidField(f"{name}.{key}", "must be text")
     return found
 
 
 def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
     found = said.get(name, [])
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise InvalidField(name, "is a list of names")
+        raise InvalidField(name, "must be a list of names")
     return found
 
 

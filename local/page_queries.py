@@ -55,7 +55,7 @@ class PageQueries:
                 settles=LOCAL_SETTLE_TIME,
             )
         except NotRestorable as error:
-            raise InvalidField("order", f"stays archived: {error}") from None
+            raise InvalidField("order", f"cannot be restored: {error}") from None
         if outcome == "no such order":
             raise NoSuchResource(outcome)
         return {"ends_at": outcome.ends_at if isinstance(outcome, RestoredOrder) else None}
@@ -70,14 +70,14 @@ class PageQueries:
         """Return the HTML body of a mail. Raises NoSuchResource if there is no such mail."""
         mail = self._running.aws.find_mail(message_id)
         if mail is None:
-            raise NoSuchResource("no such mail")
+            raise NoSuchResource("This mail does not exist.")
         return str(mail["BodyHtml"])
 
     def _translate_errors(self, tell: Callable[[], JsonObject]) -> JsonObject:
         try:
             return tell()
         except (Permanent, Unreadable) as error:
-            raise NoSuchResource(f"it cannot be read: {error}") from None
+            raise NoSuchResource(f"The order cannot be read: {error}") from None
         except RecordNotFound as error:
             raise NoSuchResource(str(error)) from None
 
@@ -107,8 +107,8 @@ class PageQueries:
         left = {**found.rejected, **found.retryable}
         if key not in {*found.done, *left}:
             if key.startswith(DEAD_LETTER_PREFIX) and found.in_flight:
-                return {"redriven": False, "why": "somebody else may have it in hand: try again in a few minutes"}
-            raise NoSuchResource("it is not there any more")
+                return {"redriven": False, "why": "another process may have received it: try again in a few minutes"}
+            raise NoSuchResource("This failure does not exist any more.")
         return {"redriven": key in found.done, "why": left.get(key)}
 
 

@@ -40,10 +40,10 @@ MAX_SENDERS = 4
 DECLINED, PENDING_REFUND, FAILING_REFUND = "pm_card_chargeDeclined", "pm_card_pendingRefund", "pm_card_refundFail"
 
 PAYMENT_METHODS = {
-    "pm_card_visa": "a card that pays",
+    "pm_card_visa": "a card that succeeds",
     DECLINED: "a card that is declined",
-    PENDING_REFUND: "a card that gets its refunds late",
-    FAILING_REFUND: "a card that gets no refunds",
+    PENDING_REFUND: "a card whose refunds are pending at first",
+    FAILING_REFUND: "a card whose refunds fail later",
 }
 """Stripe's test cards by name, with a description of the outcome that the page shows."""
 
@@ -91,12 +91,12 @@ class PaymentProviderServer:
                 self._apply_event(event)
                 is_taken = event["id"] in taken
             except (LookupError, TypeError):
-                raise DamagedState(self._events_file, f"has no event in line {number}") from None
+                raise DamagedState(self._events_file, f"has no valid event in line {number}") from None
             if not is_taken:
                 self._undelivered.append(event)
             taken.discard(event["id"])
         if taken:
-            raise DamagedState(self._events_file, "lacks payments of this shop")
+            raise DamagedState(self._events_file, "does not contain all payments of this shop")
         self._server = LoopbackServer(self, port)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._threads = [
@@ -129,11 +129,11 @@ class PaymentProviderServer:
         if (method, path) == ("POST", "/v1/payment_intents"):
             return self.create_payment_intent(form, key)
         if path != "/v1/refunds":
-            raise StripeError(404, "there are POST /v1/payment_intents, POST /v1/refunds, GET /v1/refunds")
+            raise StripeError(404, "Use POST /v1/payment_intents, POST /v1/refunds or GET /v1/refunds.")
         if not hmac.compare_digest(headers.get("Authorization", "").encode(), f"Bearer {self._key()}".encode()):
-            raise StripeError(401, "not the key of this account")
+            raise StripeError(401, "Invalid API key.")
         if method not in ("GET", "POST"):
-            raise StripeError(405, "there are POST /v1/refunds and GET /v1/refunds")
+            raise StripeError(405, "Use POST /v1/refunds or GET /v1/refunds.")
         return (
             self.create_refund(form, key)
             if method == "POST"
@@ -148,7 +148,7 @@ class PaymentProviderServer:
         with self._lock:
             if known := self._by_idempotency_key.get(idempotency_key or ""):
                 if known["object"] != "payment_intent" or known["amount"] != _parse_amount(form):
-                    raise StripeError(400, "the key was used with other parameters", "idempotency_error")
+                    raise StripeError(400, "This idempotency key was used with other parameters.", "idempotency_error")
                 return known
             method = form.get("payment_method", "pm_card_visa")
             intent = {
@@ -162,7 +162,7 @@ class PaymentProviderServer:
             }
             named = re.fullmatch(r"[\x20-\x7e]{1,500}", _parse_metadata(form).get("order_id", ""))
             if not re.fullmatch("[a-z]{3}", str(intent["currency"])) or not named:
-                raise StripeError(400, "amount (minor units), currency, metadata[order_id]")
+                raise StripeError(400, "Send amount (in minor units), currency and metadata[order_id].")
             if method == DECLINED:
                 intent["last_payment_error"] = {"code": "card_declined"}
             happened = "payment_failed" if method == DECLINED else "succeeded"
@@ -179,19 +179,19 @@ class PaymentProviderServer:
             asked |= {"amount": _parse_amount(form)} if "amount" in form else {}
             if known := self._by_idempotency_key.get(idempotency_key or ""):
                 if any(known.get(name) != value for name, value in asked.items()):
-                    raise StripeError(400, "the key was used with other parameters", "idempotency_error")
+                    raise StripeError(400, "This idempotency key was used with other parameters.", "idempotency_error")
                 return known
             intent = self._intents.get(form.get("payment_intent", ""))
             if intent is None:
-                raise StripeError(404, "no such payment_intent", code="resource_missing", param="payment_intent")
+                raise StripeError(404, "No such payment_intent.", code="resource_missing", param="payment_intent")
             left = intent["amount"] - sum(
                 one["amount"] for one in self._refunds_of(intent["id"]) if one["status"] != "failed"
             )
             if intent["status"] != "succeeded" or not left:
                 code = "charge_already_refunded" if intent["status"] == "succeeded" else "payment_intent_invalid"
-                raise StripeError(400, "nothing is left to refund", code=code)
+                raise StripeError(400, "Nothing is left to refund.", code=code)
             if asked.setdefault("amount", left) > left:
-                raise StripeError(400, "the amount is greater than what is left", param="amount")
+                raise StripeError(400, "The amount is greater than the remaining amount.", param="amount")
             refund = {"id": f"re_{uuid.uuid4().hex}", "object": "refund", "currency": intent["currency"], **asked}
             pending = intent.get("payment_method") == PENDING_REFUND
             first = {**refund, "status": "pending" if pending else "succeeded"}
@@ -275,7 +275,10 @@ def _parse_amount(form: dict[str, str]) -> int:
     amount = form.get("amount", "")
     if not re.fullmatch("[0-9]{1,12}", amount) or not int(amount):
         raise StripeError(
-            400, "amount: a positive number of minor units", code="parameter_invalid_integer", param="amount"
+            400,
+            "amount must be a positive whole number of minor units.",
+            code="parameter_invalid_integer",
+            param="amount",
         )
     return int(amount)
 
@@ -285,7 +288,7 @@ def _parse_form(body: bytes) -> dict[str, str]:
     try:
         return dict(urllib.parse.parse_qsl(body.decode(), errors="strict"))
     except ValueError:
-        raise StripeError(400, "the body is form-encoded UTF-8, as curl -d sends it") from None
+        raise StripeError(400, "Send a form-encoded body in UTF-8, as curl -d does.") from None
 
 
 def _parse_metadata(form: dict[str, str]) -> dict[str, str]:

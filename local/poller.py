@@ -86,7 +86,7 @@ class CheckpointStore:
         """Return all checkpoints, or {} if there is no file yet. Raises ValueError if the file is damaged."""
         found = json.loads(self.file.read_bytes()) if self.file.exists() else {}
         if not isinstance(found, dict) or not all(isinstance(position, dict) for position in found.values()):
-            raise ValueError(f"{self.file} has no positions")
+            raise ValueError(f"{self.file} does not contain checkpoints")
         return found
 
 
@@ -169,7 +169,7 @@ class StreamPoller(threading.Thread):
                     self._run_due_actions()
             except Exception as error:  # noqa: BLE001  usually the engine is down: waiting loses nothing
                 self._iterators.clear()
-                text = f"{self.reader}: the stream cannot be read ({type(error).__name__}), trying again"
+                text = f"{self.reader}: failed to read the stream ({type(error).__name__}), retrying"
                 self._journal.append("process", text)
                 self._stopping.wait(1)
             self._stopping.wait(POLL_SECONDS)
@@ -230,7 +230,7 @@ class StreamPoller(threading.Thread):
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
         except Exception as error:  # noqa: BLE001  any error
-            self._journal.append("process", f"{self.reader}: {type(error).__name__} while delivering")
+            self._journal.append("process", f"{self.reader}: the delivery failed ({type(error).__name__})")
             return NotInvoked(type(error).__name__) if isinstance(action, Invoke) else FailureDelivered(succeeded=False)
 
     def _invoke(self, action: Invoke) -> Outcome:
@@ -241,7 +241,7 @@ class StreamPoller(threading.Thread):
 
     def _call_function(self, action: Invoke) -> Outcome:
         if self._take_planned_failure():
-            return InvocationFailed("made to fail")
+            return InvocationFailed("forced failure")
         try:
             answer = self._lambda.invoke(FunctionName=self.function, Payload=json.dumps(action.event))
             raw = answer["Payload"].read() or b"null"
@@ -271,8 +271,7 @@ class StreamPoller(threading.Thread):
             lag = time.time() - min(record.polled_at for record in records)
             self._journal.append(
                 "delivery",
-                f"{self.reader} took {_format_record_count(len(records) - len(failed))}"
-                + (f", {_format_record_count(len(failed))} come again" if failed else ""),
+                _describe_delivery(self.reader, len(records), len(failed)),
                 order_id=order_id,
                 reader=self.reader,
                 records=len(records),
@@ -280,15 +279,15 @@ class StreamPoller(threading.Thread):
                 attempt=action.attempt,
                 lag_ms=round(lag * 1000),
                 ms=round(milliseconds),
-                outcome="failed" if isinstance(outcome, InvocationFailed) else "comes again" if failed else "done",
+                outcome="failed" if isinstance(outcome, InvocationFailed) else "retrying" if failed else "done",
                 reason=getattr(outcome, "error_type", None) or getattr(outcome, "reason", None),
             )
 
     def _store_failure(self, action: DeliverFailure) -> Outcome:
         for order_id in dict.fromkeys(_order_id_of(record.event) for record in action.records):
             text = (
-                f"{self.reader} gave up on a batch of {_format_record_count(len(action.records))}: "
-                "kept in the failure store"
+                f"{self.reader} gave up on a batch of {_format_record_count(len(action.records))} "
+                "and sends it to the failure store"
             )
             self._journal.append("parked", text, order_id=order_id, reader=self.reader, object=action.key)
         bucket = action.destination.rpartition(":")[2]
@@ -320,13 +319,13 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
     """Build the activity log entry for a stream record. `once` prevents a second entry from another poller."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
-    type_name = str(image.get("type", {}).get("S", "an item of no type"))
+    type_name = str(image.get("type", {}).get("S", "an item without a type"))
     row = ROWS_BY_TYPE.get(type_name)
     by_expiry = event.get("userIdentity") is not None
-    what = f"{event['eventName']} {type_name}" + (" by its time to live" if by_expiry else "")
+    what = f"{event['eventName']} {type_name}" + (" by TTL" if by_expiry else "")
     return {
         "kind": "record",
-        "text": f"{what}, which is a copy" if row and row.kind in ("snapshot", "log") else what,
+        "text": f"{what} (copy)" if row and row.kind in ("snapshot", "log") else what,
         "once": f"record {change['SequenceNumber']}",
         "order_id": _order_id_of(event),
         "event": event["eventName"],
@@ -335,7 +334,7 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
         "SK": change["Keys"]["SK"].get("S"),
         "version": image.get("version", {}).get("N"),
         "sequence": change["SequenceNumber"],
-        "by": "expiry" if by_expiry else "us",
+        "by": "expiry" if by_expiry else "shop",
         "bytes": change.get("SizeBytes"),
     }
 
@@ -372,6 +371,15 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
     return set(numbers)
 
 
+def _describe_delivery(reader: str, records: int, failed: int) -> str:
+    """Describe a delivery for the activity log. `failed`: how many of the records will be retried."""
+    if not failed:
+        return f"{reader} processed {_format_record_count(records)}"
+    if failed == records:
+        return f"{reader} failed: {_format_record_count(failed)} will be retried"
+    return f"{reader} processed {_format_record_count(records - failed)}, {failed} more will be retried"
+
+
 def _format_record_count(records: int) -> str:
     return "1 record" if records == 1 else f"{records} records"
 
@@ -381,4 +389,4 @@ def _resolve_bucket_arn(stack: DeployedStack, value: object) -> str:
     match value:
         case {"Fn::GetAtt": [str(id), "Arn"]}:
             return f"arn:aws:s3:::{stack.resources[id]}"
-    raise ValueError(f"a mapping's destination is {value}")
+    raise ValueError(f"this destination of an event source mapping is not supported: {value}")

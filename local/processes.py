@@ -102,7 +102,7 @@ def running_process_id(directory: Path) -> int | None:
             except BlockingIOError:
                 process_id = lock.read()
                 if not process_id:
-                    raise ProcessFailed(f"somebody else is starting a process in {directory}") from None
+                    raise ProcessFailed(f"another program is starting a process in {directory}") from None
                 return int(process_id)
     except FileNotFoundError:
         pass
@@ -188,8 +188,8 @@ def start(
             stop(directory)
             process.wait()
             said = (directory / LOG_FILE).read_text(errors="replace").strip().splitlines()[-5:]
-            outcome = "ended" if ended else f"was not ready within {timeout_seconds:g} s"
-            raise ProcessFailed(f"{Path(command[0]).name} {outcome}: {' | '.join(said) or 'it said nothing'}")
+            outcome = "exited" if ended else f"was not ready within {timeout_seconds:g} s"
+            raise ProcessFailed(f"{Path(command[0]).name} {outcome}: {' | '.join(said) or 'it printed nothing'}")
         time.sleep(0.005)
     return process
 

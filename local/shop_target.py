@@ -17,7 +17,7 @@ def find_local_target() -> ShopTarget:
     """Return the local shop. Ends the program with a sentence if it is not running."""
     found = shop_client.find()
     if found is None:
-        sys.exit("The shop is not running here (or not ready yet). Start it with: make up")
+        sys.exit("The shop is not running here, or not ready yet. Start it with: make up")
     return local_target(found)
 
 

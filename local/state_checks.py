@@ -34,7 +34,7 @@ class DamagedState(Exception):
     """The saved state cannot be used. The message names the file, the problem and the remedy in one sentence."""
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path} {why}; to begin with an empty shop: make reset")
+        super().__init__(f"{path} {why}; to start with an empty shop: make reset")
 
 
 class UnusableFolder(Exception):
@@ -45,7 +45,7 @@ def check_free_space(state: Path) -> None:
     """Check the free disk space of the state folder. Raises UnusableFolder if it is below MIN_FREE_BYTES."""
     free = shutil.disk_usage(state).free
     if free < MIN_FREE_BYTES:
-        raise UnusableFolder(f"The disk of {state} has {free >> 20} MB left; the shop needs {MIN_FREE_BYTES >> 20} MB.")
+        raise UnusableFolder(f"The disk of {state} has {free >> 20} MB free. The shop needs {MIN_FREE_BYTES >> 20} MB.")
 
 
 # folders with a manifest ----------------------------------------------------------------------------------------------
@@ -111,10 +111,10 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
     kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:
         names = ", ".join(name for name in fingerprint if kept.get(name) != fingerprint[name])
-        raise DamagedState(aws, f"is of another shop than the table in {engine.directory} (other: {names})")
+        raise DamagedState(aws, f"belongs to another shop than the table in {engine.directory} (different: {names})")
     has_table = fingerprint["table"] in engine.dynamodb().list_tables()["TableNames"]
     if not stack_is_new and not has_table:
-        raise DamagedState(engine.database, "lacks the table of this shop")
+        raise DamagedState(engine.database, "does not contain the table of this shop")
 
 
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:

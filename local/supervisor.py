@@ -81,15 +81,15 @@ class ProcessSupervisor(threading.Thread):
 
     def _restart_process(self, name: str) -> None:
         began = time.monotonic()
-        self._journal.append("process", f"{PROCESS_LABELS[name]} has died: starting it again")
+        self._journal.append("process", f"{PROCESS_LABELS[name]} exited: restarting it")
         try:
             self._restart_actions[name]()
         except Exception as error:  # noqa: BLE001  any error: the next check tries again
-            self._journal.append("process", f"{PROCESS_LABELS[name]} does not start: {error}")
+            self._journal.append("process", f"{PROCESS_LABELS[name]} failed to restart: {error}")
             return
         self.restarts[name] += 1
         took = time.monotonic() - began
-        self._journal.append("process", f"{PROCESS_LABELS[name]} is back after {took:.1f} s", ms=round(took * 1000))
+        self._journal.append("process", f"{PROCESS_LABELS[name]} restarted in {took:.1f} s", ms=round(took * 1000))
 
     def _restart_engine(self) -> None:
         """Restart the local DynamoDB. No data is lost, and the stream pollers resume by themselves."""
@@ -99,14 +99,14 @@ class ProcessSupervisor(threading.Thread):
         """Stop the stream pollers and restart the local AWS from the last snapshot. `run` then restarts the pollers."""
         self._stop_readers()
         local_aws.restart(self._aws)
-        self._journal.append("process", "what had happened since its last clean stop is delivered again")
+        self._journal.append("process", "stream records since its last clean stop are delivered again")
 
     def _restart_readers(self) -> None:
         """Start the stream pollers, with the same `disabled` and `fail_next` as before the restart."""
         try:
             self.readers = self._start_readers()
         except Exception as error:  # noqa: BLE001  a process that they need died too: the next check tries again
-            self._journal.append("process", f"the readers do not start ({type(error).__name__}), trying again")
+            self._journal.append("process", f"the readers failed to start ({type(error).__name__}), retrying")
         for poller in self.readers:
             poller.disabled, poller.fail_next = self._saved_reader_state.get(poller.reader, (False, 0))
 

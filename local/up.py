@@ -52,7 +52,7 @@ from local.warehouse import LocalWarehouse
 from stacks import stage, synth_cache
 
 API_PORT, PROVIDER_PORT, PAGE_PORT = 4566, 4567, 4568
-ALREADY_RUNNING = "The shop is running here already: stop it first (Ctrl-C where it runs)."
+ALREADY_RUNNING = "The shop is already running. Stop it first: press Ctrl-C in its terminal."
 
 
 def run_shop(
@@ -83,7 +83,7 @@ def run_shop(
         journal = ActivityLog(state / JOURNAL, terminal.print_entry)
         exit_stack.callback(journal.close)
         if journal.was_damaged:
-            print(f"{state / JOURNAL} was damaged: what happened before this start is not shown any more")
+            print(f"{state / JOURNAL} was damaged: the activity before this start is lost")
         running, keeper = _start_parts(state, settings or {}, api_port, provider_port, journal, exit_stack)
         queues = StackQueues(running.aws, running.stack)
         backlog = BacklogMonitor(lambda: keeper.readers, waiting_message_counter(queues), journal, state / BACKLOG)
@@ -104,7 +104,7 @@ def run_shop(
         print(welcome_message(running, page.url), flush=True)
         terminal.is_muted = False
         stopping.wait()
-        print("\nStopping; the state stays. (A second Ctrl-C is not needed.)", flush=True)
+        print("\nStopping. The state is kept. (A second Ctrl-C is not needed.)", flush=True)
 
 
 def _check_ports(state: Path, *ports: int) -> None:
@@ -113,12 +113,12 @@ def _check_ports(state: Path, *ports: int) -> None:
     A port is allowed if the local AWS of a killed run still uses it, because the start stops that process.
     """
     if len(set(ports)) < len(ports):
-        raise processes.ProcessFailed("The API, the payment provider and the page need ports of their own.")
+        raise processes.ProcessFailed("The API, the payment provider and the page need different ports.")
     left_behind = local_aws.find(state / "aws")
     for port in ports:
         if processes.is_listening(port) and not (left_behind and left_behind.address.public_port == port):
             others = 'make up ARGS="--port N --provider-port M --page-port P"'
-            raise processes.ProcessFailed(f"Port {port} of 127.0.0.1 is taken. To use others: {others}")
+            raise processes.ProcessFailed(f"Port {port} of 127.0.0.1 is in use. To use other ports: {others}")
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:
@@ -168,7 +168,7 @@ def _start_parts(
     narrator.start()
     exit_stack.callback(narrator.stop)
     if aws.was_killed:
-        text = "the run before was killed: what had happened since the last clean stop is delivered again"
+        text = "the previous run was killed: stream records since its last clean stop are delivered again"
         print(text, flush=True)
         journal.append("process", text)
     keeper = ProcessSupervisor(engine, aws, lambda: start_pollers(engine, aws, stack, checkpoints, journal), journal)
@@ -194,7 +194,7 @@ def _check_previous_state(state: Path) -> None:
         processes.rotate_log(state / log)
     check_database(state / "engine")
     if read_fingerprint(state / "engine") and not local_aws.find_snapshot(state / "aws"):
-        raise DamagedState(state / "aws", "is missing or was emptied, and the table has orders of it")
+        raise DamagedState(state / "aws", "is missing or empty, but the table contains the data of its shop")
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
@@ -209,7 +209,7 @@ def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalA
     for name in users.USERS:
         users.get_access_token(aws, stack, name)
     if stack.changed:  # so that a start after a kill -9 has the deployed stack
-        aws = _run_step("saving what was deployed", aws.save_snapshot)
+        aws = _run_step("saving the deployed stack", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
 
@@ -224,7 +224,7 @@ def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, 
     except stage.InvalidSetting as wrong:
         raise processes.ProcessFailed(f"The stack cannot be synthesized: {wrong}.") from None
     except synth_cache.SynthFailed as failed:
-        *_, reason = str(failed).strip().splitlines() or ["the CDK wrote no reason"]
+        *_, reason = str(failed).strip().splitlines() or ["the CDK printed no reason"]
         raise processes.ProcessFailed(f"The stack cannot be synthesized: {reason}") from None
 
 
@@ -232,14 +232,14 @@ def welcome_message(running: RunningShop, page_url: str) -> str:
     """Return the text that tells a new user what to do next."""
     python = ".venv/bin/python -m local"
     return f"""
-The shop is open. Look at it: {page_url}
+The shop is running. Open its page: {page_url}
 
   API        {running.api_url}
-  its docs   {running.api_url}/docs
-  payments   {running.provider_url}   (a provider that answers)
-  people     alice, bob (customers), staff, warehouse; any other name is one more customer
+  API docs   {running.api_url}/docs
+  payments   {running.provider_url}   (a local payment provider)
+  users      alice, bob (customers), staff, warehouse; any other name is a new customer
 
-A first order, in another terminal:
+To place a first order, run this in another terminal:
 
   API={running.api_url} PROVIDER={running.provider_url}
   as() {{ WHO=$1; shift; curl -s -w '\\n' -H "Authorization: Bearer $({python} token $WHO)" \\
@@ -254,11 +254,11 @@ A first order, in another terminal:
   curl -s $PROVIDER/v1/payment_intents -d amount=2990 -d currency=eur -d "metadata[order_id]=$ORDER"
   as alice $API/orders/$ORDER/whole
 
-  make demo                   tells an order's whole way, from request to archive
-  {python} mail          the mails so far
-  {python} advance 400d  let end what ends in that time
+  make demo                               runs typical orders, from request to archive
+  {python} mail          prints all sent mails
+  {python} advance 400d  expires everything that is due within 400 days
 
-What happens, as it happens (Ctrl-C stops, make reset wipes):
+Activity (Ctrl-C stops the shop, make reset deletes its state):
 """
 
 
@@ -289,4 +289,4 @@ def _get_secret(aws: LocalAws, name: str) -> str:
     try:
         return str(client.get_secret_value(SecretId=name)["SecretString"])
     except client.exceptions.ResourceNotFoundException:
-        raise DamagedState(aws.directory, "has lost the secrets of this shop") from None
+        raise DamagedState(aws.directory, "does not contain the secrets of this shop") from None

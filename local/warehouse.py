@@ -91,7 +91,7 @@ class LocalWarehouse(threading.Thread):
 
     def _report_error(self, error: Exception) -> None:
         """Log an error and wait for a second. SQS delivers the request of the failed step again later."""
-        self._log(f"the warehouse stumbled and tries again: {error}")
+        self._log(f"the warehouse failed and retries: {error}")
         self._stopping.wait(1)
 
     def _receive_messages(self) -> bool:
@@ -166,7 +166,7 @@ class LocalWarehouse(threading.Thread):
     def _dispatch(self, shipment: Mapping[str, Any]) -> None:
         order = self._api.get(f"/orders/{shipment['order_id']}/parcel")
         if not order["lines"]:
-            raise RuntimeError(f"nothing to pack for {shipment['shipment_id']}")
+            raise RuntimeError(f"the parcel has no lines for shipment {shipment['shipment_id']}")
         digest = hashlib.sha256(shipment["shipment_id"].encode()).hexdigest()
         told: dict[str, Any] = {"carrier": CARRIER, "tracking_number": f"JJD{int(digest, 16) % 10**12:012}"}
         if part := first_parcel_quantities(shipment["quantities"]):

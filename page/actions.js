@@ -7,7 +7,7 @@ import { payPanel } from "./pay.js";
 import { groupOf, isStaff } from "./people.js";
 import { isHere } from "./settings.js";
 import { button, dialog, el, fill, toast } from "./ui.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 const CANCELLABLE = ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED"];
 const RETURNABLE = ["DELIVERED", "PARTIALLY_RETURNED"];
@@ -48,26 +48,26 @@ function pay({ order, done }) {
 
 function cancel({ order, me, path, done }) {
   const text = order.status === "PENDING" || order.status === "PAID"
-    ? "Its goods are free again at once, and what was paid is given back."
-    : "The warehouse is asked to stop it, and may refuse if it is packed already.";
+    ? "The goods go back to stock at once, and the payment is refunded."
+    : "The warehouse is asked to stop the order. It refuses if the order is already packed.";
   dialog(`Cancel order ${shortId(order.order_id)}?`, (box) => [
     el("p", null, text),
     form({ class: "stack" }, [], "Cancel the order", async () => {
       const after = await post(`${path}/cancel`, null, { as: me });
-      await finish(box, after.status === "CANCELLED" ? "The order is cancelled." : "The warehouse is asked to stop it.", done);
-    }, { kind: "danger", also: [button("Keep it", () => box.close())] }),
+      await finish(box, after.status === "CANCELLED" ? "The order is cancelled." : "The warehouse is asked to stop the order.", done);
+    }, { kind: "danger", also: [button("Keep the order", () => box.close())] }),
   ]);
 }
 
 async function restore({ order, done }) {
   const { ends_at: endsAt } = await post(`/local/orders/${encodeURIComponent(order.order_id)}/restore`);
-  toast(endsAt ? "The order is back. Nobody is told, and nothing is sent or counted again." : "It was back already.");
+  toast(endsAt ? "The order is restored. Nothing is sent or counted again." : "The order was already restored.");
   await done();
 }
 
 async function answerCancel({ order, me, path, done }, answer) {
   await post(`${path}/cancel/${answer}`, null, { as: me });
-  toast(answer === "agreed" ? "The order is stopped." : "The order goes on its way.");
+  toast(answer === "agreed" ? "The cancellation is accepted." : "The cancellation is refused.");
   await done();
 }
 
@@ -75,7 +75,7 @@ async function answerCancel({ order, me, path, done }, answer) {
 function aboutParcels(title, { me, path }, state, none, build) {
   dialog(title, (box) => {
     const place = el("div", { class: "stack" });
-    fill(place, "its parcels", async () => {
+    fill(place, "parcels", async () => {
       const { items } = await get(`${path}/shipments`, { as: me });
       const parcels = items.filter((one) => one.status === state);
       return parcels.length ? build(box, parcels) : el("p", { class: "notice" }, none);
@@ -92,23 +92,23 @@ const pieces = ({ quantities }) => Object.values(quantities).reduce((sum, quanti
 
 function ship(asked) {
   const { order, me, path, done } = asked;
-  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", words.noParcel, (box, parcels) => {
+  aboutParcels(`Ship order ${shortId(order.order_id)}`, asked, "REQUESTED", labels.noParcel, (box, parcels) => {
     const which = parcelField(parcels);
     const carrier = field("Carrier", "carrier", { value: "DHL", required: true, maxlength: "64" });
     const number = field("Tracking number", "tracking_number", { value: `JJD${String(Date.now()).slice(-10)}`, required: true, maxlength: "64" });
-    return form({ class: "stack" }, [which, carrier, number], "Ship it", async () => {
+    return form({ class: "stack" }, [which, carrier, number], "Ship the parcel", async () => {
       const told = { carrier: carrier.control.value, tracking_number: number.control.value };
       await post(`${path}/shipments/${which.control.value}/dispatched`, told, { as: me });
-      await finish(box, "The parcel is on its way.", done);
+      await finish(box, "The parcel is dispatched.", done);
     });
   });
 }
 
 function deliver(asked) {
   const { order, me, path, done } = asked;
-  aboutParcels(`Deliver order ${shortId(order.order_id)}`, asked, "DISPATCHED", "No parcel of it is on its way just now.", (box, parcels) => {
+  aboutParcels(`Deliver order ${shortId(order.order_id)}`, asked, "DISPATCHED", "No parcel of this order is in transit.", (box, parcels) => {
     const which = parcelField(parcels);
-    return form({ class: "stack" }, [el("p", null, "The customer has it in their hands."), which], "It is delivered", async () => {
+    return form({ class: "stack" }, [el("p", null, "Confirm that the customer received the parcel."), which], "Mark as delivered", async () => {
       await post(`${path}/shipments/${which.control.value}/delivered`, null, { as: me });
       await finish(box, "The parcel is delivered.", done);
     });
@@ -118,30 +118,30 @@ function deliver(asked) {
 function giveBack({ order, me, path, done }) {
   dialog(`Return of order ${shortId(order.order_id)}`, (box) => {
     const place = el("div", { class: "stack" });
-    fill(place, "its lines", async () => returnForm(box, (await get(`${path}/lines`, { as: me })).items, { order, me, path, done }));
+    fill(place, "order lines", async () => returnForm(box, (await get(`${path}/lines`, { as: me })).items, { order, me, path, done }));
     return place;
   });
 }
 
 function returnForm(box, lines, { order, me, path, done }) {
   const back = lines.filter((line) => line.delivered > line.returned).map((line) => returnLine(line));
-  const shipping = checkbox("Give the shipping back too", "refund_shipping");
-  const to = field("Money goes", "to", {}, { options: [["original", "to where it came from"], ["credit", "onto the customer's store credit"]] });
-  return form({ class: "stack" }, [el("p", null, "Say how many of each came back."), back.map((one) => one.shown), shipping, to], "Take it back", async () => {
+  const shipping = checkbox("Refund the shipping costs too", "refund_shipping");
+  const to = field("Refund to", "to", {}, { options: [["original", "the original payment method"], ["credit", "the customer's store credit"]] });
+  return form({ class: "stack" }, [el("p", null, "Enter how many pieces of each product were returned."), back.map((one) => one.shown), shipping, to], "Record the return", async () => {
     const wanted = {
       lines: back.map((one) => one.value()).filter((line) => line.quantity > 0),
       refund_shipping: shipping.querySelector("input").checked,
       to: to.control.value,
     };
     const made = await once(`return of ${order.order_id}`, wanted, (key) => post(`${path}/returns`, wanted, { as: me, key }));
-    await finish(box, `Taken back. ${money(made.amount, made.currency)} are given back.`, done);
+    await finish(box, `The return is recorded. The refund is ${money(made.amount, made.currency)}.`, done);
   }, { nameOf: (id) => lines.find((line) => line.product_id === id)?.name ?? id });
 }
 
 function returnLine({ product_id, name, delivered, returned }) {
   const most = delivered - returned;
-  const count = field(name, `quantity ${product_id}`, { type: "number", min: "0", max: most, value: 0 }, { hint: `${most} at most` });
-  const restock = checkbox(`${name} can be sold again`, `restock ${product_id}`, { checked: true });
+  const count = field(name, `quantity ${product_id}`, { type: "number", min: "0", max: most, value: 0 }, { hint: `Maximum: ${most}` });
+  const restock = checkbox(`Put ${name} back in stock`, `restock ${product_id}`, { checked: true });
   return {
     shown: el("div", { class: "return-line" }, count, restock),
     value: () => ({ product_id, quantity: Number(count.control.value), restock: restock.querySelector("input").checked }),

@@ -16,28 +16,28 @@ export function answerParts(found, asked) {
     ...reasons(found, asked),
     el("details", { class: "requests", open: found.requests.length < 2 }, el("summary", null, requestsTitle(found.requests)), el("ol", null, found.requests.map(request))),
     ...(found.groups.length ? found.groups.map(group) : [nothing(found)]),
-    found.cursor != null && el("p", { class: "hint" }, "There is more. The next page starts behind ", el("code", null, found.cursor)),
+    found.cursor != null && el("p", { class: "hint" }, "There are more items. The next page starts after ", el("code", null, found.cursor)),
   ].filter(Boolean);
 }
 
 /** Why fewer are shown than were read. */
 function reasons({ passed_over: passed }, { where, fields }) {
   const told = [
-    passed > 0 && `${passed} of what was read ${passed === 1 ? "lies" : "lie"} behind the page's end, ${passed === 1 ? "has" : "have"} expired, or ${passed === 1 ? "is" : "are"} no answer.`,
-    Object.keys(where).length > 0 && "Conditions choose among what was read: it read no less.",
-    fields.length > 0 && "Only the chosen fields are shown: whole items were read.",
+    passed > 0 && `${plural(passed, "item")} read but not shown: after the end of the page, expired, or not part of the result.`,
+    Object.keys(where).length > 0 && "The conditions filter the items after the read. They do not reduce the units.",
+    fields.length > 0 && "Only the selected fields are shown. The request read whole items.",
   ];
   return told.filter(Boolean).map((text) => el("p", { class: "hint" }, text));
 }
 
 function requestsTitle({ length }) {
-  if (!length) return "No request was sent: nothing can lie there";
-  return length === 1 ? "The request as it was sent" : `The ${length} requests as they were sent`;
+  if (!length) return "No request was sent: no item can match";
+  return length === 1 ? "The request" : `The ${length} requests`;
 }
 
 /** The first whole, of the others what differs from it. */
 function request({ operation, sent }, at) {
-  const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, as 1 but for`;
+  const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
   const names = Object.entries(sent);
   const lines = names.map(([name, text]) => el("div", null, el("dt", null, name), el("dd", null, text ?? "(not sent)")));
   return el("li", null, el("h3", null, title), lines.length > 0 && el("dl", { class: "sent" }, lines));
@@ -57,6 +57,6 @@ function value(field, text) {
 
 function nothing({ read }) {
   return read
-    ? empty("Nothing of it is shown", "What was read is no answer, or the conditions leave it out.")
-    : empty("Nothing was found", "There is no such item; a request costs its units all the same.");
+    ? empty("No item is shown", "The items that were read are not part of the result, or the conditions exclude them.")
+    : empty("Nothing was found", "No such item exists. A request consumes units even if it finds nothing.");
 }

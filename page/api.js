@@ -2,12 +2,12 @@
 // A path is /api/…, wherever the API is, or /local/…, which only a laptop has.
 
 import { settings } from "./settings.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 /** An answer that says no, as problem+json; `document` has what it carries besides. */
 export class Problem extends Error {
   constructor(status, document) {
-    super(document.detail || document.title || document.message || `The shop answered ${status}`);
+    super(document.detail || document.title || document.message || `The shop answered with status ${status}`);
     this.status = status;
     this.document = document;
     this.slug = String(document.type ?? "").split("#").pop();
@@ -72,7 +72,7 @@ async function send(method, path, { token, body, key, signal }) {
     response = await fetch(reached(path), request);
     text = await response.text();
   } catch {
-    throw new Unanswered(words.unanswered);
+    throw new Unanswered(labels.unanswered);
   }
   const document = parsed(text);
   if (response.ok) return document;

@@ -6,7 +6,7 @@ import { money } from "./format.js";
 import { payPanel } from "./pay.js";
 import { fullName, register, signIn } from "./people.js";
 import { announce, button, el, empty } from "./ui.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 const KEPT = "orderstream.basket";
 
@@ -90,7 +90,7 @@ export function basketPanel({ basket, me, signal, placed, reload }) {
 
   function showPayment(order) {
     const title = el("h2", { tabindex: "-1" }, "Order placed");
-    const another = button("Order something else", () => {
+    const another = button("Place another order", () => {
       fillIn();
       panel.querySelector("h2").focus();
     }, { kind: "quiet" });
@@ -105,7 +105,7 @@ function drawLines(basket, lines, sum, delivery) {
   delivery.hidden = wanted.length === 0;
   if (!wanted.length) {
     lines.replaceChildren();
-    sum.replaceChildren(empty("Nothing in it yet", "Add a product, and it appears here."));
+    sum.replaceChildren(empty("Your basket is empty", "Products that you add appear here."));
     return;
   }
   // Who is typing into a line goes on in it: only where other products are in the basket are the lines made anew.
@@ -115,7 +115,7 @@ function drawLines(basket, lines, sum, delivery) {
   wanted.forEach((line, at) => lines.children[at].show(line));
   const currencies = [...new Set(wanted.map((line) => line.currency))];
   const totals = currencies.map((currency) => money(wanted.filter((line) => line.currency === currency).reduce((total, line) => total + line.price * line.quantity, 0), currency));
-  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "shipping comes on top")), el("strong", null, totals.join(" + ")));
+  sum.replaceChildren(el("span", null, "Goods ", el("span", { class: "hint" }, "plus shipping")), el("strong", null, totals.join(" + ")));
 }
 
 function basketLine(basket, { product_id: id, name, quantity }) {
@@ -133,7 +133,7 @@ function basketLine(basket, { product_id: id, name, quantity }) {
     button("✕", (made) => {
       made.closest(".basket").querySelector("h2").focus(); // the button goes with its line
       basket.set(id, 0);
-      announce(`${name} is taken out of the basket`);
+      announce(`${name} is removed from the basket`);
     }, { kind: "small quiet", "aria-label": `Remove ${name}` }));
   line.show = ({ price, currency, quantity, available, backorder }) => {
     hint.textContent = quantity <= available || backorder ? "" : available > 0 ? `only ${available} left` : "sold out";
@@ -145,7 +145,7 @@ function basketLine(basket, { product_id: id, name, quantity }) {
 
 /** The fields of an address, filled in with what is known of it, and what is in them. */
 function addressFields(name) {
-  const { street, postcode, city, country } = words.address;
+  const { street, postcode, city, country } = labels.address;
   const rows = [
     field("Name", "address.name", { value: name, autocomplete: "name" }),
     field("Street", "address.street", { value: street, autocomplete: "street-address" }),

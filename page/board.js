@@ -6,11 +6,11 @@ import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, staffMember } from "./people.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 const OPEN = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"];
 const PAGE = 20;
-const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }, "What to do"];
+const HEADS = ["Order", "Status", "Placed", "Customer", { text: "Total", number: true }, "Actions"];
 
 export function show(place, { query, signal }) {
   const me = isStaff(person()) ? person() : staffMember();
@@ -23,7 +23,7 @@ export function show(place, { query, signal }) {
   const heading = el("h1", null, "Board");
   const list = el("section", { class: "card", "aria-label": `Orders: ${stateName(asked.status)}` });
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, words.board(me))),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, labels.board(me))),
     tabs(asked), el("div", { class: "board-tools" }, filters(asked), finder(list, me, signal)), list);
   showPages(list, asked, me, signal);
   return heading;
@@ -43,7 +43,7 @@ function tabs(asked) {
 function filters(asked) {
   const from = field("Placed from", "from", { type: "datetime-local", value: localMoment(asked.from) });
   const to = field("Placed before", "to", { type: "datetime-local", value: localMoment(asked.to) });
-  const order = field("First", "order", {}, { options: [["newest", "the newest", asked.order === "newest"], ["oldest", "the oldest", asked.order === "oldest"]] });
+  const order = field("Sort", "order", {}, { options: [["newest", "newest first", asked.order === "newest"], ["oldest", "oldest first", asked.order === "oldest"]] });
   const all = (asked.from || asked.to) && el("a", { class: "button quiet", href: addressOf({ status: asked.status }) }, "All times");
   return form({ class: "inline", "aria-label": "Filter by time" }, [from, to, order], "Show", () => {
     location.hash = addressOf({ status: asked.status, from: asUtc(from.control.value), to: asUtc(to.control.value), order: order.control.value });
@@ -71,12 +71,12 @@ function showPages(list, asked, me, signal) {
     const said = Object.entries({ ...asked, limit: PAGE, cursor }).filter(([, value]) => value);
     const found = await get(`/api/orders?${new URLSearchParams(said)}`, { as: me, signal });
     const title = el("h2", null, stateName(asked.status));
-    const reload = button("Look again", turn, { kind: "small quiet" });
+    const reload = button("Refresh", turn, { kind: "small quiet" });
     const head = el("div", { class: "card-head" }, title, reload);
     announce(`${plural(found.items.length, "order")} shown`);
     if (!found.items.length && cursors.length === 1) return [head, nothing(asked)];
     const rows = found.items.map((order) => orderRow(order, me, signal));
-    return [head, table(`Orders: ${stateName(asked.status)}, the ${asked.order} first`, HEADS, rows, { hideCaption: true }), turning(found.cursor)];
+    return [head, table(`Orders: ${stateName(asked.status)}, ${asked.order} first`, HEADS, rows, { hideCaption: true }), turning(found.cursor)];
   }
 
   function turning(next) {
@@ -87,8 +87,8 @@ function showPages(list, asked, me, signal) {
 }
 
 function nothing(asked) {
-  const text = asked.from || asked.to ? "Choose another time or another status." : "Orders appear here as soon as they are in this state. Delivered ones are found by their number.";
-  return empty(`No order is “${stateName(asked.status).toLowerCase()}”`, text);
+  const text = asked.from || asked.to ? "Choose another time range or another status." : "Orders appear here when they reach this status. Find delivered orders by their number.";
+  return empty(`No order has the status “${stateName(asked.status)}”`, text);
 }
 
 /** A row that follows its order: after something was done it shows the new state, and what can be done then. */

@@ -4,22 +4,22 @@
 /** What a request is about, and the events that it causes; the first that fits counts. */
 const REQUESTS = [
   { route: /^POST \/orders$/, title: "The order is placed", causes: /^OrderPlaced$/ },
-  { route: /\/payments(\/|$)/, title: "The payment is told", causes: /^(OrderPaid|OrderPartlyPaid|OrderUnpaid|OrderFulfilling|ShipmentRequested|InvoiceIssued|Payment|Dispute|Refund(Sent|Succeeded|Failed))/ },
-  { route: /\/dispatched$/, title: "The parcel leaves", causes: /^(Order(Partly)?Shipped|ShipmentDispatched)/ },
-  { route: /\/delivered$/, title: "The parcel arrives", causes: /^(Order(Partly)?Delivered|ShipmentDelivered)/ },
-  { route: /\/cancel(\/|$)/, title: "The order is to be cancelled", causes: /^(OrderCancel|OrderCutShort|ShipmentCancelled|RefundRequested|OrderRefunded)/ },
-  { route: /\/returns$/, title: "Goods come back", causes: /^(Order(Partly)?Returned|RefundRequested|OrderRefunded)/ },
-  { route: /\/refunds/, title: "Money is given back", causes: /^(RefundRequested|OrderRefunded)/ },
-  { route: /\/address$/, title: "The address changes", causes: /^OrderReaddressed/ },
+  { route: /\/payments(\/|$)/, title: "The payment is reported", causes: /^(OrderPaid|OrderPartlyPaid|OrderUnpaid|OrderFulfilling|ShipmentRequested|InvoiceIssued|Payment|Dispute|Refund(Sent|Succeeded|Failed))/ },
+  { route: /\/dispatched$/, title: "The parcel is dispatched", causes: /^(Order(Partly)?Shipped|ShipmentDispatched)/ },
+  { route: /\/delivered$/, title: "The parcel is delivered", causes: /^(Order(Partly)?Delivered|ShipmentDelivered)/ },
+  { route: /\/cancel(\/|$)/, title: "A cancellation", causes: /^(OrderCancel|OrderCutShort|ShipmentCancelled|RefundRequested|OrderRefunded)/ },
+  { route: /\/returns$/, title: "Goods are returned", causes: /^(Order(Partly)?Returned|RefundRequested|OrderRefunded)/ },
+  { route: /\/refunds/, title: "A refund is requested", causes: /^(RefundRequested|OrderRefunded)/ },
+  { route: /\/address$/, title: "The address is changed", causes: /^OrderReaddressed/ },
 ];
-const EXPIRY = { title: "Its time is over", causes: /^(OrderLapsed|OrderArchiv|OrderExpired)/ };
+const EXPIRY = { title: "The order expires", causes: /^(OrderLapsed|OrderArchiv|OrderExpired)/ };
 const CHAOS = { title: "Chaos", causes: /^$/ };
-const BEFORE = { title: "What came before", causes: /^$/ };
+const BEFORE = { title: "Earlier activity", causes: /^$/ };
 
 /** A webhook is named by what it told. */
 const TOLD = {
   PaymentFailed: "A payment fails", PaymentCaptured: "The order is paid", OrderPaid: "The order is paid",
-  RefundSucceeded: "The money is back", RefundFailed: "A refund fails",
+  RefundSucceeded: "A refund succeeds", RefundFailed: "A refund fails",
 };
 /** The records whose version is the order's, so that they follow from what made that version. */
 const OF_THE_ORDER = new Set(["Order", "OrderSummary", "OrderLine", "Activity", "TimelineEvent", "Expiry"]);

@@ -16,7 +16,7 @@ export const KINDS = {
   parked: ["Parked", 2],
   chaos: ["Chaos", 0],
   process: ["Process", 0],
-  behind: ["Behind", 0],
+  behind: ["Lag", 0],
   time: ["Clock", 0],
   warehouse: ["Warehouse", 0],
 };
@@ -42,7 +42,7 @@ export function isBad({ kind, outcome, status }) {
 function measures({ status, ms, units: used, attempt, lag_ms: lag, outcome, records, bytes: size, by }) {
   return [
     status && chip(String(status), status < 400 ? "good" : "bad"),
-    outcome && chip(outcome, outcome === "done" ? "good" : outcome === "comes again" ? "waiting" : "bad"),
+    outcome && chip(outcome, outcome === "done" ? "good" : outcome === "retrying" ? "waiting" : "bad"),
     records && chip(`${records} ${records === 1 ? "record" : "records"}`, "plain"),
     used && chip(unitsText(used), "plain"),
     ms != null && chip(`took ${duration(ms)}`, "plain"),

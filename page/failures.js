@@ -1,7 +1,7 @@
 // What can never be handled, or was given up: put aside whole, to be looked at.
 
 import { get, post } from "./api.js";
-import { bytes } from "./format.js";
+import { bytes, plural } from "./format.js";
 import { json } from "./panels.js";
 import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, toast } from "./ui.js";
 
@@ -9,23 +9,23 @@ import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, to
 export function failuresSection({ signal }) {
   const place = el("div");
   const refresh = () => showNewest(place, signal, refresh);
-  const head = el("div", { class: "card-head" }, el("h2", null, "Put aside"), button("Look again", refresh, { kind: "small quiet" }));
+  const head = el("div", { class: "card-head" }, el("h2", null, "Failures"), button("Refresh", refresh, { kind: "small quiet" }));
   refresh();
-  return { element: el("section", { class: "card", "aria-label": "Put aside" }, head, place), refresh };
+  return { element: el("section", { class: "card", "aria-label": "Failures" }, head, place), refresh };
 }
 
 function showNewest(place, signal, refresh) {
   const failureRow = (one) => rowOf(one, refresh);
-  return fill(place, "what was put aside", async () => {
+  return fill(place, "failures", async () => {
     const first = await page(null, signal);
-    if (!first.items.length) return empty("Nothing was put aside", "A record that no code can read ends up here, with its payload and the reason.");
-    const list = table("Put aside, newest first", ["When", "Reader", "Kind", "Reason", "Open"], first.items.map(failureRow), { hideCaption: true });
+    if (!first.items.length) return empty("No failures", "Records that the code cannot read appear here, with their payload and the reason.");
+    const list = table("Failures, newest first", ["When", "Reader", "Kind", "Reason", "Open"], first.items.map(failureRow), { hideCaption: true });
     const more = el("div", { class: "row" });
-    const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show older ones", () => older(cursor))] : []));
+    const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show older failures", () => older(cursor))] : []));
     const older = async (cursor) => {
       const found = await page(cursor, signal);
       list.body.append(...found.items.map(failureRow));
-      announce(`${found.items.length} older ones shown`);
+      announce(`${plural(found.items.length, "older failure")} shown`);
       offer(found.cursor);
     };
     offer(first.cursor);
@@ -39,21 +39,21 @@ function page(cursor, signal) {
 }
 
 function rowOf(one, refresh) {
-  const look = button("Open", () => openFailure(one, refresh), { kind: "small", "aria-label": `Open what ${one.reader} put aside` });
+  const look = button("Open", () => openFailure(one, refresh), { kind: "small", "aria-label": `Open the failure of ${one.reader}` });
   const kind = one.redriven ? chip(`${one.kind}, redriven`, "good") : chip(one.kind, one.kind === "parked" ? "waiting" : "bad");
   return row(timeOf(one.at), one.reader, kind, el("span", { class: "reason" }, one.reason), look);
 }
 
 function openFailure({ key, reader, reason, bytes: size }, refresh) {
   const path = `/local/failures/${encodeURIComponent(key)}`;
-  dialog(`Put aside by ${reader}`, (shown) => {
+  dialog(`Failure of ${reader}`, (shown) => {
     const document = el("div", { class: "stack" });
-    fill(document, "the record", async () => json(await get(path)));
+    fill(document, "the failure", async () => json(await get(path)));
     const again = button("Redrive", async () => {
       const { redriven, why } = await post(`${path}/redrive`);
-      if (!redriven) return toast(`It stays: ${why}`, "bad");
+      if (!redriven) return toast(`Not redriven: ${why}`, "bad");
       shown.close();
-      toast("Redriven: what it tells of was done again, and nothing of it twice.");
+      toast("Redriven: the failed work is done, and no effect is repeated.");
       await refresh();
     });
     const about = el("p", { class: "hint" }, el("code", { class: "id" }, key), size ? `, ${bytes(size)}` : "");

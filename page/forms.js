@@ -66,6 +66,9 @@ function show(made, said, error, nameOf) {
   made.querySelector("[aria-invalid]")?.focus();
 }
 
+/** A message of the shop as a sentence: some are sentences already, others begin with the verb. */
+const asSentence = (why) => `${/^[a-z]/.test(why) ? "This field " : ""}${why.replace(/\.?$/, ".")}`;
+
 /** Puts an error at its control; false where the form has none of that name. */
 function mark(made, name, why) {
   const control = [...made.elements].find((one) => one.name === name);
@@ -73,6 +76,6 @@ function mark(made, name, why) {
   const id = `${control.id}-error`;
   control.setAttribute("aria-invalid", "true");
   control.setAttribute("aria-errormessage", id);
-  control.after(el("span", { id, class: "field-error" }, `This ${why}.`));
+  control.after(el("span", { id, class: "field-error" }, asSentence(why)));
   return true;
 }

@@ -6,13 +6,13 @@ import { button, el, empty, stateChip, timeOf } from "./ui.js";
 export function history({ look }) {
   const element = el("div", { class: "card" });
   const shows = ({ timeline }) => element.replaceChildren(timeline.length ? list(timeline) : nothing());
-  return { element, state: button("Look again", look, { kind: "small quiet" }), shows };
+  return { element, state: button("Refresh", look, { kind: "small quiet" }), shows };
 }
 
 const list = (timeline) => el("ol", { class: "plain-list" }, timeline.map(({ at, event, status }) =>
   el("li", { class: "row tight" }, timeOf(at), el("span", null, inWords(event)), stateChip(status))));
 
-const nothing = () => empty("Nothing is told of it yet", "What happened to it stands here a moment later.");
+const nothing = () => empty("No history yet", "Changes of the order appear here shortly after they happen.");
 
 /** OrderPartlyShipped: "Order partly shipped". */
 function inWords(event) {

@@ -2,7 +2,7 @@
 
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { sales } from "./sales.js";
-import { sellers } from "./sellers.js";
+import { bestSellers } from "./bestSellers.js";
 import { announce, button, el, fill, renew } from "./ui.js";
 
 const HOUR = 3_600_000;
@@ -17,12 +17,12 @@ export function show(place, { query, signal }) {
   const sold = el("div", { class: "stack" });
   const best = el("div", { class: "stack" });
   const parts = [
-    [sold, "what was sold", () => sales({ ...rangeOf(asked), signal })],
-    [best, "the best sellers", () => sellers({ month: asked.best, signal })],
+    [sold, "sales", () => sales({ ...rangeOf(asked), signal })],
+    [best, "the best sellers", () => bestSellers({ month: asked.best, signal })],
   ];
   const again = () => Promise.all(parts.map(([part, , load]) => renew(part, load)));
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "What sells, as the staff sees it. The stream counts each paid order once, a moment after it was paid for.")),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Sales and best sellers, for staff only. Each paid order counts once, shortly after its payment.")),
     el("section", { class: "card", "aria-label": "Sold" }, head("Sold", refreshers(again, signal)), el("div", { class: "stack" }, tabs(asked), ownRange(asked), sold)),
     el("section", { class: "card", "aria-label": "Best sellers" }, head("Best sellers", null), el("div", { class: "stack" }, monthForm(asked), best)));
   for (const [part, what, load] of parts) fill(part, what, load);
@@ -40,8 +40,8 @@ function askedIn(query) {
 /** What is wrong with a time of one's own; "" if nothing is. */
 function wrongTime(from, to) {
   const long = Date.parse(to) - Date.parse(from);
-  if (long <= 0) return "This is not after the beginning.";
-  return long > LONGEST ? "This is more than a year after the beginning." : "";
+  if (long <= 0) return "The end must be after the start.";
+  return long > LONGEST ? "The time range must not be longer than 366 days." : "";
 }
 
 /** From when to when, in ms; the last hour ends now, whenever that is. */
@@ -62,7 +62,7 @@ function tabs({ range, best }) {
 function ownRange({ from, to, best }) {
   const begin = field("From", "from", { type: "datetime-local", value: localMoment(from), required: true });
   const end = field("To", "to", { type: "datetime-local", value: localMoment(to), required: true });
-  const made = form({ class: "inline", "aria-label": "A time of your own" }, [begin, end], "Show", () => {
+  const made = form({ class: "inline", "aria-label": "Custom time range" }, [begin, end], "Show", () => {
     location.hash = addressOf({ from: asUtc(begin.control.value), to: asUtc(end.control.value), best });
   }, { kind: "" });
   made.addEventListener("input", () => end.control.setCustomValidity(wrongTime(begin.control.value, end.control.value)));
@@ -79,7 +79,7 @@ function monthForm({ range, from, to, best }) {
 /** To look again by hand, or every few seconds, unless nobody looks. */
 function refreshers(again, signal) {
   let timer = null;
-  const live = el("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Keep looking");
+  const live = el("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Update every 5 seconds");
   const stop = () => clearInterval(timer);
   live.addEventListener("click", () => {
     const isOn = live.getAttribute("aria-pressed") !== "true";
@@ -90,7 +90,7 @@ function refreshers(again, signal) {
   signal.addEventListener("abort", stop, { once: true });
   const once = async () => {
     await again();
-    announce("Looked again");
+    announce("Refreshed");
   };
-  return el("div", { class: "row tight" }, button("Look again", once, { kind: "small quiet" }), live);
+  return el("div", { class: "row tight" }, button("Refresh", once, { kind: "small quiet" }), live);
 }

@@ -13,7 +13,7 @@ const SAID_EVERY_MS = 2500;
 /** {element, state, shows}: tells by itself, and has the order looked at anew when something happened to it. */
 export function journal({ id, signal, look }) {
   const timeline = new Timeline();
-  const state = el("p", { class: "live", role: "status" }, "Opening …");
+  const state = el("p", { class: "live", role: "status" }, "Connecting …");
   read(timeline, { id, signal, state, onNews: settled(look, signal) });
   return { element: timeline.element, state, shows: () => {} };
 }
@@ -31,12 +31,12 @@ async function read(timeline, { id, signal, state, onNews }) {
     if (!signal.aborted) state.replaceWith(failure(error, () => location.reload()));
     return;
   }
-  const nothing = empty("Nothing is told of it yet", "What happens to it from now on appears here by itself. The journal begins with the last start of the shop.");
+  const nothing = empty("No activity yet", "New activity of this order appears here automatically. The activity log keeps only the newest entries.");
   if (!timeline.last) timeline.element.append(nothing);
   const say = teller();
   follow({
     after: timeline.last, order: id, signal,
-    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Connecting again …", "waiting")),
+    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),
     on: (entries) => {
       nothing.remove();
       timeline.add(entries);

@@ -7,11 +7,11 @@ import * as patterns from "./patterns.js";
 import { account, arrive, person, staffMember } from "./people.js";
 import { isHere, settings } from "./settings.js";
 import * as shop from "./shop.js";
-import * as stranger from "./stranger.js";
+import * as signInPrompt from "./signInPrompt.js";
 import * as story from "./story.js";
 import * as stream from "./stream.js";
 import { el } from "./ui.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 /** Each view: what it is called above, if it stands there; who may see it, if not everybody; whether only a laptop has it. */
 const VIEWS = {
@@ -55,7 +55,7 @@ function show({ keepFocus = false } = {}) {
   offerViews(view);
   const place = el("div", { class: `view ${view}-view` });
   main.replaceChildren(place);
-  const shown = mayBeSeen(VIEWS[view]) ? VIEWS[view] : stranger;
+  const shown = mayBeSeen(VIEWS[view]) ? VIEWS[view] : signInPrompt;
   const heading = shown.show(place, { id, query, signal: open.signal, again: show });
   document.title = `${heading.textContent} – ${settings.shop}`;
   heading.tabIndex = -1;
@@ -75,14 +75,14 @@ function offerViews(current) {
 async function start() {
   await arrive();
   document.getElementById("shop").textContent = settings.shop;
-  document.getElementById("foot").textContent = words.foot;
+  document.getElementById("foot").textContent = labels.foot;
   document.getElementById("account").append(account(show));
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the hash is the view's
     main.focus();
   });
   reach.addEventListener("change", () => {
-    document.getElementById("unreachable").textContent = reach.answers ? "" : "The shop does not answer; trying again …";
+    document.getElementById("unreachable").textContent = reach.answers ? "" : "The shop does not answer. Retrying …";
   });
   addEventListener("hashchange", () => location.hash.startsWith("#/") && show());
   show();

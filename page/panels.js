@@ -21,7 +21,7 @@ const PANELS = [
 /** The panels, and `refresh(whole)`, which redraws those whose matter changed. */
 export function sidePanels(id, me, signal) {
   const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
-  const element = el("aside", { class: "panels", "aria-label": "What there is by now" },
+  const element = el("aside", { class: "panels", "aria-label": "Details of the order" },
     made.map(({ title, place }) => el("section", { class: "card panel", "aria-label": title }, el("h2", null, title), place)));
   const refresh = (whole) => Promise.all(made.map((panel) => renew(panel, { id, me, signal, whole })));
   return { element, refresh };
@@ -49,12 +49,12 @@ function copies({ in_sync: inSync, checked_at: at, copies: all }) {
   const apart = all.filter((one) => one.state !== "in sync").length;
   const sum = inSync ? chip("All in sync", "good") : chip(`${plural(apart, "copy", "copies")} not in sync`, "waiting");
   const checked = el("span", { class: "hint" }, "checked ", timeOf(at));
-  if (!all.length) return none("It has no copies now.");
+  if (!all.length) return none("The order has no copies.");
   return [el("p", { class: "row tight" }, sum, checked), el("ul", { class: "plain-list" }, all.map(copy))];
 }
 
 function copy({ type, PK, SK, state, expected, found }) {
-  const compared = state !== "in sync" && [el("h4", null, "As it should be"), json(expected), el("h4", null, "As it is"), json(found)];
+  const compared = state !== "in sync" && [el("h4", null, "Expected"), json(expected), el("h4", null, "Found"), json(found)];
   return el("li", null, el("details", null,
     el("summary", null, el("span", null, type), " ", chip(state, COPY_TONES[state] ?? "over")),
     facts(["PK", el("code", null, PK)], ["SK", el("code", null, SK)]), compared || ""));
@@ -64,8 +64,8 @@ export const json = (value) => el("pre", { tabindex: "0", "aria-label": "JSON" }
 
 // Invoice --------------------------------------------------------------------------------------------------------------
 function invoices(all, { me, whole }) {
-  if (archivedWith(whole)) return none("It lies in the archive with the order.");
-  if (!all?.length) return none("It is written once the order is paid.");
+  if (archivedWith(whole)) return none("The invoice is in the archive with the order.");
+  if (!all?.length) return none("The invoice is issued when the order is paid.");
   return all.map((one) => invoice(one, me));
 }
 
@@ -82,7 +82,7 @@ function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, dis
       ...lines.map((line) => [`${number(line.quantity)} × ${line.name}`, shown(line.price * line.quantity)]),
       ["Shipping", shown(shipping)],
       ["Discount", discount && `− ${shown(discount.amount)}`],
-      ...taxes.map((tax) => [`Tax in it, ${tax.rate / 100} %`, shown(tax.tax)]),
+      ...taxes.map((tax) => [`Included tax, ${tax.rate / 100} %`, shown(tax.tax)]),
       ["Total", el("strong", null, shown(total))]),
     button("Open to print", print, { kind: "small" }),
   ];
@@ -90,8 +90,8 @@ function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, dis
 
 // Parcels --------------------------------------------------------------------------------------------------------------
 function parcels(there, { whole }) {
-  if (archivedWith(whole)) return none("They lie in the archive with the order.");
-  if (!there?.parcels.length) return none("A parcel is asked for once the order is paid.");
+  if (archivedWith(whole)) return none("The parcels are in the archive with the order.");
+  if (!there?.parcels.length) return none("The first parcel is requested when the order is paid.");
   const names = Object.fromEntries((whole.order?.lines ?? []).map((line) => [line.product_id, line.name]));
   const contents = (quantities) => Object.entries(quantities).map(([id, count]) => `${number(count)} × ${names[id] ?? id}`).join(", ");
   return el("ul", { class: "plain-list" },
@@ -99,27 +99,27 @@ function parcels(there, { whole }) {
       el("p", { class: "row tight" }, stateChip(one.status), el("span", null, contents(one.quantities))),
       el("p", { class: "hint" }, one.carrier ? `${one.carrier}, ${one.tracking_number}` : "No carrier yet"))),
     there.returns.map((one) => el("li", null,
-      el("p", { class: "row tight" }, chip("Came back", "over"), el("span", null, contents(one.quantities))),
-      el("p", { class: "hint" }, `${money(one.amount, one.currency)} given back`))));
+      el("p", { class: "row tight" }, chip("Returned", "over"), el("span", null, contents(one.quantities))),
+      el("p", { class: "hint" }, `${money(one.amount, one.currency)} refunded`))));
 }
 
 // Payments and refunds -------------------------------------------------------------------------------------------------
 function moneys(there, { whole }) {
-  if (archivedWith(whole)) return none("They lie in the archive with the order.");
-  if (!there?.payments.length) return none("Nothing is paid yet.");
+  if (archivedWith(whole)) return none("The payments and refunds are in the archive with the order.");
+  if (!there?.payments.length) return none("No payment was made yet.");
   const payment = (one) => el("li", null,
     el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `${one.method === "CARD" ? "Card" : "Credit"}, ${money(one.amount, one.currency)}`)),
     one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
   const refund = (one) => el("li", null,
-    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `Refund, ${money(one.amount, one.currency)}, because ${one.why.toLowerCase().replaceAll("_", " ")}`)),
+    el("p", { class: "row tight" }, stateChip(one.status), el("span", null, `Refund, ${money(one.amount, one.currency)}, reason: ${one.why.toLowerCase().replaceAll("_", " ")}`)),
     one.reason && el("p", { class: "hint" }, `Reason: ${one.reason.replaceAll("_", " ")}`));
   return el("ul", { class: "plain-list" }, there.payments.map(payment), there.refunds.map(refund));
 }
 
 // Mails ----------------------------------------------------------------------------------------------------------------
 function mails({ items }, { whole }) {
-  if (!items.length && archivedWith(whole)) return none("That they were sent is forgotten by now.");
-  if (!items.length) return none("None was sent yet.");
+  if (!items.length && archivedWith(whole)) return none("The records of the sent mails have expired.");
+  if (!items.length) return none("No mail was sent yet.");
   return el("ul", { class: "plain-list" }, items.map((mail) => el("li", null,
     el("button", { type: "button", class: "link", onclick: () => openMail(mail) }, mail.subject),
     el("p", { class: "hint" }, `to ${mail.to}, `, timeOf(mail.at)))));
@@ -142,11 +142,11 @@ function archive({ endsAt, bucket, key, bytes: size, sha256, stored_at: at, stor
   const holds = Object.entries(items).map(([type, count]) => `${number(count)} ${type}`).join(", ");
   return facts(
     ["Object", copyable(key, "the object's key")], ["Bucket", el("code", null, bucket)], ["Size", bytes(size)],
-    ["SHA-256", el("code", { class: "id" }, sha256)], ["Stored", timeOf(at)], ["Storage", storage && capital(storage.toLowerCase())], ["Holds", holds]);
+    ["SHA-256", el("code", { class: "id" }, sha256)], ["Stored", timeOf(at)], ["Storage", storage && capital(storage.toLowerCase())], ["Contents", holds]);
 }
 
 function notArchived(endsAt) {
-  if (!endsAt) return none("It goes into the archive some time after it is closed: delivered, cancelled or lapsed.");
+  if (!endsAt) return none("The order is archived some time after it is delivered, cancelled or lapsed.");
   const advance = async () => toast((await post("/local/chaos", { switch: "advance", by: "400d" }, { tries: 1 })).said);
-  return [none(`It goes there on ${moment(endsAt)}.`), button("Let 400 days pass", advance, { kind: "small" })];
+  return [none(`The order is archived on ${moment(endsAt)}.`), button("Advance the clock by 400 days", advance, { kind: "small" })];
 }

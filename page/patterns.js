@@ -11,12 +11,12 @@ let lists = 0;
 
 export function show(place, { id, query, signal }) {
   const heading = el("h1", null, "Patterns");
-  const asking = el("section", { class: "card", "aria-label": "The question" });
-  const answered = el("section", { class: "card", "aria-label": "The answer", hidden: true });
+  const asking = el("section", { class: "card", "aria-label": "Query" });
+  const answered = el("section", { class: "card", "aria-label": "Result", hidden: true });
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Every question the shop asks its table. Ask one: you see each request as it is sent, what comes back, and what it costs. Nothing is written.")),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "All access patterns of the table. Run one to see its requests, the result and the consumed units. Nothing is written.")),
     asking, answered);
-  fill(asking, "the questions", async () => {
+  fill(asking, "access patterns", async () => {
     const known = await get(`/local/patterns?${new URLSearchParams({ user: person() })}`, { signal });
     return chooser(known, { id, query, answered, signal });
   });
@@ -26,7 +26,7 @@ export function show(place, { id, query, signal }) {
 /** The choice of a question, and below it the form of the one that is chosen. */
 function chooser(known, { id, query, answered, signal }) {
   const chosen = known.items.find((one) => one.id === id) ?? known.items[0];
-  const which = field("Question", "pattern", {}, { options: known.items.map((one) => [one.id, `${one.id}: ${one.question}`, one === chosen]) });
+  const which = field("Access pattern", "pattern", {}, { options: known.items.map((one) => [one.id, `${one.id}: ${one.question}`, one === chosen]) });
   const place = el("div");
   const draw = (one, said) => {
     const made = questionForm(one, known, said, (asked) => {
@@ -59,14 +59,14 @@ function questionForm(one, known, said, ask) {
     narrowing(one, argument, said),
     choosing(one),
   ];
-  return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Ask", (made) => ask(readForm(made, one)));
+  return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Run", (made) => ask(readForm(made, one)));
 }
 
 /** An argument, with values that find something here: the first is filled in where it is needed. */
 function argumentField(name, { needed, value, examples, number }) {
   const list = `examples-${(lists += 1)}`;
   const attributes = { required: needed, value: value ?? (needed ? examples[0] : null), list: examples.length > 0 && list, autocomplete: "off", autocapitalize: "none", spellcheck: "false", inputmode: number && "numeric" };
-  const made = field(name, `arguments.${name}`, attributes, { hint: needed ? null : "May be left out" });
+  const made = field(name, `arguments.${name}`, attributes, { hint: needed ? null : "Optional" });
   if (examples.length) made.append(el("datalist", { id: list }, examples.map((text) => el("option", { value: text }))));
   return made;
 }
@@ -74,11 +74,11 @@ function argumentField(name, { needed, value, examples, number }) {
 /** What may be said besides, of what answers with several items: more of the key, a range of it, how many. */
 function narrowing(one, argument, said) {
   if (!one.pages) return null;
-  const limit = field("Items of a page", "limit", { type: "number", min: "1", max: "100", required: true, value: said.get("limit") ?? "20" });
+  const limit = field("Items per page", "limit", { type: "number", min: "1", max: "100", required: true, value: said.get("limit") ?? "20" });
   const range = one.range ? rangeFields(one, said) : [];
   const more = one.may.map((name) => argument(name, false));
   more[0]?.control.addEventListener("input", ({ target }) => range.forEach(({ control }) => (control.disabled = target.value !== "")));
-  const known = more.length > 0 && el("details", { open: one.may.some((name) => said.has(name)) }, el("summary", null, "More of the key is known"), el("div", { class: "asked-fields" }, more));
+  const known = more.length > 0 && el("details", { open: one.may.some((name) => said.has(name)) }, el("summary", null, "More key attributes"), el("div", { class: "asked-fields" }, more));
   return el("div", { class: "stack" }, el("div", { class: "asked-fields" }, range, limit), known || "");
 }
 
@@ -95,19 +95,19 @@ function rangeFields(one, said) {
 /** What is shown of what was read. */
 function choosing(one) {
   const conditions = el("div", { class: "stack" }, condition(one));
-  const another = button("Another condition", () => conditions.append(condition(one)), { kind: "small" });
+  const another = button("Add a condition", () => conditions.append(condition(one)), { kind: "small" });
   const boxes = one.fields.map((name) => checkbox(name, "fields", { value: name }));
   return el("details", null,
-    el("summary", null, "Choose among what is read"),
+    el("summary", null, "Filter the result"),
     el("div", { class: "stack chosen" },
-      el("p", { class: "hint" }, "This makes no request smaller: whole items are read all the same."),
+      el("p", { class: "hint" }, "Filters do not reduce the consumed units: whole items are read."),
       el("fieldset", null, el("legend", null, "Show only items where"), conditions, el("div", { class: "row" }, another)),
       el("fieldset", null, el("legend", null, "Show only these fields"), el("div", { class: "boxes" }, boxes))));
 }
 
 function condition(one) {
   const which = field("Field", "where", {}, { options: [["", "any"], ...one.fields.map((name) => [name, name])] });
-  const value = field("Is", "is", { autocomplete: "off" }, { hint: "Nothing, if left empty" });
+  const value = field("Is", "is", { autocomplete: "off" }, { hint: "Leave empty to find items without a value" });
   return el("div", { class: "inline" }, which, value);
 }
 

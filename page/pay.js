@@ -6,7 +6,7 @@ import { el, facts, fill, storyLink } from "./ui.js";
 import { form } from "./forms.js";
 import { Refusal } from "./problems.js";
 import { isHere } from "./settings.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 const WAYS = [
   { laptop: true, ask: cards },
@@ -17,8 +17,8 @@ const WAYS = [
 export function payPanel({ order, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
   const [way] = WAYS.filter(isHere);
-  const story = el("p", null, storyLink(order.order_id, words.story));
-  fill(panel, "ways to pay", async () => [amounts(order), await way.ask({ order, signal, paid }), story]);
+  const story = el("p", null, storyLink(order.order_id, labels.story));
+  fill(panel, "payment methods", async () => [amounts(order), await way.ask({ order, signal, paid }), story]);
   return panel;
 }
 
@@ -29,16 +29,16 @@ async function cards({ order, signal, paid }) {
     const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
     if (answer.status !== "succeeded") {
       const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
-      throw new Refusal(`The card does not pay${reason}. Nothing was taken; try another card.`);
+      throw new Refusal(`The payment failed${reason}. No money was taken. Try another card.`);
     }
-    made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow by themselves: watch them in its story."));
+    made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow automatically: watch them in the story of the order."));
     paid();
   });
 }
 
 /** The form of a shop's payment provider stands here, once the shop has put it here. */
 function provider({ order }) {
-  return el("p", { class: "notice" }, "The shop's payment provider takes the payment, which names the order in its metadata, as order_id: ", el("code", { class: "id" }, order.order_id), ". The shop hears of it from the provider.");
+  return el("p", { class: "notice" }, "The shop's payment provider takes the payment. The payment must have this order_id in its metadata: ", el("code", { class: "id" }, order.order_id), ". The provider then notifies the shop.");
 }
 
 function amounts({ order_id: id, total, shipping, discount, tax, due, currency }) {
@@ -47,7 +47,7 @@ function amounts({ order_id: id, total, shipping, discount, tax, due, currency }
     ["Order", storyLink(id)],
     ["Shipping", shipping == null ? null : shown(shipping)],
     [`Discount ${discount?.code}`, discount && `− ${shown(discount.amount)}`],
-    ["Tax in it", tax && shown(tax.tax)],
+    ["Included tax", tax && shown(tax.tax)],
     ["Total", shown(total)],
     ["To pay", el("strong", null, shown(due))],
   );

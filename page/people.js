@@ -1,11 +1,11 @@
 // Who acts: on a laptop whoever is chosen, elsewhere whoever has signed in. What both can be asked is said here.
 
 import { tokensFrom } from "./api.js";
-import * as chosen from "./chosen.js";
+import * as localUser from "./localUser.js";
 import { settings } from "./settings.js";
-import * as visitor from "./visitor.js";
+import * as signedInUser from "./signedInUser.js";
 
-const here = settings.laptop ? chosen : visitor;
+const here = settings.laptop ? localUser : signedInUser;
 tokensFrom(here);
 
 /**

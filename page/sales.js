@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { timeChart } from "./chart.js";
 import { money, moment, number, plural } from "./format.js";
 import { staffMember } from "./people.js";
-import { slotsOf, summed, total } from "./slots.js";
+import { sumByBucket, timeBucketsOf, total } from "./timeBuckets.js";
 import { el, empty, row, table } from "./ui.js";
 
 const PAGE = 100;
@@ -16,17 +16,17 @@ const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** The charts of [from, to), in ms, and their table. */
 export async function sales({ from, to, signal }) {
-  const slots = slotsOf(from, to);
-  const { points, isAll } = await read(slots.edges[0], slots.edges.at(-1), signal);
-  if (!points.length) return empty("Nothing was sold in this time", "An order counts when it is paid for, a moment later. Choose another time, or pay for an order in the shop.");
-  const sums = summed(points, slots.edges);
+  const buckets = timeBucketsOf(from, to);
+  const { points, isAll } = await read(buckets.edges[0], buckets.edges.at(-1), signal);
+  if (!points.length) return empty("Nothing was sold in this time", "An order counts shortly after its payment. Choose another time range, or pay for an order in the shop.");
+  const sums = sumByBucket(points, buckets.edges);
   const all = measures(total(points));
   const until = points.at(-1).minute;
   return [
-    !isAll && el("p", { class: "notice" }, `There is more than is read at once: what follows is up to ${moment(until)}. Choose a shorter time for the rest.`),
-    el("div", { class: "charts" }, all.map((measure) => chart(measure, sums, slots))),
-    asTable(all, sums, slots),
-    el("p", { class: "hint" }, `Times are those of ${ZONE}. What came back is taken off in the minute it came back.`),
+    !isAll && el("p", { class: "notice" }, `There is too much data: this shows the sales until ${moment(until)}. Choose a shorter time range.`),
+    el("div", { class: "charts" }, all.map((measure) => chart(measure, sums, buckets))),
+    asTable(all, sums, buckets),
+    el("p", { class: "hint" }, `Times are in ${ZONE}. A return is subtracted at the time of the return.`),
   ].filter(Boolean);
 }
 
@@ -44,7 +44,7 @@ async function read(from, to, signal) {
   return { points, isAll: false };
 }
 
-/** What is drawn: {title, sum, of: slot → value, write: value → text}; revenue once for each currency. */
+/** What is drawn: {title, sum, of: bucket → value, write: value → text}; revenue once for each currency. */
 function measures(sum) {
   const currencies = Object.keys(sum.revenue).sort();
   return [
@@ -56,20 +56,20 @@ function measures(sum) {
   ];
 }
 
-function chart({ title, of, sum, write }, sums, slots) {
-  const bars = sums.map((one) => ({ at: shortTime(one.from, slots), value: of(one), told: `${stretch(one, slots)}: ${write(of(one))}` }));
+function chart({ title, of, sum, write }, sums, buckets) {
+  const bars = sums.map((one) => ({ at: shortTime(one.from, buckets), value: of(one), told: `${stretch(one, buckets)}: ${write(of(one))}` }));
   const most = sums.reduce((best, one) => (of(one) > of(best) ? one : best));
-  const name = `${title} per ${slots.per}, from ${moment(slots.edges[0])} to ${moment(slots.edges.at(-1))}: ${write(sum)} in all, most of it ${stretch(most, slots)}: ${write(of(most))}.`;
-  return timeChart({ title: `${title} per ${slots.per}`, sum: `${write(sum)} in all`, name, bars, write });
+  const name = `${title} per ${buckets.per}, from ${moment(buckets.edges[0])} to ${moment(buckets.edges.at(-1))}: ${write(sum)} in total, the maximum is in ${stretch(most, buckets)}: ${write(of(most))}.`;
+  return timeChart({ title: `${title} per ${buckets.per}`, sum: `${write(sum)} in total`, name, bars, write });
 }
 
 /** What a table can say as well; the times in which nothing was sold are left out. */
-function asTable(all, sums, slots) {
+function asTable(all, sums, buckets) {
   const told = sums.filter((one) => all.some(({ of }) => of(one) !== 0));
   const heads = ["Time", ...all.map(({ title }) => ({ text: title, number: true }))];
-  const rows = told.map((one) => row(stretch(one, slots), ...all.map(({ of, write }) => ({ number: write(of(one)) }))));
-  const caption = `Sold per ${slots.per}: ${plural(told.length, "row")}, those without a sale are left out`;
-  return el("details", null, el("summary", null, "The same as a table"), table(caption, heads, rows));
+  const rows = told.map((one) => row(stretch(one, buckets), ...all.map(({ of, write }) => ({ number: write(of(one)) }))));
+  const caption = `Sales per ${buckets.per}: ${plural(told.length, "row")}, without the times that have no sale`;
+  return el("details", null, el("summary", null, "Show as a table"), table(caption, heads, rows));
 }
 
 // Times ----------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ export const settings = await read().catch((error) => {
 
 async function read() {
   const response = await fetch("settings.json");
-  if (!response.ok) throw new Error(`settings.json was answered with ${response.status}`);
+  if (!response.ok) throw new Error(`settings.json: status ${response.status}`);
   return response.json();
 }
 

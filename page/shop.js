@@ -5,9 +5,9 @@ import { Basket, basketPanel } from "./basket.js";
 import { money, number, plural } from "./format.js";
 import { fullName, isStaff, person } from "./people.js";
 import { isHere } from "./settings.js";
-import { stockTheShop } from "./stocking.js";
+import { seedProducts } from "./seedProducts.js";
 import { announce, button, chip, el, empty, failure, fill, loading, row, stateChip, storyLink, table, timeOf } from "./ui.js";
-import { words } from "./words.js";
+import { labels } from "./labels.js";
 
 const SOON_MS = 1500;
 
@@ -15,20 +15,20 @@ export function show(place, { signal }) {
   const me = person();
   const heading = el("h1", null, "Shop");
   const basket = new Basket();
-  const products = el("section", { "aria-labelledby": "products" }, loading("Loading what is for sale …"));
+  const products = el("section", { "aria-labelledby": "products" }, loading("Loading products …"));
   const mine = el("section", { class: "card", "aria-label": "My orders" });
   const aside = el("aside", { "aria-label": "Basket" });
   const orders = () => me && showOrders(mine, me, signal);
   const reload = () => showProducts(products, basket, signal);
 
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? words.lead(fullName(me)) : words.strangers)),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, me ? labels.lead(fullName(me)) : labels.strangers)),
     el("div", { class: "shop-columns" }, products, aside),
     mine,
   );
   reload();
   if (isStaff(me)) {
-    aside.append(el("div", { class: "card" }, empty("The staff does not shop", words.staffShops)));
+    aside.append(el("div", { class: "card" }, empty("Staff cannot order", labels.staffShops)));
     mine.remove();
     return heading;
   }
@@ -66,11 +66,11 @@ async function showProducts(place, basket, signal) {
 
 function nothingForSale(again) {
   const stock = async () => {
-    await stockTheShop();
+    await seedProducts();
     await again();
   };
-  const offers = [{ text: "Stock the shop", open: stock, laptop: true }].filter(isHere);
-  return empty("The shelves are empty", words.shelves, offers.map(({ text, open }) => button(text, open, { kind: "primary" })));
+  const offers = [{ text: "Add sample products", open: stock, laptop: true }].filter(isHere);
+  return empty("No products yet", labels.shelves, offers.map(({ text, open }) => button(text, open, { kind: "primary" })));
 }
 
 function card(product, basket) {
@@ -101,7 +101,7 @@ function showOrders(place, me, signal) {
   return fill(place, "your orders", async () => {
     const title = el("h2", null, "My orders");
     const first = await page();
-    if (!first.items.length) return [title, empty("No orders yet", "What you order appears here a moment later.")];
+    if (!first.items.length) return [title, empty("No orders yet", "Your orders appear here shortly after you place them.")];
     const list = table("My orders, newest first", ["Order", "Status", "Placed", { text: "Pieces", number: true }, { text: "Total", number: true }], first.items.map(line), { hideCaption: true });
     const more = el("div", { class: "row" });
     const offer = (cursor) => more.replaceChildren(...(cursor ? [button("Show older orders", () => next(cursor))] : []));

@@ -34,7 +34,7 @@ export async function comeBack() {
   const asked = JSON.parse(sessionStorage.getItem(ASKED)) ?? {};
   sessionStorage.removeItem(ASKED);
   history.replaceState(null, "", `${HERE}${asked.view ?? ""}`);
-  if (answer.get("state") !== asked.state) throw new Refusal("This sign-in did not begin in this tab. Sign in again.");
+  if (answer.get("state") !== asked.state) throw new Refusal("This sign-in did not start in this tab. Sign in again.");
   if (!answer.has("code")) throw new Refusal(NOT_SIGNED_IN);
   const sent = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: HERE, code_verifier: asked.verifier };
   if (!(await askFor(sent))) throw new Refusal(NOT_SIGNED_IN);
@@ -78,7 +78,7 @@ const kept = () => JSON.parse(sessionStorage.getItem(TOKENS));
 /** A new access token, which is kept; null, and nobody is signed in, where none is given. */
 async function askFor(sent) {
   const response = await send("token", sent);
-  if (response.status >= 500 || response.status === 429) throw new Unanswered("Signing in does not work just now. Try again in a moment.");
+  if (response.status >= 500 || response.status === 429) throw new Unanswered("Sign-in is not available. Try again in a moment.");
   const given = response.ok && (await response.json());
   if (given) {
     const until = Date.now() + given.expires_in * 1000 - EARLIER_MS;
@@ -92,7 +92,7 @@ async function send(what, sent) {
   try {
     return await fetch(`${url}/oauth2/${what}`, { method: "POST", body: new URLSearchParams({ client_id: clientId, ...sent }) });
   } catch {
-    throw new Unanswered("Signing in does not work just now. Are you online?");
+    throw new Unanswered("Sign-in is not available. Are you online?");
   }
 }
 

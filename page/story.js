@@ -102,7 +102,7 @@ function notFound(error, { me, again, look }) {
     choose(staffMember());
     again();
   };
-  return failure(error, look, button("Look as staff", asStaff));
+  return failure(error, look, button("View as staff", asStaff));
 }
 
 function standing(order, { me, look }) {
@@ -113,10 +113,10 @@ function standing(order, { me, look }) {
     el("div", { class: "row story-state" }, el("div", { class: "row tight" }, stateChip(status), archived && chip("Archived", "over")), el("div", { class: "row actions" }, actions)),
     facts(
       ["Total", el("strong", null, money(total, currency))], ["Paid", paid], ["Still due", order.due > 0 && money(order.due, currency)],
-      ["Given back", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
-      ["Goes to", address && `${address.name}, ${address.street}, ${address.postcode} ${address.city}, ${address.country}`],
+      ["Refunded", order.refunded > 0 && money(order.refunded, currency)], ["Placed", timeOf(order.placed_at)],
+      ["Address", address && `${address.name}, ${address.street}, ${address.postcode} ${address.city}, ${address.country}`],
       ["Customer", el("span", { class: "id", title: order.customer_id }, order.customer_name || shortId(order.customer_id))]),
-    archived && el("p", { class: "notice" }, `It is ${stateName(status).toLowerCase()} and archived: only this stays in the table, all else lies in the archive.`),
+    archived && el("p", { class: "notice" }, `The order is ${stateName(status).toLowerCase()} and archived. The table keeps only this summary. The archive has the rest.`),
     lines && linesTable(lines, currency),
   ];
 }
@@ -124,5 +124,5 @@ function standing(order, { me, look }) {
 function linesTable(lines, currency) {
   const heads = ["Product", ...["Price", "Ordered", "Shipped", "Delivered", "Returned"].map((text) => ({ text, number: true }))];
   const counts = ({ quantity, shipped, delivered, returned }) => [quantity, shipped, delivered, returned].map((count) => ({ number: number(count) }));
-  return table("Its lines", heads, lines.map((line) => row(line.name, { number: money(line.price, currency) }, ...counts(line))), { hideCaption: true });
+  return table("Order lines", heads, lines.map((line) => row(line.name, { number: money(line.price, currency) }, ...counts(line))), { hideCaption: true });
 }

@@ -10,20 +10,20 @@ import { chip, el, empty, loading, row, table } from "./ui.js";
 
 const EVERY_MS = 1000;
 const TAIL = 50;
-const READER_HEADS = ["Reader", "State", "Behind", "Waiting", "In flight", "Retrying", "Delivered", "Failed", "Given up", "To fail"];
-const QUEUE_HEADS = ["Queue", "Kind", "Waiting", "In flight", "Delayed", "Dead", "To fail"];
+const READER_HEADS = ["Reader", "State", "Behind", "Waiting", "In flight", "Retrying", "Delivered", "Failed", "Given up", "Will fail"];
+const QUEUE_HEADS = ["Queue", "Kind", "Waiting", "In flight", "Delayed", "Dead letters", "Will fail"];
 
 export function show(place, { signal }) {
   const heading = el("h1", null, "Stream");
   const readers = table("Readers of the table's stream", heads(READER_HEADS, 2), []);
   const queues = table("Queues of the reactions", heads(QUEUE_HEADS, 2), []);
   const processes = el("p", { class: "row tight" });
-  const sum = el("div", { class: "sum-line", role: "status" }, loading("Asking the readers …"));
+  const sum = el("div", { class: "sum-line", role: "status" }, loading("Loading the readers …"));
   const chaos = chaosSection({ signal });
   const failures = failuresSection({ signal });
 
   place.append(
-    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "One write makes a record; two readers take it from there, and queues carry what follows.")),
+    el("div", { class: "view-head" }, heading, el("p", { class: "lead" }, "Each write creates a stream record. Two readers process it, and queues carry the reactions.")),
     sum,
     el("section", { class: "card", "aria-label": "Readers and queues" }, readers, queues, processes),
     el("div", { class: "stream-columns" }, chaos.element, el("div", { class: "stack" }, failures.element, journal(signal, failures.refresh))));
@@ -59,26 +59,26 @@ function readerRow(one) {
 }
 
 function queueRow(one) {
-  const kind = one.kind === "foreign" ? "Not ours" : "Reaction";
+  const kind = one.kind === "foreign" ? "External" : "Reaction";
   return row(one.name, kind, ...counts(one, ["waiting", "in_flight", "delayed", "dead", "fail_next"]));
 }
 
 const counts = (one, names) => names.map((name) => ({ number: number(one[name] ?? 0) }));
 
 function processChip({ name, running, restarts }) {
-  const again = restarts ? `, started again ${restarts} ×` : "";
+  const again = restarts ? `, restarted ${restarts} ×` : "";
   return chip(`${name}: ${running ? "running" : "down"}${again}`, running ? "good" : "bad");
 }
 
 function inShort({ readers, queues, processes, behind }) {
   const down = processes.filter((one) => !one.running).map((one) => one.name);
-  if (down.length) return { text: `Down: ${down.join(", ")}. It is started again by itself.`, tone: "bad" };
-  if (!readers.length) return { text: "The readers are started again", tone: "waiting" };
+  if (down.length) return { text: `Down: ${down.join(", ")}. The restart is automatic.`, tone: "bad" };
+  if (!readers.length) return { text: "The readers are restarting", tone: "waiting" };
   const stopped = readers.filter((one) => !one.running).map((one) => one.name);
-  if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records wait for it.`, tone: "bad" };
+  if (stopped.length) return { text: `Stopped: ${stopped.join(", ")}. Records are waiting.`, tone: "bad" };
   const sum = (all, ...names) => all.reduce((total, one) => total + names.reduce((count, name) => count + (one[name] ?? 0), 0), 0);
-  if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Something failed and comes again", tone: "waiting" };
-  if (behind.length) return { text: `More orders came than this machine can follow: ${behind.join("; ")}`, tone: "waiting" };
+  if (sum(readers, "retrying") + sum(queues, "delayed")) return { text: "Some deliveries failed and will be retried", tone: "waiting" };
+  if (behind.length) return { text: `This machine is behind with the orders: ${behind.join("; ")}`, tone: "waiting" };
   const ours = queues.filter((one) => one.kind !== "foreign");
   if (sum(readers, "waiting", "in_flight") + sum(ours, "waiting", "in_flight")) return { text: "Working", tone: "moving" };
   return { text: "All caught up", tone: "good" };
@@ -87,11 +87,11 @@ function inShort({ readers, queues, processes, behind }) {
 // The journal ----------------------------------------------------------------------------------------------------------
 function journal(signal, onParked) {
   const list = el("ol", { class: "entries tail", reversed: true });
-  const state = el("span", null, chip("Opening …", "waiting"));
-  const nothing = empty("Nothing has happened yet", "Place an order in the shop, or make some chaos.");
+  const state = el("span", null, chip("Connecting …", "waiting"));
+  const nothing = empty("No activity yet", "Place an order in the shop, or use a chaos switch.");
   const tail = ({ last_entry: last }) => follow({
     after: last == null ? undefined : Math.max(0, last - TAIL), signal,
-    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Connecting again …", "waiting")),
+    onState: (open) => state.replaceChildren(open ? chip("Live", "good") : chip("Reconnecting …", "waiting")),
     on: (entries) => {
       nothing.remove();
       list.prepend(...entries.slice(-TAIL).reverse().map((entry) => entryItem(entry, { linked: true })));
@@ -100,7 +100,7 @@ function journal(signal, onParked) {
     },
   });
   get("/local/shop", { signal }).then(tail, () => {});
-  const head = el("div", { class: "card-head" }, el("h2", null, "What happens"), state);
-  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the journal" }, nothing, list);
+  const head = el("div", { class: "card-head" }, el("h2", null, "Activity"), state);
+  const region = el("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The newest 50 entries of the activity log" }, nothing, list);
   return el("section", { class: "card" }, head, region);
 }

@@ -68,7 +68,7 @@ function folded(entries) {
   return groups;
 }
 
-const isByproduct = ({ kind, type, text }) => kind === "record" && (type === "Notification" || text.includes("which is a copy"));
+const isByproduct = ({ kind, type, text }) => kind === "record" && (type === "Notification" || text.endsWith("(copy)"));
 
 function foldedItem(first) {
   const summary = el("summary");
@@ -82,7 +82,7 @@ function section(title, opens) {
   const titled = `chapter-${opens.id}`;
   const named = el("h3", { id: titled }, title);
   const list = el("ol", { class: "entries" });
-  const inShort = el("ol", { class: "chain", "aria-label": "In short" });
+  const inShort = el("ol", { class: "chain", "aria-label": "Summary" });
   const head = el("header", { class: "chapter-head" }, named, timeOf(opens.at, fineTime));
   return { title: named, list, chain: inShort, element: el("section", { class: "card chapter", "aria-labelledby": titled }, head, inShort, list) };
 }
@@ -110,9 +110,9 @@ function chain(entries) {
     ["Readers", readers.size && [...readers].sort().join(", ")],
     ["Events", events.length && events.join(", ")],
     ["Reactions", effects && `${effects} done`],
-    ["Troubles", troubles && plural(troubles, "failure")],
+    ["Failures", troubles && plural(troubles, "failure")],
   ];
   return steps
-    .filter(([name, value]) => value || name !== "Troubles")
-    .map(([name, value]) => el("li", { class: `${value ? "reached" : ""} ${name === "Troubles" ? "is-bad" : ""}` }, el("span", { class: "chain-name" }, name), el("span", { class: "chain-value" }, value || "–")));
+    .filter(([name, value]) => value || name !== "Failures")
+    .map(([name, value]) => el("li", { class: `${value ? "reached" : ""} ${name === "Failures" ? "is-bad" : ""}` }, el("span", { class: "chain-name" }, name), el("span", { class: "chain-value" }, value || "–")));
 }

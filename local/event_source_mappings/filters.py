@@ -131,14 +131,14 @@ class _Compiler:
 
     def _rule(self, rule: object, path: Path) -> Matcher:
         if isinstance(rule, list):
-            _reject(path, "an array inside an array is no rule")
+            _reject(path, "an array inside an array is not a rule")
         if not isinstance(rule, dict):
             return lambda value: self._equals(rule, value)
         if len(rule) != 1:
             _reject(path, "an operator is an object with one key")
         ((name, operand),) = rule.items()
         if name not in self._operators:
-            _reject(path, f"operator {name!r} is none of {', '.join(self._operators)}")
+            _reject(path, f"operator {name!r} is not supported: use one of {', '.join(self._operators)}")
         return self._operators[name](operand, path)
 
     def _equals(self, expected: object, value: object) -> bool:

@@ -171,7 +171,7 @@ class EventSourceMapping:
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
         if lane.action is not action:
-            raise ValueError(f"no such action is under way in lane {action.lane} of {action.shard_id}")
+            raise ValueError(f"no such action is in progress in lane {action.lane} of {action.shard_id}")
         match action, outcome:
             case Invoke(), NotInvoked():
                 self.counters.failed_invoke += len(action.records)
@@ -181,7 +181,7 @@ class EventSourceMapping:
             case DeliverFailure(), FailureDelivered():
                 self._handle_delivery(shard, action.records, outcome.succeeded)
             case _:
-                raise ValueError(f"{type(outcome).__name__} is no outcome of {type(action).__name__}")
+                raise ValueError(f"{type(outcome).__name__} is not an outcome of {type(action).__name__}")
         lane.action = None
         lane.completed_at = now
 

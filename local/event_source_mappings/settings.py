@@ -24,7 +24,7 @@ def _number_field(parameter: str, default: int, lowest: int, highest: int, *, in
 
 
 def _reject_reference(value: object) -> NoReturn:
-    raise ValueError(f"{value!r} is a reference: pass `resolve`, which knows what the deployed stack made of it")
+    raise ValueError(f"{value!r} is a reference: pass `resolve`, which returns its value in the deployed stack")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class MappingSettings:
         """
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
-            raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not modelled here")
+            raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not supported here")
         if "StartingPosition" not in rest:
             raise ValueError("StartingPosition is required for a stream")
         response_types = rest.pop("FunctionResponseTypes", [])
@@ -94,7 +94,7 @@ class MappingSettings:
             **{n.name: rest.pop(n.metadata["parameter"]) for n in _NUMBERS if n.metadata["parameter"] in rest},
         )
         if rest:
-            raise ValueError(f"not modelled for a DynamoDB stream: {', '.join(sorted(rest))}")
+            raise ValueError(f"not supported for a DynamoDB stream: {', '.join(sorted(rest))}")
         return settings
 
 

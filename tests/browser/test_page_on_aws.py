@@ -68,7 +68,7 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
     page = tab.page
     tab.open("shop")
     page.get_by_role("button", name="Add to basket: Amber mug").first.click()
-    expect(page.get_by_text("Look around. To order, sign in.")).to_be_visible()
+    expect(page.get_by_text("Sign in to place an order.")).to_be_visible()
     assert views(page) == ["Shop"]
     assert page.title().endswith(" Mugs & More")
     expect(page.get_by_role("button", name="Place order")).to_have_count(0)
@@ -99,7 +99,7 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
         tab.open(elsewhere)
         expect(page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
     tab.open("board")
-    expect(page.get_by_text("This is for the staff")).to_be_visible()
+    expect(page.get_by_text("This view is only for staff")).to_be_visible()
 
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
@@ -120,7 +120,7 @@ def look_until(page: Page, text: str) -> None:
     for _ in range(40):
         if found.count():
             return
-        page.get_by_role("button", name="Look again").click()
+        page.get_by_role("button", name="Refresh").click()
         page.wait_for_timeout(250)
     pytest.fail(f"{text} is never told")
 
@@ -129,14 +129,14 @@ def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: DemoClients, 
     order = people.place_order(product, quantity=1)
     page = tab.page
     tab.open("board?status=PENDING")
-    expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
     assert page.url.endswith("#/board?status=PENDING"), "who comes back is where they were"
     assert views(page) == ["Shop", "Board", "Insight"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
     tab.open("insight")
-    expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("The same as a table")
+    expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("Show as a table")
 
 
 def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_again(
@@ -146,11 +146,11 @@ def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_agai
     cognito.token_seconds = 60
     tab.open("board")
     sign_in(page, "staff")
-    expect(page.get_by_role("button", name="Look again")).to_be_visible()
+    expect(page.get_by_role("button", name="Refresh")).to_be_visible()
     assert "refresh_token" in cognito.grant_types
     cognito.revoke_all()
-    page.get_by_role("button", name="Look again").click()
-    expect(page.get_by_role("heading", name="Who are you?")).to_be_visible()
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     expect(page.get_by_role("button", name="Sign in", exact=True).first).to_be_visible()
     tab.seen.errors.clear()  # the browser wrote down what was refused
 
@@ -161,7 +161,7 @@ def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(
 ) -> None:
     page = tab.page
     page.goto(f"{tab.url}/?{answer}")
-    expect(page.locator(".toast")).to_contain_text("did not begin in this tab")
+    expect(page.locator(".toast")).to_contain_text("did not start in this tab")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     assert cognito.grant_types == []
     assert urllib.parse.urlsplit(page.url).query == ""

@@ -77,14 +77,14 @@ def test_damaged_truth_stops_the_start_and_changes_nothing(own: LaptopShop, tmp_
     for _ in range(2):
         sentence = refused(state)
         assert sentence.startswith(str(state / name))
-        assert sentence.endswith("to begin with an empty shop: make reset")
+        assert sentence.endswith("to start with an empty shop: make reset")
 
 
 @pytest.mark.parametrize(
     ("lost", "says"),
     [
-        ("aws", "aws is missing or was emptied, and the table has orders of it"),
-        ("engine", "dynamodb.sqlite lacks the table of this shop"),
+        ("aws", "aws is missing or empty, but the table contains the data of its shop"),
+        ("engine", "dynamodb.sqlite does not contain the table of this shop"),
     ],
 )
 def test_a_part_that_is_lost_stops_the_start(own: LaptopShop, tmp_path: Path, lost: str, says: str) -> None:

@@ -26,7 +26,7 @@ def test_programs_and_our_own_pages_are_let_through(headers: dict[str, str]) -> 
 )
 def test_a_request_to_another_name_is_refused(host: str | None) -> None:
     headers = {} if host is None else {"host": host}
-    assert rejection_reason("GET", headers, PORT) == "this server answers to 127.0.0.1:4566 only, for this machine"
+    assert rejection_reason("GET", headers, PORT) == "The Host header must be 127.0.0.1:4566 or localhost:4566."
 
 
 @pytest.mark.parametrize("origin", ["null", "https://evil.test", "http://127.0.0.1:4568", "https://127.0.0.1:4566", ""])
@@ -55,7 +55,10 @@ def test_a_page_that_the_api_allows_is_let_through(allowed: str) -> None:
     ],
 )
 def test_what_another_page_embeds_is_refused(what: dict[str, str]) -> None:
-    assert rejection_reason("GET", {**OWN, **CROSS_SITE, **what}, PORT) == "pages of other sites may not call"
+    assert (
+        rejection_reason("GET", {**OWN, **CROSS_SITE, **what}, PORT)
+        == "Web pages of other sites must not call this server."
+    )
 
 
 def test_a_link_in_another_page_can_be_followed_but_sends_no_form() -> None:

@@ -163,7 +163,7 @@ def test_a_start_ends_the_engine_that_an_earlier_run_left_behind(own: Path) -> N
 
 
 def test_ports_that_are_all_taken_are_named(engine: Engine, own: Path) -> None:
-    with pytest.raises(processes.ProcessFailed, match=f"are taken: {engine.port}, {engine.tools_port}"):
+    with pytest.raises(processes.ProcessFailed, match=f"are in use: {engine.port}, {engine.tools_port}"):
         local_engine.start(own, ports=(engine.port, engine.tools_port))
 
 
@@ -337,7 +337,7 @@ def test_a_duration_is_a_number_and_a_unit(text: str, meant: timedelta) -> None:
 
 @pytest.mark.parametrize("text", ["", "d", "400", "-1d", "1.5d", "1y", "9999999d"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a duration"):
         expiry.parse_duration(text)
 
 

@@ -44,7 +44,7 @@ def test_every_step_of_an_order_is_told_with_its_order(harness: ShopHarness, log
     entries = told(log)
     mine = [(entry["kind"], entry["text"].partition(" ")[0]) for entry in entries if entry.get("order_id") == order_id]
     for step in (
-        ("copied", "the"),
+        ("copied", "copies"),
         ("published", "OrderPaid"),
         ("effect", "invoice"),
         ("effect", "mail"),
@@ -81,7 +81,7 @@ def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(harness:
     assert shown == [
         ("copies failed: TimeoutError", "o-1", None),
         ("fulfilment failed: TimeoutError", "o-2", 3),
-        ("notifications put a record aside: NotReadable", None, 1),
+        ("notifications parked a record: NotReadable", None, 1),
     ]
 
 
@@ -126,9 +126,9 @@ def test_the_terminal_is_spared_what_is_in_order_and_what_repeats(capsys: pytest
     terminal.print_entry(entry("chaos", "before it is open"))
     terminal.is_muted = False
     terminal.print_entry(entry("record", "INSERT Order"))
-    terminal.print_entry(entry("delivery", "relay took 1 record", outcome="done"))
-    terminal.print_entry(entry("delivery", "relay took 0 records", outcome="failed", ms=7))
+    terminal.print_entry(entry("delivery", "relay processed 1 record", outcome="done"))
+    terminal.print_entry(entry("delivery", "relay failed: 1 record will be retried", outcome="failed", ms=7))
     terminal.print_entry(entry("request", "POST /orders → 201"))
     terminal.print_entry(entry("request", "POST /orders → 201"))
     lines = [" ".join(line.split()[1:]) for line in capsys.readouterr().out.splitlines()]
-    assert lines == ["delivery relay took 0 records 7 ms", "request POST /orders → 201"]
+    assert lines == ["delivery relay failed: 1 record will be retried 7 ms", "request POST /orders → 201"]

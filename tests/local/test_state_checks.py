@@ -35,7 +35,7 @@ KEYS = {
     "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
     "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}],
 }
-ONE_SENTENCE = r"^/[^ ]+ [^.;]+; to begin with an empty shop: make reset$"
+ONE_SENTENCE = r"^/[^ ]+ [^.;]+; to start with an empty shop: make reset$"
 
 
 def truncate(file: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_damaged_copy_stops_the_start_and_names_the_file(
 
 def test_an_archive_that_is_missing_stops_the_start(saved: Path) -> None:
     (saved.parent / "s3").rmdir()
-    with pytest.raises(DamagedState, match=r"s3 is missing: it has the archive"):
+    with pytest.raises(DamagedState, match=r"s3 is missing: it contains the archive"):
         local_aws.find_snapshot(saved.parent)
 
 
@@ -103,7 +103,7 @@ def test_a_table_file_that_is_damaged_stops_the_start_and_names_the_file(tmp_pat
 
 def test_the_table_knows_the_shop_that_wrote_it(engine: Engine) -> None:
     aws = Path("/aws")
-    with pytest.raises(DamagedState, match=r"lacks the table of this shop"):
+    with pytest.raises(DamagedState, match=r"does not contain the table of this shop"):
         check_fingerprint(engine, aws, SHOP, stack_is_new=False)
     check_fingerprint(engine, aws, SHOP, stack_is_new=True)
     assert read_fingerprint(engine.directory) is None
@@ -114,14 +114,16 @@ def test_the_table_knows_the_shop_that_wrote_it(engine: Engine) -> None:
     assert read_fingerprint(engine.directory) == SHOP
     check_fingerprint(engine, aws, SHOP, stack_is_new=False)
     for name in SHOP:
-        with pytest.raises(DamagedState, match=rf"^/aws is of another shop than the table in .*\(other: {name}\)"):
+        with pytest.raises(
+            DamagedState, match=rf"^/aws belongs to another shop than the table in .*\(different: {name}\)"
+        ):
             check_fingerprint(engine, aws, {**SHOP, name: "another"}, stack_is_new=True)
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_free_space(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 3 << 20})())
-    with pytest.raises(UnusableFolder, match=rf"^The disk of {tmp_path} has 3 MB left; the shop needs 200 MB\.$"):
+    with pytest.raises(UnusableFolder, match=rf"^The disk of {tmp_path} has 3 MB free\. The shop needs 200 MB\.$"):
         check_free_space(tmp_path)
 
 
@@ -207,14 +209,14 @@ def test_a_payment_that_a_kill_cut_short_is_forgotten_and_the_next_one_is_kept(t
 
 def test_payments_that_cannot_be_read_stop_the_start_and_name_the_file(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_bytes(b'{"id"\n')
-    with pytest.raises(DamagedState, match=r"events\.jsonl cannot be read in line 1; to begin"):
+    with pytest.raises(DamagedState, match=r"events\.jsonl cannot be read in line 1; to start"):
         provider_on(tmp_path)
     (tmp_path / "events.jsonl").write_bytes(b"\xff\n")
     with pytest.raises(DamagedState, match=r"line 1"):
         provider_on(tmp_path)
     for line in (b"{}\n", b"[]\n", b'{"id": "evt_1", "data": {"object": 1}}\n'):
         (tmp_path / "events.jsonl").write_bytes(line)
-        with pytest.raises(DamagedState, match=r"has no event in line 1"):
+        with pytest.raises(DamagedState, match=r"has no valid event in line 1"):
             provider_on(tmp_path)
 
 
@@ -225,7 +227,7 @@ def test_which_events_the_shop_took_may_be_lost_they_are_sent_again(tmp_path: Pa
 
 def test_payments_that_the_shop_knows_and_the_provider_lost_stop_the_start(tmp_path: Path) -> None:
     (tmp_path / "taken.jsonl").write_bytes(b'"evt_1"\n')
-    with pytest.raises(DamagedState, match=r"events\.jsonl lacks payments of this shop"):
+    with pytest.raises(DamagedState, match=r"events\.jsonl does not contain all payments of this shop"):
         provider_on(tmp_path)
 
 

@@ -265,5 +265,5 @@ def test_an_outcome_is_taken_once_and_only_for_what_is_under_way() -> None:
     feed_records(stream, 1)
     action = next_invocation(stream)
     stream.report_outcome(action, NotInvoked(), START)
-    with pytest.raises(ValueError, match="no such action is under way"):
+    with pytest.raises(ValueError, match="no such action is in progress"):
         stream.report_outcome(action, SUCCESS, START)

@@ -124,7 +124,7 @@ def test_a_delivery_is_answered_with_a_delivery(outcome: object) -> None:
     feed_records(stream, 1)
     run_outcomes(stream, ERROR)
     action = next_delivery(stream)
-    with pytest.raises(ValueError, match="is no outcome of Deliver"):
+    with pytest.raises(ValueError, match="is not an outcome of Deliver"):
         stream.report_outcome(action, outcome, START)  # type: ignore[arg-type]
 
 

@@ -89,7 +89,7 @@ def test_only_the_right_kind_of_outcome_is_taken() -> None:
     stream = new_mapping()
     feed_records(stream, 1)
     action = next_invocation(stream)
-    with pytest.raises(ValueError, match="Delivered is no outcome of Invoke"):
+    with pytest.raises(ValueError, match="Delivered is not an outcome of Invoke"):
         stream.report_outcome(action, FailureDelivered(), START)
     stream.report_outcome(action, SUCCESS, START)
 

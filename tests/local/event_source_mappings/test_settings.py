@@ -95,7 +95,7 @@ def test_a_bad_filter_is_refused_with_the_settings() -> None:
 
 
 def test_tumbling_windows_are_refused_with_a_sentence() -> None:
-    with pytest.raises(ValueError, match=r"tumbling windows .* are not modelled here"):
+    with pytest.raises(ValueError, match=r"tumbling windows .* are not supported here"):
         from_template(TumblingWindowInSeconds=60)
 
 

@@ -11,9 +11,9 @@ const MONTHS = 12;
 const names = new Map();
 
 /** The best sellers of a month, best first, and below them more of them. */
-export async function sellers({ month, signal }) {
+export async function bestSellers({ month, signal }) {
   const found = await page(month, null, signal);
-  if (!found.items.length) return empty(`Nothing was sold in ${monthName(month)}`, "What is paid for counts here, less what came back, a moment later.");
+  if (!found.items.length) return empty(`Nothing was sold in ${monthName(month)}`, "This list counts paid pieces minus returned pieces, shortly after each change.");
   const shown = [];
   const list = el("div", { class: "stack" });
   const more = el("div", { class: "row" });
@@ -51,7 +51,7 @@ function drawn(items, month, signal) {
   const rows = items.map(({ product_id: id, units }) => row(names.get(id), el("code", { class: "id" }, id), { number: number(units) }));
   return [
     barList(items.map((one) => ({ label: label(one), value: one.units })), pieces, { "aria-label": `Best sellers of ${monthName(month)}` }),
-    el("details", null, el("summary", null, "The same as a table"), table(`Best sellers of ${monthName(month)}`, ["Product", "Number", { text: "Pieces", number: true }], rows)),
+    el("details", null, el("summary", null, "Show as a table"), table(`Best sellers of ${monthName(month)}`, ["Product", "Product id", { text: "Pieces", number: true }], rows)),
   ];
 }
 
@@ -67,18 +67,18 @@ function monthName(month) {
 function openMonths(id, signal) {
   dialog(`${names.get(id)}, month by month`, () => {
     const place = el("div", { class: "stack" });
-    fill(place, "its months", () => months(id, signal));
+    fill(place, "months", () => months(id, signal));
     return place;
   });
 }
 
 async function months(id, signal) {
   const { items } = await get(`/api/insight/products/${encodeURIComponent(id)}?limit=${MONTHS}`, { as: staffMember(), signal });
-  if (!items.length) return empty("It was never sold", "It counts here once somebody has paid for it.");
+  if (!items.length) return empty("Never sold", "The product appears here after its first payment.");
   const lines = items.map(({ season, units }) => ({ label: monthName(season), value: units }));
   const rows = lines.map(({ label, value }) => row(label, { number: number(value) }));
   return [
     barList(lines, pieces, { "aria-label": "Pieces sold, newest month first" }),
-    el("details", null, el("summary", null, "The same as a table"), table("Pieces sold, newest month first", ["Month", { text: "Pieces", number: true }], rows)),
+    el("details", null, el("summary", null, "Show as a table"), table("Pieces sold, newest month first", ["Month", { text: "Pieces", number: true }], rows)),
   ];
 }

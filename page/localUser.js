@@ -72,13 +72,13 @@ export function account(again) {
 function offer() {
   const names = [...new Set([...users, person()])];
   select.replaceChildren(...names.map((name) => el("option", { value: name, selected: name === person() }, capital(name))));
-  select.append(el("option", { value: SOMEBODY_ELSE }, "Somebody else …"));
+  select.append(el("option", { value: SOMEBODY_ELSE }, "Another user …"));
 }
 
 function askName(again) {
-  const name = field("Name", "user", { required: true, pattern: "[a-z][a-z0-9]{0,29}", autocomplete: "off", autocapitalize: "none" }, { hint: "Small letters and digits, such as carol." });
-  dialog("Who are you?", (box) =>
-    form({ class: "stack" }, name, "Be this person", async () => {
+  const name = field("Name", "user", { required: true, pattern: "[a-z][a-z0-9]{0,29}", autocomplete: "off", autocapitalize: "none" }, { hint: "Lower-case letters and digits, such as carol." });
+  dialog("Another user", (box) =>
+    form({ class: "stack" }, name, "Continue as this user", async () => {
       choose(name.control.value);
       box.close();
       again();

@@ -10,7 +10,7 @@ const STEPS = [
 const MOST = 62;
 
 /** The equal stretches that cover [from, to), in ms: {edges, step, per}; of the finest of which there are not too many. */
-export function slotsOf(from, to) {
+export function timeBucketsOf(from, to) {
   const [step, per] = STEPS.find(([one]) => (to - from) / one < MOST) ?? STEPS.at(-1);
   const edges = [begin(from, step)];
   while (edges.at(-1) < to) edges.push(next(edges.at(-1), step));
@@ -31,17 +31,17 @@ function next(at, step) {
 }
 
 /**
- * Points of minutes, oldest first, as the sums of slots: [{from, to, orders, units, revenue: {EUR: …}}].
+ * Points of minutes, oldest first, as the sums of buckets: [{from, to, orders, units, revenue: {EUR: …}}].
  */
-export function summed(points, edges) {
-  const slots = edges.slice(0, -1).map((from, at) => ({ from, to: edges[at + 1], ...nothing() }));
+export function sumByBucket(points, edges) {
+  const buckets = edges.slice(0, -1).map((from, at) => ({ from, to: edges[at + 1], ...nothing() }));
   let at = 0;
   for (const point of points) {
     const minute = Date.parse(point.minute);
-    while (at < slots.length - 1 && minute >= slots[at].to) at += 1;
-    add(slots[at], point);
+    while (at < buckets.length - 1 && minute >= buckets[at].to) at += 1;
+    add(buckets[at], point);
   }
-  return slots;
+  return buckets;
 }
 
 const nothing = () => ({ orders: 0, units: 0, revenue: {} });

@@ -4,10 +4,10 @@ import { person, signIn } from "./people.js";
 import { button, el, empty } from "./ui.js";
 
 export function show(place) {
-  const heading = el("h1", null, person() ? "Not for you" : "Who are you?");
+  const heading = el("h1", null, person() ? "Access denied" : "Sign in required");
   const card = person()
-    ? empty("This is for the staff", "Sign out, and in again as somebody of the staff.")
-    : empty("This is not for everybody", "Sign in to see it.", button("Sign in", signIn, { kind: "primary" }));
+    ? empty("This view is only for staff", "Sign out, then sign in with a staff account.")
+    : empty("This view requires an account", "Sign in to open it.", button("Sign in", signIn, { kind: "primary" }));
   place.append(heading, el("section", { class: "card" }, card));
   return heading;
 }

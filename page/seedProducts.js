@@ -13,7 +13,7 @@ const GOODS = [
 ];
 
 /** Repeatable: what is offered already stays, and each receipt counts once. */
-export async function stockTheShop() {
+export async function seedProducts() {
   const as = staffMember();
   for (const { stock, ...product } of GOODS) {
     try {
