@@ -317,8 +317,10 @@ def ask(port: int, method: str, path: str, headers: dict[str, str], body: str = 
 @pytest.mark.parametrize("method", ["POST", "GET", "OPTIONS"])
 def test_the_local_aws_handles_no_request_without_the_key_of_this_start(shop: Shop, method: str, path: str) -> None:
     status, body = ask(shop.aws.address.port, method, path, SECRETS | SIGNED, "{}")
-    assert status == 403
-    assert json.loads(body)["detail"].startswith("The key in the URL is missing or wrong. ")
+    assert (status, json.loads(body)["detail"]) == (
+        403,
+        "The key in the URL is missing or wrong. `python -m local env` prints the URL of this start.",
+    )
     assert ask(shop.aws.address.port, "POST", f"/{shop.aws.address.key}/", SECRETS | SIGNED, "{}")[0] == 200
 
 
