@@ -78,6 +78,7 @@ check: installed ## lint, format, types, import contracts
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(python) .venv/bin/lint-imports --no-cache
+	$(python) -m functions.model.declarations
 	@echo "All clean."
 
 synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; needs no credentials

@@ -8,6 +8,7 @@ from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # first: 
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
+from functions.model.declarations import InvalidDeclarations
 from stacks.firewall_stack import FirewallStack
 from stacks.nag_suppressions import add_nag_checks
 from stacks.orders_stack import OrdersStack
@@ -54,4 +55,7 @@ def _lambda_code(laptop: bool) -> lambda_.Code:
 
 
 if __name__ == "__main__":
-    build_app().synth()
+    try:
+        build_app().synth()
+    except InvalidDeclarations as wrong:
+        sys.exit(str(wrong))

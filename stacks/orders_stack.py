@@ -11,6 +11,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model import retention
+from functions.model.declarations import check_declarations
 from functions.model.reactions import REACTIONS
 from functions.runtime import environment as env
 from stacks import filters, release
@@ -50,7 +51,7 @@ class OrdersStack(Stack):
     def __init__(self, scope: Construct, id: str, *, stage: Stage, code: lambda_.Code) -> None:
         description = f"Orderstream: {stage.shop_name} ({stage.name})"
         super().__init__(scope, id, description=description, termination_protection=stage.protect)
-        retention.validate_retention()
+        check_declarations()
         self.stage, self.code = stage, code
 
         self.key = EncryptionKey(self, "Key", stage=stage)

@@ -15,6 +15,7 @@ import pytest
 from botocore.client import BaseClient
 from hypothesis import HealthCheck, settings
 
+from functions.model.declarations import InvalidDeclarations, check_declarations
 from local import dynamodb_engine as local_engine
 from local.dynamodb_engine import Engine, EngineNotInstalled
 from tests.support.fast_botocore import speed_up_botocore
@@ -58,6 +59,10 @@ def pytest_configure() -> None:
         local_engine.find_engine_binary()
     except EngineNotInstalled as missing:
         pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
+    try:
+        check_declarations()
+    except InvalidDeclarations as wrong:
+        pytest.exit(str(wrong), returncode=pytest.ExitCode.USAGE_ERROR)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(FAKE_AWS_ENVIRONMENT)

@@ -70,7 +70,8 @@ class KeyTemplate:
 
     text: str
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise TypeError if the declaration is wrong."""
         if not self.text or not all(re.fullmatch(r"[^{}]*({\w+(:\w+)?}[^{}]*)?", part) for part in self.segments):
             raise TypeError(f"'{self.text}': a part of a key is fixed text around one field at most")
 
@@ -157,7 +158,8 @@ class Row(Generic[T]):
     unique_fields: tuple[str, ...] = ()
     schema: int = 1
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise TypeError if the declaration is wrong."""
         if not self.main:
             raise TypeError(f"{self.type} has no key")
         if clash := RESERVED_ATTRIBUTES & self.fields.keys():
@@ -171,6 +173,7 @@ class Row(Generic[T]):
         if getattr(self, index).count(" / ") != 1:
             raise TypeError(f"{self.type}.{index} is not 'partition / sort'")
         for half in self.templates(index):
+            half.check()
             for name, spec in half.format_specs.items():
                 self._check_field(index, name, spec)
         for last in self.templates(index)[1].field_names[-1:]:

@@ -62,7 +62,8 @@ class Query(Generic[T]):
     path_prefix: str = ""
     view: type[T] | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise TypeError if the declaration is wrong."""
         partitions = {row.templates(self.index)[0].text for row in self.rows if self.index in row.indexes}
         if len(partitions) != 1 or not all(self.index in row.indexes for row in self.rows):
             raise TypeError(f"{self.id}: its rows are not of one partition of {self.index}")

@@ -141,7 +141,8 @@ class EventContract:
     def fields(self) -> tuple[str, ...]:
         return tuple(field.name for field in fields(self.data))
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise TypeError if the declaration is wrong."""
         if missing := set(self.fields) - self.row.fields.keys():
             raise TypeError(f"{self.name}: {self.row.type} has no {sorted(missing)}")
         if personal := PERSONAL_FIELDS.intersection(self.fields):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from functions.dynamodb.patterns import Get, Query, missing_attributes, overlapping_rows
+from functions.dynamodb.patterns import Get, Query
 from functions.model import entities as e
 from functions.model import table as t
 
@@ -77,9 +77,3 @@ UNMATCHED_PAYMENTS_BY_DATE   = Query[e.Payment](     id="R5",   description="pay
 # fmt: on
 
 PATTERNS: tuple[Get[Any] | Query[Any], ...] = tuple(p for p in list(globals().values()) if isinstance(p, Get | Query))
-
-for _pattern in PATTERNS:
-    if isinstance(_pattern, Query) and (_others := overlapping_rows(_pattern, t.ROWS)):
-        raise TypeError(f"{_pattern.id} would also read {_others}: they sort between its rows")
-    if _missing := missing_attributes(_pattern, t.INDEX_PROJECTIONS):
-        raise TypeError(f"{_pattern.id} cannot show {_missing}: its rows or its index do not hold them")

@@ -30,7 +30,8 @@ class Reaction:
     concurrency: int | None = None
     continues_itself: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise TypeError if the declaration is wrong."""
         if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
             raise TypeError(f"{self.name} waits for {unknown}, which nobody publishes")
 

@@ -52,7 +52,8 @@ class Transition:
     changed_field: str = ""
     decreasing: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise TypeError if the declaration is wrong."""
         if self.after in (UNCHANGED, *self.before) and not self.changed_field:
             raise TypeError(f"{self.command}: where the state may stay, a field tells the change")
 

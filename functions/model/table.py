@@ -8,7 +8,7 @@ GSI3 contains history by date.
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
-from functions.dynamodb.keys import KEY_ATTRIBUTES, RESERVED_ATTRIBUTES, Row, key_conflicts
+from functions.dynamodb.keys import KEY_ATTRIBUTES, RESERVED_ATTRIBUTES, Row
 from functions.model import entities as e
 
 # fmt: off
@@ -73,9 +73,6 @@ INDEX_PROJECTIONS: Mapping[
     ),
     "GSI3": None,
 }
-
-if wrong := key_conflicts(ROWS):
-    raise TypeError("; ".join(wrong))
 
 
 def create_table_request(name: str) -> dict[str, Any]:

@@ -177,7 +177,7 @@ GOOD = "PARCEL#{parcel_id} / PARCEL"
 )
 def test_a_row_declared_wrong_is_refused_when_it_is_imported(keys: dict[str, Any], why: str) -> None:
     with pytest.raises(TypeError, match=why):
-        Row(Parcel, **keys)
+        Row(Parcel, **keys).check()
 
 
 def test_a_row_declared_right_is_not_refused() -> None:
@@ -195,7 +195,7 @@ def declared(**annotations: Any) -> type[Any]:
 def test_an_attribute_the_table_keeps_for_itself_is_refused(name: str) -> None:
     cls = declared(odd_id=str, created_at=Instant, version=int, **{name: str})
     with pytest.raises(TypeError, match="keeps for itself"):
-        Row(cls, "ODD#{odd_id} / ODD")
+        Row(cls, "ODD#{odd_id} / ODD").check()
 
 
 @pytest.mark.parametrize("missing", ["version", "created_at"])
@@ -203,8 +203,8 @@ def test_a_primary_without_a_version_or_a_beginning_is_refused(missing: str) -> 
     fields = {"odd_id": str, "created_at": Instant, "version": int}
     del fields[missing]
     with pytest.raises(TypeError, match="is a primary"):
-        Row(declared(**fields), "ODD#{odd_id} / ODD")
-    assert Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log").kind == "log"
+        Row(declared(**fields), "ODD#{odd_id} / ODD").check()
+    Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log").check()
 
 
 def test_f24_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> None:

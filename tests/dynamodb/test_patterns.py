@@ -51,13 +51,13 @@ def test_a_query_declared_wrong_is_refused_when_it_is_imported(
     row: Row[Any], pattern: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(TypeError, match=why):
-        Query[Visit](id="X", description="", rows=(row,), **pattern)
+        Query[Visit](id="X", description="", rows=(row,), **pattern).check()
 
 
 def test_a_query_over_two_partitions_is_refused() -> None:
     elsewhere = Row(Visit, "VISITS#{book_id} / {at}#{visit_id}")
     with pytest.raises(TypeError, match="not of one partition"):
-        Query[Any](id="X", description="", rows=(LOAN, elsewhere))
+        Query[Any](id="X", description="", rows=(LOAN, elsewhere)).check()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_all_below_a_path_is_what_goes_on_from_it_without_itself() -> None:
 def test_all_below_what_is_not_alone_in_a_sort_key_is_refused(below: str) -> None:
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}#{visit_id}")
     with pytest.raises(TypeError, match=f"does not end with {below} alone"):
-        Query[Visit](id="X", description="", rows=(row,), path_prefix=below)
+        Query[Visit](id="X", description="", rows=(row,), path_prefix=below).check()
 
 
 def test_what_the_asker_knows_cannot_forge_a_key() -> None:

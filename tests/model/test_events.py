@@ -112,7 +112,7 @@ class Unknown:
 )
 def test_a_contract_declared_wrong_is_refused_when_it_is_imported(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(TypeError, match=why):
-        EventContract(description="", **wrong)
+        EventContract(description="", **wrong).check()
 
 
 def test_what_is_personal_is_named_as_the_items_name_it() -> None:
@@ -122,7 +122,7 @@ def test_what_is_personal_is_named_as_the_items_name_it() -> None:
 
 def test_a_reaction_to_what_nobody_publishes_is_refused() -> None:
     with pytest.raises(TypeError, match="nobody publishes"):
-        Reaction("praise", event_names=("OrderPraised",), effect="", idempotent_by="")
+        Reaction("praise", event_names=("OrderPraised",), effect="", idempotent_by="").check()
     assert len({reaction.name for reaction in REACTIONS}) == len(REACTIONS)
 
 

@@ -1,7 +1,4 @@
-"""What is refused when the patterns are imported: a row in their way, an index that does not hold what they show."""
-
-import runpy
-from typing import Any
+"""The check of the declarations rejects a row in the way of a pattern, and an index that lacks what a pattern shows."""
 
 import pytest
 
@@ -10,6 +7,7 @@ from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.patterns import overlapping_rows
 from functions.model import patterns
 from functions.model import table as t
+from functions.model.declarations import InvalidDeclarations, check_declarations
 
 
 @entity
@@ -20,14 +18,8 @@ class Pin:
     version: int = 1
 
 
-def imported() -> dict[str, Any]:
-    """The module of the patterns, run anew on the table as it is now."""
-    assert patterns.__file__
-    return runpy.run_path(patterns.__file__)
-
-
-def test_the_patterns_as_they_are_are_not_refused() -> None:
-    assert len(imported()["PATTERNS"]) == len(patterns.PATTERNS)
+def test_the_declarations_as_they_are_are_not_rejected() -> None:
+    check_declarations()
 
 
 @pytest.mark.parametrize("sort", ["PINNED#{pin_id}", "ORDERED#{pin_id}", "RECENT#{pin_id}", "SETTINGS#PIN#{pin_id}"])
@@ -37,15 +29,15 @@ def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
     pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
     assert overlapping_rows(patterns.CUSTOMER_OVERVIEW, (*t.ROWS, pin)) == ["Pin"]
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
-    with pytest.raises(TypeError, match=r"A3 would also read \['Pin'\]"):
-        imported()
+    with pytest.raises(InvalidDeclarations, match=r"A3 would also read \['Pin'\]"):
+        check_declarations()
 
 
 @pytest.mark.parametrize("sort", ["FAVOURS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
 def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
     pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
-    assert imported()["PATTERNS"]
+    check_declarations()
 
 
 @pytest.mark.parametrize(("missing", "first"), [("total", "A16"), ("type", "A5b"), ("placed_at", "A16")])
@@ -56,5 +48,5 @@ def test_a_list_that_its_index_does_not_hold_is_refused(
     assert held is not None
     less = {**t.INDEX_PROJECTIONS, "GSI2": tuple(name for name in held if name != missing)}
     monkeypatch.setattr(t, "INDEX_PROJECTIONS", less)
-    with pytest.raises(TypeError, match=rf"{first} cannot show \['{missing}'\]"):
-        imported()
+    with pytest.raises(InvalidDeclarations, match=rf"{first} cannot show \['{missing}'\]"):
+        check_declarations()

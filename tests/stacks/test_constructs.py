@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from functions.model import retention
+from functions.model.declarations import InvalidDeclarations
 from stacks.stage import STAGES, Stage
 
 TABLE = "AWS::DynamoDB::GlobalTable"
@@ -66,7 +67,7 @@ def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ValueError("lives: effects are remembered for 1 d")
 
     monkeypatch.setattr(retention, "validate_retention", wrong)
-    with pytest.raises(ValueError, match="effects are remembered"):
+    with pytest.raises(InvalidDeclarations, match=r"functions/model/retention\.py: .*effects are remembered"):
         OrdersStack(App(), "stack", stage=STAGES["dev"], code=None)
 
 
