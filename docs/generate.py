@@ -1,7 +1,7 @@
-"""Writes the pages of docs/ that follow from the model and the stack: `python -m docs.generate`, or `make docs`.
+"""Generate the pages of docs/ from the model and the stack: `python -m docs.generate`, or `make docs`.
 
-What subscribers and older items were promised is written there, too (docs/events, docs/items.json), and is not written
-anew where the model would break it.
+This also writes the contracts of events and stored items (docs/events, docs/items.json). If the model breaks a
+contract, nothing is written.
 """
 
 import sys
@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent
 
 
 def render_pages() -> dict[str, str]:
-    """Every file that is generated from the model, by its path in docs/."""
+    """Return every file that is generated from the model, by its path in docs/."""
     return {
         "cost.md": cost.render_page(),
         "table.md": table.render_page(),
@@ -34,20 +34,22 @@ def _is_contract(name: str) -> bool:
 
 
 def _published_contracts() -> dict[str, str]:
-    """What lies there by now, by its path in docs/."""
+    """Return the stored contracts by their path in docs/."""
     files = [*(DOCS / "events").glob("*.json"), *DOCS.glob("items.json")]
     return {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
 def main() -> None:
-    """Write them all; nothing where a promise would be broken."""
+    """Write all files, or none if the model breaks a contract."""
     written = render_pages()
     if broken := list(
         promises.find_breaking_changes(
             _published_contracts(), {name: text for name, text in written.items() if _is_contract(name)}
         )
     ):
-        sys.exit("Nothing was written (docs/upgrades.md says how it can be done):\n" + "\n".join(broken))
+        sys.exit(
+            "No file was written, because these contracts would break (see docs/upgrades.md):\n" + "\n".join(broken)
+        )
     written["permissions.md"] = permissions.render_page(synthesize_template())
     for name, text in written.items():
         (DOCS / name).parent.mkdir(exist_ok=True)

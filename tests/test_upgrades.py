@@ -123,23 +123,23 @@ def test_what_is_as_it_was_breaks_nothing(files: Files) -> None:
 ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "must have one more": (
         lambda it: it["Product"]["attributes"].update(colour="text"),
-        "Product of schema 1: items that are there have no colour: give it a default.",
+        "Product of schema 1: stored items do not have colour. Give it a default.",
     ),
     "must have what could be missing": (
         lambda it: it["Order"]["attributes"].update(paid="number"),
-        "Order of schema 1: paid may be missing in items that are there: migrate them, then raise the schema.",
+        "Order of schema 1: stored items may lack paid. Migrate them, then raise the schema.",
     ),
     "has it in another type": (
         lambda it: it["Product"]["attributes"].update(price="text"),
-        "Product of schema 1: price was number and is text now: give it another name.",
+        "Product of schema 1: the type of price changed from number to text. Add an attribute with another name.",
     ),
     "has one no more that older code needs": (
         lambda it: it["Line"]["attributes"].pop("quantity"),
-        "Line of schema 1: code that is still at work needs quantity: give it a default first, take it away later.",
+        "Line of schema 1: older code that still runs needs quantity. Give it a default now, and remove it later.",
     ),
     "is no more": (
         lambda it: it.pop("Return"),
-        "Return is no item any more: if none is left in any table, take it out of docs/items.json.",
+        "Return is no longer an item type. If no table has such items, delete it from docs/items.json.",
     ),
 }
 
@@ -177,15 +177,18 @@ def add(document: Any) -> None:
 
 
 EVENTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "a field is taken away": (take_away, "data has no total any more."),
+    "a field is taken away": (take_away, "data no longer has the field total."),
     "a field has another type": (
         lambda it: data(it)["properties"][TOTAL].update(type="string"),
-        "data.total is of another type now.",
+        "data.total has another type now.",
     ),
-    "a field may be missing": (lambda it: data(it)["required"].remove(TOTAL), "data may lack total now."),
+    "a field may be missing": (
+        lambda it: data(it)["required"].remove(TOTAL),
+        "data no longer requires the field total.",
+    ),
     "a field must be there that those on their way lack": (
         add,
-        "data must have vat now, which those on their way and in the archive lack: give it a default.",
+        "data requires the new field vat. Give it a default, because queued and archived events lack it.",
     ),
 }
 
@@ -199,7 +202,7 @@ def test_a_change_of_an_event_that_breaks_who_reads_it_is_refused(files: Files, 
 def test_an_event_that_is_published_no_more_is_asked_about(files: Files) -> None:
     without = {name: text for name, text in files.items() if name != PAID}
     assert broken(files, without) == [
-        "OrderPaid is published no more: if nobody waits for it, delete docs/events/OrderPaid.json."
+        "OrderPaid is no longer published. If it has no subscribers, delete docs/events/OrderPaid.json."
     ]
 
 
@@ -221,7 +224,7 @@ def test_make_docs_writes_nothing_where_a_promise_would_be_broken(
     promised = edited(files, "items.json", lambda it: it["Product"]["attributes"].update(colour="text"))
     (tmp_path / "items.json").write_text(promised["items.json"])
     monkeypatch.setattr(generate, "DOCS", tmp_path)
-    with pytest.raises(SystemExit, match=r"code that is still at work needs colour"):
+    with pytest.raises(SystemExit, match=r"older code that still runs needs colour"):
         generate.main()
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["items.json"]
 

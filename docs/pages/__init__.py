@@ -1,1 +1,1 @@
-"""One module for each page that follows from the model. What is not in the model is on none of them."""
+"""The generated pages of docs/: one module for each page. The content comes from the model and the stack."""

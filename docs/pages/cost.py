@@ -1,5 +1,8 @@
-"""docs/cost.md: what an order's life asks of AWS, and what that costs. The life is declared here as data; a test lives
-one and compares; the prices are those that `python -m ops capacity` goes by."""
+"""docs/cost.md: the AWS usage of an order from placement to archive, and its cost.
+
+The usage is declared here as data; a test measures a real order and compares. `python -m ops capacity` uses the same
+prices.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,7 +23,7 @@ GIGABYTE = 1 << 30
 
 @dataclass(frozen=True)
 class Usage:
-    """What a function asks for in one step: how often it is called, units it reads and writes, messages it is given."""
+    """The usage of a function in one step: invocations, read units, write units, and received messages."""
 
     calls: int = 0
     read: float = 0
@@ -30,7 +33,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class LifeStep:
-    """What one thing that happens to an order asks of AWS, with all that follows from it."""
+    """The AWS usage of one step in the life of an order, including all its reactions."""
 
     usage: Mapping[str, Usage]
     events: int
@@ -73,26 +76,26 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
     }),
 }
 # fmt: on
-"""Of an order of two products in one parcel. A step's records are one batch, as where there is little to do."""
+"""The life of an order of two products in one parcel. The records of a step are one batch, as in low traffic."""
 
 STORED_BYTES = 20 * 1024
-"""What an order that was delivered takes in the table and its indexes, at most."""
+"""The maximum size of a delivered order in the table and its indexes."""
 MEMORY_GIGABYTES = {"api": 1.0}
 OTHER_MEMORY_GIGABYTES = 0.5
 CALL_SECONDS = 0.05
-"""Taken as how long a call runs, all in all."""
+"""The assumed duration of an invocation."""
 LOG_BYTES = 1_000
-"""What a call leaves in the logs: its line, that of its metrics, and of a request the line of the API."""
+"""The log output of an invocation: its own line, its metrics, and for a request the line of the access log."""
 TRACES_PER_SECOND, TRACED_SHARE = 1, 0.05
-"""X-Ray keeps a trace a second, and this share of all others, where nobody has said otherwise."""
+"""The default sampling rule of X-Ray: one trace per second, and this share of all other traces."""
 REQUESTS_PER_MESSAGE = 3
-"""It is sent, received and deleted."""
+"""Send, receive and delete."""
 VIEWS_PER_ORDER = 20
-"""Requests that look at products, baskets and orders, taken for each order that is placed; half a unit each."""
+"""The assumed number of reads of products, baskets and orders for each placed order; half a unit each."""
 KEPT_DAYS = STAGES["prod"].retention_days + STAGES["prod"].return_window_days
 MINUTES_A_MONTH = 43_800
 POLLED_QUEUES, POLLERS, POLLS_A_MINUTE = 7, 5, 3
-"""Queues that functions work; Lambda looks into each of them so, though nothing is there."""
+"""Queues that functions process. Lambda polls each of them, even if it is empty."""
 VOLUMES = (1_000, 100_000, 10_000_000)
 """Orders a day."""
 
@@ -103,7 +106,7 @@ def load_prices() -> Mapping[str, Any]:
 
 
 def step_cost(step: LifeStep) -> dict[str, float]:
-    """What a step costs, in dollars, by what it is paid for."""
+    """Return the cost of a step in dollars, by AWS service."""
     table, other = load_prices()["table_classes"]["STANDARD"], load_prices()["others"]
     used = step.usage
     gigabyte_seconds = sum(
@@ -126,25 +129,25 @@ def step_cost(step: LifeStep) -> dict[str, float]:
 
 
 def browsing_cost() -> float:
-    """What those who look around cost, for each order."""
+    """Return the cost of browsing for each placed order."""
     look = LifeStep(events=0, usage={"api": Usage(calls=1, read=0.5)})
     return VIEWS_PER_ORDER * sum(step_cost(look).values())
 
 
 def storage_cost() -> float:
-    """What keeping an order in the table costs until it is archived, with what recovers it."""
+    """Return the cost of storing an order until it is archived, including point-in-time recovery."""
     table, other = load_prices()["table_classes"]["STANDARD"], load_prices()["others"]
     months = KEPT_DAYS / MONTH_DAYS
     return STORED_BYTES / GIGABYTE * months * float(table["gigabyte_month"] + other["recovery_gigabyte_month"])
 
 
 def order_cost() -> float:
-    """What an order costs, from its placement to the archive."""
+    """Return the cost of an order from placement to archive."""
     return sum(sum(step_cost(step).values()) for step in ORDER_LIFE.values()) + browsing_cost() + storage_cost()
 
 
 def idle_month_cost() -> float:
-    """What a month costs in which nobody orders: queues that are looked into, and a function called each minute."""
+    """Return the cost of a month without orders: polling of queues, and a function that runs every minute."""
     other = load_prices()["others"]
     polls = POLLED_QUEUES * POLLERS * POLLS_A_MINUTE * MINUTES_A_MONTH
     minutely = step_cost(LifeStep(events=0, usage={"lapse": Usage(calls=1, read=2)}))
@@ -152,7 +155,7 @@ def idle_month_cost() -> float:
 
 
 def tracing_cost(orders_a_day: int) -> float:
-    """What the traces of a month cost: of little traffic all are kept, of much a share."""
+    """Return the cost of a month of traces: in low traffic all are kept, in high traffic a share."""
     of_an_order = VIEWS_PER_ORDER + sum(one.calls for step in ORDER_LIFE.values() for one in step.usage.values())
     calls_a_day = orders_a_day * of_an_order + MINUTES_A_MONTH / MONTH_DAYS
     first = min(calls_a_day, TRACES_PER_SECOND * DAY_SECONDS)
@@ -161,7 +164,7 @@ def tracing_cost(orders_a_day: int) -> float:
 
 
 def month_cost(orders_a_day: int) -> float:
-    """What a month costs, once as much is archived each day as is placed."""
+    """Return the cost of a month, when as many orders are archived each day as are placed."""
     return orders_a_day * MONTH_DAYS * order_cost() + idle_month_cost() + tracing_cost(orders_a_day)
 
 
@@ -173,51 +176,48 @@ def render_page() -> str:
 def _sections() -> Iterator[str]:
     priced = load_prices()
     yield f"""
-In {priced["currency"]}, by the list prices of {priced["region"]} of {priced["as_of"]}
-([ops/prices.json](../ops/prices.json): {priced["note"]}), by request, without free tiers, discounts and taxes. Put the
-prices of your region and day there and `make docs` writes this page anew. What each step asks for is
-[measured by a test](../tests/docs/test_cost.py); what one request or pattern asks for is asserted in
+In {priced["currency"]}, with the on-demand list prices of {priced["region"]} of {priced["as_of"]}
+([ops/prices.json](../ops/prices.json): {priced["note"]}), without free tiers, discounts and taxes. To use the prices of
+your region, change that file and run `make docs`. A test [measures the usage of each step](../tests/docs/test_cost.py).
 [tests/shop/test_units.py](../tests/shop/test_units.py) and
-[tests/model/test_request_units.py](../tests/model/test_request_units.py).
+[tests/model/test_request_units.py](../tests/model/test_request_units.py) check the units of each request and pattern.
 """
     yield "## An order's life"
-    yield "Of two products, in one parcel, with all that follows from each step. Units are as DynamoDB counts them."
+    yield "An order of two products in one parcel. Each step includes its reactions. Units are as DynamoDB counts them."
     yield markdown.render_table(
-        ("step", "units read", "units written", "calls", "events", "messages", "mails", "objects"),
+        ("step", "read units", "write units", "invocations", "events", "messages", "mails", "objects"),
         [_usage_row(name, step) for name, step in ORDER_LIFE.items()],
     )
-    yield "Where the units go:"
+    yield "The same units by function (stored names):"
     functions = dict.fromkeys(name for step in ORDER_LIFE.values() for name in step.usage)
     yield markdown.render_table(
-        ("function", "units read", "units written"),
+        ("function", "read units", "write units"),
         [
             (name, f"{_sum_usage(name, 'read'):g}", f"{_sum_usage(name, 'written'):g}")
             for name in functions
             if _sum_usage(name, "calls")
         ],
     )
-    yield "In dollars for a million orders:"
+    yield "Cost of a million orders, in dollars:"
     kinds = list(step_cost(LifeStep(events=0, usage={})))
     costs = {name: step_cost(step) for name, step in ORDER_LIFE.items()}
     yield markdown.render_table(
-        ("step", *kinds, "together"),
+        ("step", *kinds, "total"),
         [
             (name, *(_per_million(one[kind]) for kind in kinds), _per_million(sum(one.values())))
             for name, one in costs.items()
         ],
     )
     yield f"""
-With {VIEWS_PER_ORDER} looks at products and orders for each order that is placed ({
-        _per_million(browsing_cost())
-    }), and {STORED_BYTES // 1024} KB in the table for {KEPT_DAYS} days, recoverable to any second of the last 35 ({
-        _per_million(storage_cost())
-    }), **a
-million orders cost {_per_million(order_cost())}**: {order_cost() * 100:.3f} cents each. Most of it is mails.
+This adds {VIEWS_PER_ORDER} reads of products and orders for each placed order ({_per_million(browsing_cost())}), and {
+        STORED_BYTES // 1024
+    } KB in the table for {KEPT_DAYS} days with point-in-time recovery ({_per_million(storage_cost())}).
+**A million orders cost {_per_million(order_cost())}**: {order_cost() * 100:.3f} cents each. Mails are the largest part.
 """
     yield "## A month"
     logged = VIEWS_PER_ORDER * LOG_BYTES / GIGABYTE
     yield markdown.render_table(
-        ("orders a day", "a month", "of that, the table", "mails", "logs", "traces"),
+        ("orders a day", "a month", "of which table", "mails", "logs", "traces"),
         [
             (
                 f"{volume:,}",
@@ -231,30 +231,30 @@ million orders cost {_per_million(order_cost())}**: {order_cost() * 100:.3f} cen
         ],
     )
     yield f"""
-{idle_month_cost() + tracing_cost(0):.2f} of it is there though nobody orders. Ten million a day are 116 a second: what
-that costs, not what one deployment takes as it is set. Its invoices have gapless numbers, given one after the other by
-at most two functions at a time, and a stage has limits of requests that are far below it ([settings](settings.md)).
+A month without any order costs {idle_month_cost() + tracing_cost(0):.2f}. Ten million orders a day are 116 a second.
+The table shows their cost; a deployment with default settings cannot process them. Invoice numbers have no gaps, so
+at most two functions issue invoices at a time, and the request limits of a stage are far lower
+([settings](settings.md)).
 """
-    yield "## What is taken as given, and what is left out"
+    yield "## Assumptions and omissions"
     yield f"""
-- A call of a function takes {CALL_SECONDS * 1000:.0f} ms, at the memory that the stack gives it. Calls are counted as
-  where there is little to do: a batch for each step. In heavy traffic many orders share one.
-- A message is three requests. Lambda looks into {POLLED_QUEUES} queues, {POLLERS} pollers each, {POLLS_A_MINUTE}
-  times a minute, though nothing is there.
-- Reading the stream costs nothing where Lambda reads it. What DynamoDB deletes at its `ttl` costs nothing, either.
-- Writes that were refused (a copy that is there already) are paid, too, but the local engine does not tell what they
-  cost.
-- Markers of what was done lie in the table for {retention.EFFECT_DAYS} days, mails for
-  {retention.NOTIFICATION_DAYS}; they are in the bytes of an order as if they lay there as long as it does.
-- A call leaves {LOG_BYTES:,} bytes in the logs; keeping them is left out (less than a tenth of that a month). X-Ray
-  keeps a trace a second and {TRACED_SHARE:.0%} of all others, its default, here reckoned for all functions together; a
-  sampling rule of the account can say less.
-- Left out: metrics, alarms and the dashboard ([what they cost](observability.md#what-is-counted)), keys (a bucket key
-  keeps these requests few), secrets, people who sign in, data that leaves AWS, backups, a firewall, the bus's archive,
-  and objects' own storage (an order of 6 KB, ten years: 0.000016).
+- An invocation takes {CALL_SECONDS * 1000:.0f} ms, at the memory set in the stack. Invocations are counted as in low
+  traffic: one batch for each step. In high traffic, many orders share a batch.
+- A message needs three requests. Lambda polls {POLLED_QUEUES} queues with {POLLERS} pollers each, {POLLS_A_MINUTE}
+  times a minute, even if they are empty.
+- Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
+- Refused writes (of a copy that exists already) also cost units, but the local engine does not report them.
+- Effect markers stay in the table for {retention.EFFECT_DAYS} days, mail markers for {retention.NOTIFICATION_DAYS}. The
+  size of an order includes them for the whole life of the order.
+- An invocation writes {LOG_BYTES:,} bytes of logs. Their storage is not included (less than a tenth of that a month).
+  X-Ray keeps one trace a second and {TRACED_SHARE:.0%} of all others. This is its default, calculated here for all
+  functions together. A sampling rule of the account can reduce it.
+- Not included: metrics, alarms and the dashboard ([cost](observability.md#metrics)), KMS requests (few, because of
+  the bucket key), secrets, sign-ins, data transfer out of AWS, backups, a firewall, the archive of the bus, and the
+  storage of objects (an order of 6 KB for ten years: 0.000016).
 
-For the table that you have, ask CloudWatch: `python -m ops capacity --table NAME` says what its traffic costs by
-request and provisioned, by index, and in which table class ([how](operations.md#what-the-table-costs)).
+For your own table, run `python -m ops capacity --table NAME`. It reads CloudWatch, and compares the cost of on-demand
+and provisioned capacity, by index and by table class ([how](operations.md#what-the-table-costs)).
 """
 
 
@@ -278,5 +278,5 @@ def _log_price() -> float:
 
 
 def _per_million(of_one: float) -> str:
-    """Of a million."""
+    """Format the cost of a million."""
     return f"{of_one * MILLION:.2f}"

@@ -1,4 +1,4 @@
-"""docs/events.md and docs/events/: what subscribers are told, and who of us reacts to it."""
+"""docs/events.md and docs/events/: the contracts of all events, and the reactions to them."""
 
 import typing
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENT_SOURCE, EVENTS, EVENTS_BY_NAME, EventContract
 from functions.model.reactions import REACTIONS
 
-EXAMPLE: Mapping[str, Any] = {  # a value for every field that an event tells
+EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "amount": 3750,
     "available": 12,
     "at": "2026-11-21T09:30:00.123Z",
@@ -59,29 +59,29 @@ def render_schemas() -> dict[str, str]:
 
 def _sections() -> Iterator[str]:
     yield """
-What happened in the shop, on an EventBridge bus of its own. To hear of something, make a rule there, with a queue and a
-dead-letter queue of yours behind it:
+The shop publishes events on its own EventBridge bus. To subscribe, create a rule on the bus, with your own queue and
+dead-letter queue as its target:
 """
     yield markdown.json_block({"source": [EVENT_SOURCE], "detail-type": ["OrderPaid", "OrderShipped"]})
     yield """
-- **At least once**: an event may come again. It is the same one if its `id` is the same.
-- **In no order**: compare the `version`s of one item. A lower one than you have seen is old news.
-- **Nothing about a person**: ids, states and amounts. Names and addresses are read from the API when they are needed,
-  because a queue or an archive of events cannot be erased.
-- **Fields may be added**, and values to a field that has a list of them; none is taken away or given another meaning
-  under the same `schema` number ([how it is kept](upgrades.md#an-event)). Pass over what you do not know.
+- **At least once**: an event may be delivered again. Repeated events have the same `id`.
+- **In no order**: compare the `version` of events about the same item. Ignore a version lower than one you have seen.
+- **No personal data**: events contain ids, states and amounts. Read names and addresses from the API when you need
+  them, because queues and archives of events cannot be erased.
+- **Fields may be added**, and also values of a field with a fixed list. No field is removed or changes its meaning
+  under the same `schema` number ([rules](upgrades.md#an-event)). Ignore fields and values that you do not know.
 """
     yield markdown.render_table(
-        ("event", "means", "who reacts"),
+        ("event", "meaning", "reactions"),
         [
             (f"[**{event.name}**](events/{event.name}.json)", event.description, _reaction_names(event))
             for event in EVENTS
         ],
     )
     yield "## The envelope"
-    yield "An event's `detail`. The links above lead to a JSON Schema of the whole of it."
+    yield "The fields of an event's `detail`. The links above lead to its complete JSON Schema."
     yield markdown.render_table(
-        ("field", "type", "what it is"),
+        ("field", "type", "meaning"),
         [
             (f"`{name}`", part.get("type", "constant"), part["description"])
             for name, part in event_schema(EVENTS_BY_NAME["ActivityExpired"])["properties"].items()
@@ -96,16 +96,16 @@ dead-letter queue of yours behind it:
         )
         yield markdown.json_block(example_event(told[0]))
     yield "## Reactions"
-    yield "Each is a queue with a dead-letter queue behind it, and what makes its effect happen once."
+    yield "Each reaction has a queue and a dead-letter queue. `once by` is what makes its effect happen once."
     yield markdown.render_table(
-        ("reaction", "to", "effect", "once by", "worked by"),
+        ("reaction", "events", "effect", "once by", "processed by"),
         [
             (
                 f"**{reaction.name}**",
                 ", ".join(reaction.event_names),
                 reaction.effect,
                 reaction.idempotent_by,
-                f"`functions/handlers/{reaction.function}`" if reaction.function else "the shop's own system",
+                f"`functions/handlers/{reaction.function}.py`" if reaction.function else "the shop's own system",
             )
             for reaction in REACTIONS
         ],
@@ -119,15 +119,15 @@ def _reaction_names(event: EventContract) -> str:
 def event_schema(event: EventContract) -> dict[str, Any]:
     """The JSON Schema of an event's detail (draft 2020-12)."""
     parts: dict[str, Any] = {
-        "id": {"type": "string", "description": "of what happened: the same however often it is delivered"},
+        "id": {"type": "string", "description": "the id of the change: the same at each delivery"},
         "type": {"const": event.name, "description": "the event's name, as in `detail-type`"},
         "schema": {"const": event.schema, "description": "raised when a field changes its meaning"},
-        "time": {"type": "string", "format": "date-time", "description": "when it happened, as the item itself tells"},
-        "version": {"type": "integer", "description": "of the item, raised by every change of it"},
-        "data": {"description": "what the event tells", **_data_schema(event.data)},
+        "time": {"type": "string", "format": "date-time", "description": "the time of the change, stored in the item"},
+        "version": {"type": "integer", "description": "the version of the item, raised by each change"},
+        "data": {"description": "the fields of this event", **_data_schema(event.data)},
     }
     if event.includes_image:
-        parts["image"] = {"type": "object", "description": "the item that ended, whole, as typed DynamoDB JSON"}
+        parts["image"] = {"type": "object", "description": "the complete expired item, as typed DynamoDB JSON"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": event.name,
@@ -149,7 +149,7 @@ def _data_schema(data: type[Any]) -> dict[str, Any]:
 
 
 def example_event(event: EventContract) -> dict[str, Any]:
-    """A detail as it could be."""
+    """Return an example of an event's detail."""
     kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
     reached = kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status
     status = next(iter([*filter(None, [reached]), *(state for state, _ in initial_states(event.row))]), "DELIVERED")

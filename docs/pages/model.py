@@ -1,18 +1,19 @@
-"""docs/model.md: the entities with their fields, and how they belong together, as Mermaid diagrams.
+"""docs/model.md: the entities with their fields and relations, as Mermaid diagrams.
 
-Nobody draws a relation: each follows from the key table, by these rules.
+All relations are derived from the key table by these rules:
 
-- **has**: what lies in the partition of another belongs to it. Whose a partition is: the first primary row with that
-  partition, one field in it and none in its sort key (`ORDER#{order_id} / ORDER` is the Order).
-- **gives place to**: the row that another one `replaces`.
-- **is copied to**: a snapshot or a log, from what functions/model/copies.py derives it from.
-- the name of a field, as a solid line: instances of a class lie inside the item, as `Line` lies in an Order.
-- the name of a field, as a dotted line: it refers to another, because it is called as that one's id. An id is the field
-  of a partition that is somebody's (`customer_id`), or the last field of a primary's key that ends with `_id`
-  (`payment_id`). A text that is called as a type (`category`) refers to that type. Where the two are related by one of
-  the first three rules already, that is all.
+- **has**: the owner of a partition has the other items in it. The owner is the first primary row whose partition key
+  has one field and whose sort key has none: the Order owns its partition, because its key is
+  `ORDER#{order_id} / ORDER`.
+- **is replaced by**: a row that declares `replaces` replaces the other row.
+- **is copied to**: functions/model/copies.py derives a snapshot or a log from the item.
+- **a field name on a solid line**: the item contains instances of a class in this field. An Order contains `Line`.
+- **a field name on a dotted line**: the field refers to another item, because it has the name of its id. An id is the
+  field of an owner's partition key (`customer_id`), or the last field of a primary's sort key if it ends with `_id`
+  (`payment_id`). A text field with the name of a type (`category`) refers to that type. Such a line is left out if one
+  of the first three rules already relates the two items.
 
-What keeps another's id under a name of its own (`Entry.other`, the keys of `Order.lines`) shows no relation.
+A field that contains an id under another name (`Entry.other`, the keys of `Order.lines`) shows no relation.
 """
 
 import typing
@@ -32,13 +33,15 @@ COPIES: tuple[tuple[Row[Any], Row[Any]], ...] = (
     *((snapshot.source_row, snapshot.target_row) for snapshot in SNAPSHOTS),
     *((log.source_row, log.target_row) for log in LOGS),
 )
-PART = "**part**: lies inside an item, and is never alone."
+PART = "**part**: stored inside an item, never as an item of its own."
 
 
 @dataclass(frozen=True)
 class Relation:
-    """`one` of the first to `many` of the second, each as Mermaid spells how many. Solid where the second's key holds
-    the first's."""
+    """A relation from `source` to `target`, with both cardinalities in Mermaid's notation.
+
+    The line is solid if the key of the target contains the key of the source.
+    """
 
     source: str
     target: str
@@ -53,7 +56,7 @@ class Relation:
 
 # the rules ------------------------------------------------------------------------------------------------------------
 def partition_owners() -> dict[str, Row[Any]]:
-    """Whose a partition is, by the partition's template."""
+    """Return the owner of each partition, by the partition's template."""
     found: dict[str, Row[Any]] = {}
     for row in t.ROWS:
         partition, sort = row.templates("main")
@@ -63,7 +66,7 @@ def partition_owners() -> dict[str, Row[Any]]:
 
 
 def id_owners() -> dict[str, Row[Any]]:
-    """Whose id a field of this name is."""
+    """Return the row that each id field identifies, by the field's name."""
     found = {row.templates("main")[0].field_names[0]: row for row in partition_owners().values()}
     for row in t.ROWS:
         last = row.templates("main")[1].field_names[-1:]
@@ -73,7 +76,7 @@ def id_owners() -> dict[str, Row[Any]]:
 
 
 def embedded_parts(cls: type[Any]) -> Iterator[tuple[str, type[Any], str]]:
-    """The classes whose instances lie inside an item: by which field, and how many as Mermaid spells it."""
+    """Yield the classes inside an item: the field, the class, and the cardinality in Mermaid's notation."""
     for name, hint in typing.get_type_hints(cls).items():
         for inner in (hint, *typing.get_args(hint)):
             if isinstance(inner, type) and is_dataclass(inner):
@@ -81,7 +84,7 @@ def embedded_parts(cls: type[Any]) -> Iterator[tuple[str, type[Any], str]]:
 
 
 def find_relations() -> list[Relation]:
-    """All relations between the entities, and with the parts inside them."""
+    """Return all relations between the entities, and to the parts inside them."""
     return list(dict.fromkeys(relation for row in t.ROWS for relation in _row_relations(row)))
 
 
@@ -94,7 +97,7 @@ def _row_relations(row: Row[Any]) -> Iterator[Relation]:
         yield Relation(owner.type, row.type, "o{" if sort.field_names else "o|", "has", IDENTIFYING)
     if row.replaces is not None:
         related.add(row.replaces.type)
-        yield Relation(row.replaces.type, row.type, "o|", "gives place to", IDENTIFYING)
+        yield Relation(row.replaces.type, row.type, "o|", "is replaced by", IDENTIFYING)
     for source, into in COPIES:
         if into is row:
             related.add(source.type)
@@ -106,7 +109,7 @@ def _row_relations(row: Row[Any]) -> Iterator[Relation]:
 
 
 def _references(cls: type[Any], related: set[str]) -> Iterator[Relation]:
-    """To whom the fields refer, but for those who are related already."""
+    """Yield the relations of the fields that refer to other items, except items that are already related."""
     for name, hint in typing.get_type_hints(cls).items():
         target = _referenced_row(name, hint)
         if target is not None and target.type not in related:
@@ -114,7 +117,7 @@ def _references(cls: type[Any], related: set[str]) -> Iterator[Relation]:
 
 
 def _referenced_row(name: str, hint: Any) -> Row[Any] | None:
-    """Whom a field of this name refers to."""
+    """Return the row that a field with this name refers to."""
     if name in id_owners():
         return id_owners()[name]
     return t.ROWS_BY_TYPE.get(name.title()) if unwrap_newtype(unwrap_optional(hint) or hint) is str else None
@@ -122,7 +125,7 @@ def _referenced_row(name: str, hint: Any) -> Row[Any] | None:
 
 # the diagrams ---------------------------------------------------------------------------------------------------------
 def render_diagram() -> str:
-    """All entities with their fields, and all relations: a Mermaid erDiagram."""
+    """Return a Mermaid erDiagram of all entities with their fields, and of all relations."""
     return "\n".join(_diagram_lines([row.entity for row in t.ROWS], find_relations()))
 
 
@@ -132,17 +135,17 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-Every kind of item, its fields and how they belong together. All of it in one diagram:
-`python -m ops model --diagram`; for NoSQL Workbench: `python -m ops model --workbench FILE`
-(see [modelling.md](modelling.md)). Where each lies: [table.md](table.md).
+All item types with their fields and relations. `python -m ops model --diagram` prints one diagram of everything.
+`python -m ops model --workbench FILE` exports the model for NoSQL Workbench ([how](modelling.md)). The keys of each
+type are in [table.md](table.md).
 """
     yield "## How to read it"
-    yield "Behind each name stands its kind:"
+    yield "The kind of each item type is in parentheses:"
     kinds = dict.fromkeys(row.kind for row in t.ROWS)
     yield markdown.bullet_list([*(f"**{kind}**: {ROW_KINDS[kind]}." for kind in kinds), PART])
     yield (__doc__ or "").partition("\n\n")[2]
-    yield "`PK`: a field of the item's key. `FK`: another's id. `?`: may be missing."
-    yield "## Who belongs to whom"
+    yield "`PK`: a field of the item's key. `FK`: the id of another item. `?`: may be missing."
+    yield "## Ownership"
     yield _mermaid_block(
         _diagram_lines([], [r for r in find_relations() if r.line == IDENTIFYING and r.target in t.ROWS_BY_TYPE])
     )
@@ -158,7 +161,7 @@ def _mermaid_block(lines: Iterable[str]) -> str:
 
 
 def _diagram_lines(entities: Sequence[type[Any]], related: Sequence[Relation]) -> Iterator[str]:
-    """A diagram of these entities with their fields, of the parts in them, and of these relations."""
+    """Yield the lines of a diagram: these entities with their fields, the parts inside them, and these relations."""
     yield "erDiagram"
     inside = {part.__name__: part for cls in entities for _, part, _ in embedded_parts(cls)}
     inside |= {part.__name__: part for cls in list(inside.values()) for _, part, _ in embedded_parts(cls)}
@@ -185,7 +188,7 @@ def _field_lines(cls: type[Any], row: Row[Any] | None) -> Iterator[str]:
 
 
 def _mermaid_type(hint: Any) -> str:
-    """A type as Mermaid takes it: one word, brackets allowed."""
+    """Return a type as one word, as Mermaid requires. Parentheses are allowed."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
         return f"list({_mermaid_type(arguments[0])})"

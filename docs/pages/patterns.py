@@ -1,4 +1,4 @@
-"""docs/access-patterns.md: every question, and the request that answers it, as it is sent."""
+"""docs/access-patterns.md: every access pattern with the request that it sends."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -17,28 +17,29 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-Every question is one `GetItem` or one `Query`; over shards it is one `Query` for each, merged in the order of their
-keys. None is a `Scan`. The key condition is shown as it is sent; `⋯` stands for U+10FFFF, the character that sorts
-behind every other, so that a range ends behind all that goes on from its beginning; a blank sorts before every other,
-so that a range begins behind a path itself. A range of times takes `since` in and leaves `until` out.
+Every access pattern is one `GetItem` or one `Query`. A pattern over shards is one `Query` for each shard, and the
+results are merged in key order. No pattern is a `Scan`. The key conditions are shown as they are sent. `⋯` stands for
+U+10FFFF, which sorts after all other characters; it ends a range of keys with a common prefix. A space sorts before
+all other characters; it begins a range after the path itself. A range of times includes `since` and excludes `until`.
 
-Items whose keys are known, such as the ancestors of a category (A8d) and the stock of a page of products, are read by
-one `BatchGetItem` for each 100 of them; what that leaves unprocessed is asked for again.
+Items with known keys, such as the ancestors of a category (A8d) or the stock of a page of products, are read by one
+`BatchGetItem` for each 100 items. Unprocessed keys are requested again.
 
-Each can be asked by hand, with its request, its items and its units shown: [modelling.md](modelling.md).
+You can run each pattern by hand, and see its request, items and units: [modelling.md](modelling.md).
 
-What each costs, with 10 and with 10,000 items around what is asked for, is asserted in
-[tests/model/test_request_units.py](../tests/model/test_request_units.py).
+[tests/model/test_request_units.py](../tests/model/test_request_units.py) checks the cost of each pattern, with 10 and
+with 10,000 other items in the table.
 """
     yield markdown.render_table(
-        ("", "question", "answers with", "request", "key condition", "consistent", "order", "range of"),
+        ("id", "access pattern", "returns", "request", "key condition", "consistent", "order", "time range of"),
         [_pattern_row(pattern) for pattern in PATTERNS],
     )
     yield "## Pages"
     yield """
-A list has a `limit` and a cursor. A cursor is the sort key of the last item shown, hidden, signed, and bound to who
-asked and to the question. A page may hold less than its limit though more follows: what has expired is passed over, and
-DynamoDB reads 1 MB at most. It goes on as long as there is a cursor.
+A list has a `limit` and a cursor. A cursor contains the sort key of the last item on the page. It is encrypted and
+signed, and valid only for the same caller and query. A page may have fewer items than its limit although more pages
+follow, because expired items are skipped and DynamoDB reads at most 1 MB. There are more pages as long as there is a
+cursor.
 """
 
 
@@ -66,7 +67,7 @@ def _pattern_row(pattern: Get[Any] | Query[Any]) -> Sequence[str]:
 
 
 def _capture_requests(pattern: Query[Any]) -> list[dict[str, Any]]:
-    """The requests of a pattern, every known value spelled as its own name."""
+    """Return the requests of a pattern. Each argument has its own name as its value."""
     sent = _RecordingClient()
     table = Table(cast(Any, sent), "table", ROWS_BY_TYPE)
     known: dict[str, str] = {name: f"{{{name}}}" for name in pattern.required_fields}
@@ -76,7 +77,7 @@ def _capture_requests(pattern: Query[Any]) -> list[dict[str, Any]]:
 
 
 class _RecordingClient:
-    """A client that keeps what it is asked, and finds nothing."""
+    """A client that records the requests and returns no items."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -98,7 +99,7 @@ def _format_condition(requests: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _time_field(pattern: Query[Any]) -> str:
-    """The time that a range may be asked of; "" where none may."""
+    """Return the field that a time range can restrict, or "" if the pattern has none."""
     if len(pattern.rows) > 1 or pattern.whole_partition:
         return ""
     row = pattern.rows[0]

@@ -1,4 +1,4 @@
-"""docs/permissions.md: who may do what on AWS, read from the synthesized template, all of it."""
+"""docs/permissions.md: all permissions on AWS, read from the synthesized template."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,20 +18,21 @@ def render_page(template: Mapping[str, Any]) -> str:
 
 def _sections(resources: Mapping[str, Resource]) -> Iterator[str]:
     yield """
-Exactly what each role may do, and what each resource lets others do: [a test](../tests/stacks/test_permissions.py)
-compares this page with the template. A change of it is a change of what somebody may do: read it as such.
+All permissions of each role, and all permissions that a resource policy grants. [A
+test](../tests/stacks/test_permissions.py) compares this page with the template. Review each change of this page as a
+change of permissions.
 """
-    yield "## What each function may do, and an operator"
-    yield markdown.render_table(("role of", "may", "on"), _role_rows(resources))
-    yield "## Who may take a role on, and call a function"
-    yield markdown.render_table(("what", "who", "where"), [*_trust_rows(resources), *_caller_rows(resources)])
-    yield "## What queues, topics, buckets and the key say themselves"
-    yield "An Allow here lets in who has no permission above; a Deny keeps out who has."
-    yield markdown.render_table(("of", "", "who", "what", "where"), _policy_rows(resources))
+    yield "## Permissions of the functions and of operators"
+    yield markdown.render_table(("role of", "actions", "resource"), _role_rows(resources))
+    yield "## Who may assume a role or invoke a function"
+    yield markdown.render_table(("of", "principal", "condition"), [*_trust_rows(resources), *_caller_rows(resources)])
+    yield "## Resource policies of queues, topics, buckets, secrets and the key"
+    yield "An Allow also works for principals without a permission above. A Deny also applies to those with one."
+    yield markdown.render_table(("resource", "effect", "principal", "actions", "condition"), _policy_rows(resources))
 
 
 def _role_rows(resources: Mapping[str, Resource]) -> Iterator[tuple[str, ...]]:
-    """Of each role, what it may, by what it may do that on."""
+    """Yield the actions that each role may use, one row for each role and resource."""
     may: set[tuple[str, str, str, str]] = set()
     for policy in (
         *_properties_of_type(resources, "AWS::IAM::Policy"),
@@ -39,7 +40,7 @@ def _role_rows(resources: Mapping[str, Resource]) -> Iterator[tuple[str, ...]]:
     ):
         for statement in policy["PolicyDocument"]["Statement"]:
             if statement["Effect"] != "Allow":
-                raise ValueError(f"a role that is denied something: {statement}")
+                raise ValueError(f"a role policy has a statement that is not an Allow: {statement}")
             for role in policy["Roles"]:
                 who = _owner_name(resource_name(role))
                 may |= {
@@ -112,7 +113,7 @@ def _principal_name(principal: Any) -> str:
 
 
 def _format_conditions(statement: Mapping[str, Any]) -> str:
-    """The conditions of a statement, in a line."""
+    """Return the conditions of a statement in one line."""
     return "; ".join(
         f"{operator} {key} {', '.join(map(resource_name, _as_list(value)))}"
         for operator, keys in statement.get("Condition", {}).items()
@@ -121,7 +122,7 @@ def _format_conditions(statement: Mapping[str, Any]) -> str:
 
 
 def resource_name(value: Any) -> str:
-    """A resource by its name in the stack, such as Table/index/GSI1; what only AWS knows of an ARN is … ."""
+    """Return a resource by its name in the stack, such as Table/index/GSI1. "…" is a part that only AWS knows."""
     match value:
         case {"Ref": "AWS::StackId"}:
             return "this stack"
@@ -139,12 +140,12 @@ def resource_name(value: Any) -> str:
 
 
 def _strip_hash(id: str) -> str:
-    """A logical id without the digest that the CDK puts behind it."""
+    """Return a logical id without the hash that the CDK appends."""
     return re.sub(r"[0-9A-F]{8}$", "", id)
 
 
 def _owner_name(id: str) -> str:
-    """What a role, or the resource of a function, belongs to: CopiesRole is that of Copies."""
+    """Return the name of the construct that a role or function belongs to: CopiesRole belongs to Copies."""
     return re.sub(r"(Role|Function)$", "", id)
 
 

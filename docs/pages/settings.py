@@ -1,4 +1,4 @@
-"""docs/settings.md: everything that differs from one deployment to another, in the words of stacks/stage.py."""
+"""docs/settings.md: all settings of a deployment. The descriptions come from stacks/stage.py."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,14 +15,14 @@ def render_page() -> str:
 
 
 def setting_descriptions() -> Mapping[str, str]:
-    """What each setting means, as the class says it: `name`, `name`: what it is."""
+    """Return the description of each setting, from the docstring of Stage: `name`, `name`: description."""
     text = re.sub(r"\s+", " ", Stage.__doc__ or "")
     found = re.findall(r"((?:`\w+`(?:, )?)+): (.*?)(?=(?:(?:`\w+`(?:, )?)+: )|$)", text)
     return {name: told.strip() for names, told in found for name in re.findall(r"\w+", names)}
 
 
 def format_value(value: Any) -> str:
-    """A value as one gives it on the command line."""
+    """Return a value as it is written on the command line."""
     if isinstance(value, tuple):
         return f"`{','.join(value)}`" if value else "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "none"
@@ -30,14 +30,14 @@ def format_value(value: Any) -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-`-c stage=dev` (the default) or `-c stage=prod` chooses a stage, and `-c NAME=VALUE` sets any single setting of it; a
-list is separated by commas. With make: `make deploy STAGE=prod ARGS="-c sender=shop@your.domain -c
-retention_days=730"`; for good, put them into the context of `cdk.json`. What makes no sense is refused at synth, with
-a sentence that names it.
+`-c stage=dev` (the default) or `-c stage=prod` selects a stage. `-c NAME=VALUE` overrides one setting. Separate the
+values of a list with commas. With make:
+`make deploy STAGE=prod ARGS="-c sender=shop@your.domain -c retention_days=730"`. To set values permanently, add them
+to the context in `cdk.json`. Synth rejects invalid values with a message that names the setting.
 """
     told = setting_descriptions()
     yield markdown.render_table(
-        ("setting", *STAGES, "allowed", "what it is"),
+        ("setting", *STAGES, "allowed", "description"),
         [
             (
                 f"`{one.name}`",
@@ -49,70 +49,71 @@ a sentence that names it.
             if one.name != "name"
         ],
     )
-    yield "`protect` follows from the stage alone: what protects data cannot be set away."
-    yield "## What is no setting, and why"
+    yield "`protect` depends only on the stage: the protection of data cannot be switched off."
+    yield "## What cannot be set, and why"
     yield f"""
-- **Shards** of queues, feeds and totals ({SHARD_COUNT}, `SHARDS` in functions/model/entities.py). An item's shard is
-  reckoned from its id and is part of its key; readers ask all of them. So the number may be raised, by a deploy, but
-  never lowered: what lies in a shard that nobody asks any more is never paid, packed, lapsed or erased. It must be
-  the same in all functions at all times, so it is a constant of the code that they share.
-- **Parts** of a product's stock and of a discount code: each product and code says its own (`parts`, in the request
-  that makes it), because heat is a product's, not a deployment's.
-- **Lives** of queues, failures and effects (functions/model/retention.py): what remembers must outlive what can come
-  again, which is checked at synth.
-- **The stream's readers**: two, as many as a shard serves.
-- **A name of the shop's own** for CloudFront: it needs a certificate of us-east-1 and whoever keeps the name.
+- **Shards** of queues, feeds and totals ({SHARD_COUNT}, `SHARD_COUNT` in functions/model/entities.py). An item's
+  shard is calculated from its id and is part of its key. Queries read all shards. So a deploy may raise the number
+  but never lower it: an item in a shard that is no longer read would never be processed (packed, lapsed, erased). The
+  number must always be the same in all functions, so it is a constant in their shared code.
+- **Stock parts** of a product, and parts of a discount code. Each product and code has its own number (`parts` in the
+  request that creates it), because hot items depend on the product, not on the deployment.
+- **Retention** of queues, failures and effect markers (functions/model/retention.py). A marker must be kept longer than
+  its message can be redelivered. Synth checks this.
+- **The readers of the stream**: two, the maximum for a shard.
+- **A custom domain name** for CloudFront: it needs a certificate in us-east-1 and an owner of the domain.
 """
     yield "## A firewall"
     yield """
-An HTTP API takes no web ACL itself, CloudFront does, and its web ACLs live in us-east-1 wherever the shop is. With
-`web_acl` both stand before the API, whose own address answers 403 then, since CloudFront shows a secret that nobody
-else has:
+An HTTP API cannot have a web ACL, but CloudFront can. Web ACLs for CloudFront exist only in us-east-1, in whatever
+region the shop runs. With `web_acl`, the stack puts CloudFront and the web ACL in front of the API. CloudFront sends
+a secret with each request. The API answers 403 to requests without this secret, so its own address no longer works:
 
-1. `make deploy STAGE=prod ARGS="-c firewall=true"` makes the stack `orderstream-prod-firewall` too; its output is
+1. `make deploy STAGE=prod ARGS="-c firewall=true"` also creates the stack `orderstream-prod-firewall`. Its output is
    `WebAclArn`.
-2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c front_only=false"` puts CloudFront before the API;
-   its output is `FrontUrl`. The API's own address answers as before: tell everybody the new one, the payment provider
-   and the warehouse first.
-3. When nobody asks at the old one any more, the same without `front_only`: there it answers 403 from then on. A shop
-   that is not open yet goes there at once.
+2. `make deploy STAGE=prod ARGS="-c firewall=true -c web_acl=ARN -c front_only=false"` puts CloudFront in front of the
+   API. Its output is `FrontUrl`. The API's own address still works. Give the new address to all clients, first to the
+   payment provider and the warehouse.
+3. When no client uses the old address any more, deploy the same without `front_only`. The old address then answers 403.
+   If the shop is not open yet, start with this step after step 1.
 
-The first needs `cdk bootstrap` of us-east-1. A firewall that the account has already needs the others alone. Ours lets
-an address ask 2,000 times in five minutes, a person's many times over. A warehouse asks for all its orders from one
-address: where these are more than two a second, name its network in `spared_addresses`. The provider's webhooks are not
-counted: they are signed, and the stage's own throttle holds for them, too. How the secret between the two is changed is
-on [a page of its own](runbooks/rotate-secrets.md#the-fronts-secret).
+Step 1 needs `cdk bootstrap` for us-east-1. If the account already has a firewall, skip step 1. Our firewall allows
+2,000 requests from an address in five minutes, far more than a person needs. A warehouse sends all its requests from
+one address: if there are more than two a second, add its network to `spared_addresses`. The provider's webhooks are
+not counted: they are signed, and the throttle of the stage applies to them. To rotate the secret, see [its
+runbook](runbooks/rotate-secrets.md#the-fronts-secret).
 """
     yield "## The page"
     yield """
-The page that `make up` serves shows the inside of this machine, and signs people in by their name alone. With `page`
-CloudFront serves the same files without that, at `/page/` beside the API, and people sign in at Cognito
-([why so](decisions/0040-the-page-signs-in-as-a-public-client.md)):
+The page of `make up` shows the internals of the local shop, and users sign in with a name only. With the setting
+`page`, CloudFront serves the same files without these parts, at `/page/` beside the API, and users sign in with
+Cognito ([reasons](decisions/0040-the-page-signs-in-as-a-public-client.md)):
 
-1. `make deploy STAGE=prod ARGS="-c page=my-shop"`; its output is `PageUrl`. The prefix is taken once in a region: where
-   somebody else has it, the deploy fails and is rolled back. The first takes some minutes more, CloudFront's.
-2. Register there, as a customer would. Who works for the shop is put into a group, and signs in again:
+1. `make deploy STAGE=prod ARGS="-c page=my-shop"`. The output is `PageUrl`. The prefix must be unique in the region.
+   If it is taken, the deploy fails and is rolled back. The first deploy takes some minutes longer, because of
+   CloudFront.
+2. Register on the page as a customer does. To make a user a member of the staff, add them to the group:
    `aws cognito-idp admin-add-user-to-group --user-pool-id ID --username ADDRESS --group-name staff`
-   (`UserPoolId` is an output, too). They see board and insight besides.
-3. Let customers pay: put the form of your payment provider where `page/pay.js` says that the provider takes the
-   payment. The payment names the order in its metadata, as `order_id`. What the form loads and whom it asks, add to
-   `stacks/page_policy.py`; browsers refuse all else.
+   (`UserPoolId` is an output). After the next sign-in, the user also sees the board and the insight view.
+3. To accept payments, add the form of your payment provider in `page/pay.js`, at the place marked there. The payment
+   must have the order's id in its metadata, as `order_id`. Add the addresses that the form loads from and connects to
+   in `stacks/page_policy.py`. Browsers block all others.
 
-A firewall is a setting of its own: with `web_acl`, too, it stands before page and API alike. The page is some forty
-files, of which a browser asks each time whether they are new: that many requests of the 2,000 in five minutes. Each
-deploy has CloudFront forget the old ones. Without `page` the next deploy takes the page away, and where one signs in
-for it; its bucket holds nothing else.
+The firewall is a separate setting: `web_acl` protects the page and the API. The page has some forty files, and a
+browser checks each of them for changes. These requests count towards the 2,000 in five minutes. Each deploy clears
+the files from CloudFront's cache. If you remove `page`, the next deploy deletes the page, its sign-in, and its
+bucket, which contains only the page.
 
-None of this was tried on AWS. [A test](../tests/browser/test_page_on_aws.py) walks through the page in a browser,
-before stand-ins for CloudFront and Cognito that refuse what those would refuse; others look at
-[the template](../tests/stacks/test_settings.py).
+The page was not tested on AWS. [A test](../tests/browser/test_page_on_aws.py) uses the page in a browser, with
+substitutes for CloudFront and Cognito that reject the same requests. [Other tests](../tests/stacks/test_settings.py)
+check the template.
 """
-    yield "## What has been measured, and what not"
+    yield "## Measurements"
     yield """
-`snap_start` saves a cold start the imports: of the api, half a second of a laptop's processor. Clients (a tenth) and
-secrets are made at the first request, so that no snapshot holds a secret. It was not measured on AWS: compare the log's
-`Init Duration` with `Restore Duration` before you keep it. Ids, tokens and waits are made of the system's randomness,
-which differs from one restored copy to the next.
+With `snap_start`, a cold start skips the imports: for the API, half a second of processor time on a laptop. Clients
+(a tenth of a second) and secrets are created at the first request, so no snapshot contains a secret. We did not
+measure it on AWS: compare `Init Duration` with `Restore Duration` in the log before you keep it. Ids, tokens and
+waits use the system's random numbers, which differ between copies restored from the same snapshot.
 """
 
 

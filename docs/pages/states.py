@@ -1,4 +1,4 @@
-"""docs/states.md: what may happen to an order, a shipment, a payment and a refund, as a diagram and as a table."""
+"""docs/states.md: the states and transitions of orders, shipments, payments and refunds, as diagrams and tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ STATE_MACHINES: Mapping[str, tuple[Row[Any], Sequence[states.Transition]]] = {
 
 
 def initial_states(row: Row[Any]) -> Iterator[tuple[str, str]]:
-    """The states that an item is made in, and the change that tells it; none where its row has no states."""
+    """Yield the states of a new item, each with the name of its change. Yield nothing if the row has no states."""
     for of, transitions in STATE_MACHINES.values():
         if of is row:
             made = (kind for kind in CHANGE_TYPES if kind.row is row and kind.event_name == "INSERT")
@@ -32,24 +32,24 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-A command moves what is in one of the states before; everything else is refused (`409`, `WrongState`). What leaves the
-state as it is stands in the table alone, with the field that it changes.
+A command is accepted only in one of the states in the column "before". In any other state it is rejected (`409`,
+`WrongState`). A command that keeps the state is shown only in the table, with the field that it changes.
 """
     for what, (row, transitions) in STATE_MACHINES.items():
         yield f"## {what}"
         yield "```mermaid\n" + "\n".join(_diagram_lines(row, transitions)) + "\n```"
         yield markdown.render_table(
-            ("command", "before", "after", "the change it makes"),
+            ("command", "before", "after", "change"),
             [
                 (f"**{move.command}**", ", ".join(move.before), _state_after(move), _change_link(move.change_name))
                 for move in transitions
             ],
         )
-    yield "An order that is ARCHIVING gives place to an `ArchivedOrder`, a stub that stays for ever."
+    yield "An order in the state ARCHIVING is replaced by an `ArchivedOrder`, a stub that is kept for ever."
 
 
 def _diagram_lines(row: Row[Any], transitions: Sequence[states.Transition]) -> Iterator[str]:
-    """One arrow for each pair of states; one onto itself where a command may also lead to where it comes from."""
+    """Yield one arrow for each pair of states, also from a state to itself if a command may keep the state."""
     yield "stateDiagram-v2"
     yield "    direction LR"
     yield from (f"    [*] --> {state} : {born}" for state, born in initial_states(row))
@@ -63,8 +63,8 @@ def _diagram_lines(row: Row[Any], transitions: Sequence[states.Transition]) -> I
 
 
 def _state_after(move: states.Transition) -> str:
-    return move.after or f"as before; its `{move.changed_field}` {'falls' if move.decreasing else 'changes'}"
+    return move.after or f"unchanged; its `{move.changed_field}` {'decreases' if move.decreasing else 'changes'}"
 
 
 def _change_link(change: str) -> str:
-    return f"[{change}](events.md)" if change in EVENTS_BY_NAME else f"{change}, which has no event"
+    return f"[{change}](events.md)" if change in EVENTS_BY_NAME else f"{change} (no event)"

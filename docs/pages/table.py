@@ -1,4 +1,4 @@
-"""docs/table.md: every kind of item, where it lies, what lies beside it, and what it holds."""
+"""docs/table.md: every item type with its keys, its partition, its expiry and its attributes."""
 
 import re
 import typing
@@ -13,11 +13,11 @@ from functions.model import retention
 from functions.model import table as t
 
 ROW_KINDS = {
-    "primary": "written by commands; what everything else is derived from",
-    "marker": "remembers that something was done; nothing is derived from it",
-    "snapshot": "a copy of one primary elsewhere, guarded by that primary's version",
-    "log": "one entry for a change, put if absent",
-    "counter": "a sum over primaries",
+    "primary": "written by commands; copies and totals are derived from it",
+    "marker": "records that something was done; nothing is derived from it",
+    "snapshot": "a copy of one primary under another key; written only if the primary's version is newer",
+    "log": "one entry for each change of its source; written only if it does not exist",
+    "counter": "a sum over several primaries (a total)",
 }
 
 
@@ -27,10 +27,10 @@ def render_page() -> str:
 
 def _sections() -> Iterator[str]:
     yield """
-One table holds everything. An item of a type lies at its `PK` and `SK`; where an index has keys of its own for that
-type, it is found there too. `{name}` is a field of the item, or something made of its fields; where that is none, the
-item is not in that index. A number is padded so that it sorts, a time is UTC text with milliseconds and has an id
-behind it, and no value may hold a `#`: all this is checked when the table's module is imported.
+One table contains all items. Each item type has templates for its `PK` and `SK`, and for the keys of the indexes that
+contain it. `{name}` is a field of the item, or is calculated from its fields. If a field has no value, the item is
+not in that index. Numbers are padded so that they sort correctly. A time is UTC text with milliseconds, and an id
+follows it. No value may contain `#`. The templates are checked when the table's module is imported.
 """
     rows = [
         (
@@ -44,21 +44,21 @@ behind it, and no value may hold a `#`: all this is checked when the table's mod
     ]
     yield markdown.render_table(("type", "PK", "SK", "GSI1", "GSI2", "GSI3", "kind", "written by"), rows)
     yield markdown.bullet_list(f"**{kind}**: {ROW_KINDS[kind]}." for kind in dict.fromkeys(row.kind for row in t.ROWS))
-    yield "## What lies together"
-    yield "A partition's items in the order of their sort keys: one query reads any stretch of it."
+    yield "## Partitions"
+    yield "The items of each partition, in the order of their sort keys. One query can read any range of a partition."
     for index in INDEXES:
         yield f"### {_index_title(index)}"
         if index != "main":
             yield _projection(_index_title(index))
         yield markdown.render_table(("partition", "sort keys, in order"), _partitions(index))
-    yield "## What ends by itself"
-    yield "DynamoDB deletes an item some time after its `ttl`; from that moment on no read returns it."
-    yield markdown.render_table(("type", "when"), [(row.type, _expiry_rule(row)) for row in t.ROWS if row.has_ttl])
-    yield "## What each holds"
-    yield "Every item also has its `type` and `schema`, and its keys. `?` may be missing."
+    yield "## Expiry"
+    yield "DynamoDB deletes an item some time after its `ttl`. Reads do not return it as soon as its `ttl` has passed."
+    yield markdown.render_table(("type", "expires"), [(row.type, _expiry_rule(row)) for row in t.ROWS if row.has_ttl])
+    yield "## Attributes"
+    yield "Every item also has its keys, its `type` and its `schema`. `?` means that the attribute may be missing."
     parts = {part.__name__: part for row in t.ROWS for part in embedded_classes(row.entity)}
     yield markdown.render_table(
-        ("type", "what it is", "attributes"),
+        ("type", "description", "attributes"),
         [
             (name, _doc(cls), _attribute_list(cls))
             for name, cls in {**{r.type: r.entity for r in t.ROWS}, **parts}.items()
@@ -82,7 +82,7 @@ def _index_title(index: IndexName) -> str:
 def _projection(index: str) -> str:
     names = t.INDEX_PROJECTIONS[index]
     held = "all attributes" if names is None else ", ".join(f"`{name}`" for name in names)
-    return f"Holds {held}. A projection cannot be changed later."
+    return f"Projects {held}. A projection cannot be changed later."
 
 
 def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
@@ -95,11 +95,11 @@ def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
 
 def _expiry_rule(row: Row[Any]) -> str:
     days = getattr(retention, f"{row.type.upper()}_DAYS", None)
-    return f"after {days} days" if days else "at the time the item itself carries"
+    return f"after {days} days" if days else "at a time set in each item"
 
 
 def embedded_classes(cls: type[Any]) -> Iterator[type[Any]]:
-    """The classes whose instances lie inside an item."""
+    """Yield the classes whose instances are stored inside an item."""
     for hint in typing.get_type_hints(cls).values():
         for inner in (hint, *typing.get_args(hint)):
             if isinstance(inner, type) and is_dataclass(inner):
@@ -116,7 +116,7 @@ def _attribute_list(cls: type[Any]) -> str:
 
 
 def describe_type(hint: Any) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     arguments = typing.get_args(hint)
     if inner := unwrap_optional(hint):
         return f"{describe_type(inner)}?"

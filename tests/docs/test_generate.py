@@ -59,7 +59,7 @@ def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> 
 
 
 def test_every_kind_of_item_is_in_the_key_table_with_its_keys_and_its_fields(written: dict[str, str]) -> None:
-    keys, _, fields = written["table.md"].partition("## What each holds")
+    keys, _, fields = written["table.md"].partition("## Attributes")
     for row in ROWS:
         (spelled,) = [line for line in keys.splitlines() if line.startswith(f"| **{row.type}** |")]
         assert all(f"`{half.text}`" in spelled for index in row.indexes for half in row.templates(index))
@@ -99,7 +99,7 @@ def test_every_transition_is_in_its_table_and_in_its_diagram_if_it_may_leave_the
     arrows = dict(re.findall(r"^    (\w+ --> \w+) : (.+)$", page, re.MULTILINE))
     drawn = {(arrow, command) for arrow, commands in arrows.items() for command in commands.split(", ")}
     for move in transitions:
-        after = move.after or f"as before; its `{move.changed_field}` {'falls' if move.decreasing else 'changes'}"
+        after = move.after or f"unchanged; its `{move.changed_field}` {'decreases' if move.decreasing else 'changes'}"
         assert f"| **{move.command}** | {', '.join(move.before)} | {after} |" in page
     moves = [move for move in transitions if move.after]
     assert drawn == {(f"{state} --> {move.after}", move.command) for move in moves for state in move.before}

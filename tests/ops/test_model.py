@@ -225,7 +225,7 @@ def insides(cls: Any) -> set[Any]:
     [
         'Order ||--o{ Payment : "has"',
         'Order ||--o| Expiry : "has"',
-        'Order ||--o| ArchivedOrder : "gives place to"',
+        'Order ||--o| ArchivedOrder : "is replaced by"',
         'Customer ||..o{ Order : "customer_id"',
         'Company |o..o{ Customer : "company_id"',
         'Category ||..o{ Product : "category"',
