@@ -124,20 +124,23 @@ def _failed_entries(line: LogLine) -> Iterator[NewEntry]:
 
 
 ENTRY_BUILDERS: Mapping[str, Callable[[LogLine], Iterator[NewEntry]]] = {
-    "request": _request_entries,
-    "published": _published_entries,
-    "copied": _copied_entries,
-    "fulfilled": _effect_entries("fulfilment", _describe_fulfilment),
-    "mailed": _effect_entries("notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""),
-    "not wanted": _effect_entries("notifications", lambda _: "no mail sent: the customer does not want it"),
-    "noticed": _effect_entries("notices", _describe_product_alert),
-    "refunded": _effect_entries("refunds", _describe_refund),
-    "renamed": _effect_entries("names", _describe_name_change),
-    "imported": _effect_entries("bulk", _describe_import),
-    "archived": _effect_entries("archive", _describe_archive),
-    "looked": _order_expiry_entries,
-    "parked": _parked_entries,
-    "failed": _failed_entries,
+    "request_handled": _request_entries,
+    "events_published": _published_entries,
+    "copies_updated": _copied_entries,
+    "order_fulfilled": _effect_entries("fulfilment", _describe_fulfilment),
+    "notification_sent": _effect_entries(
+        "notifications", lambda line: f"mail {line['mail']}" if line["effect"] else ""
+    ),
+    "notification_skipped": _effect_entries("notifications", lambda _: "no mail sent: the customer does not want it"),
+    "product_alerts_sent": _effect_entries("notices", _describe_product_alert),
+    "refund_processed": _effect_entries("refunds", _describe_refund),
+    "customer_name_propagated": _effect_entries("names", _describe_name_change),
+    "import_part_processed": _effect_entries("bulk", _describe_import),
+    "order_archived": _effect_entries("archive", _describe_archive),
+    "activity_archived": _effect_entries("archive", _describe_archive),
+    "deadlines_checked": _order_expiry_entries,
+    "record_parked": _parked_entries,
+    "record_failed": _failed_entries,
 }
 
 

@@ -59,7 +59,7 @@ class AlarmDefinition:
 
     def __post_init__(self) -> None:
         if (self.above is None) is (self.below is None):
-            raise ValueError(f"{self.name} is raised over a limit, or under one")
+            raise ValueError(f"{self.name}: set either `above` or `below`")
 
     @property
     def is_level(self) -> bool:
@@ -82,7 +82,7 @@ def _lag_alarms() -> Iterator[AlarmDefinition]:
     for level, seconds in LAG_LEVELS:
         yield AlarmDefinition(
             name=f"lag-{level}",
-            description=f"Nobody has taken up an event for its reaction for more than {level.replace('-', ' ')}",
+            description=f"An event has waited in its queue for more than {level.replace('-', ' ')}",
             metric="AWS/SQS ApproximateAgeOfOldestMessage",
             statistic="Maximum",
             above=seconds,
@@ -92,7 +92,7 @@ def _lag_alarms() -> Iterator[AlarmDefinition]:
         )
         yield AlarmDefinition(
             name=f"stream-lag-{level}",
-            description=f"A reader of the table's stream is more than {level.replace('-', ' ')} behind",
+            description=f"A stream reader is more than {level.replace('-', ' ')} behind",
             metric="AWS/Lambda IteratorAge",
             statistic="Maximum",
             above=seconds * 1_000,
@@ -103,8 +103,8 @@ def _lag_alarms() -> Iterator[AlarmDefinition]:
 
 ALARMS: tuple[AlarmDefinition, ...] = (
     AlarmDefinition(
-        name="orders-stand-still",
-        description="Orders that were paid do not go to the warehouse",
+        name="fulfilment-stalled",
+        description="Paid orders have no shipment request after 10 minutes",
         metric=metrics.ORDERS_STALLED,
         statistic="Minimum",
         above=0,
@@ -113,7 +113,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     *_lag_alarms(),
     AlarmDefinition(
         name="failure-store-not-empty",
-        description="A mapping of the stream gave up on records: what should have followed from them did not",
+        description="Lambda stopped retrying stream records. Their copies or events are missing",
         metric=metrics.GIVEN_UP_WAITING,
         statistic="Minimum",
         above=0,
@@ -121,7 +121,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="parked-not-empty",
-        description="A function has put something aside that it cannot read or do",
+        description="A function parked records or messages that it cannot process",
         metric=metrics.PARKED_WAITING,
         statistic="Minimum",
         above=0,
@@ -129,7 +129,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="dead-letters-not-empty",
-        description="A message failed at all its deliveries, or a scheduled run came to nothing",
+        description="A message failed at all its deliveries, or a scheduled run failed",
         metric="AWS/SQS ApproximateNumberOfMessagesVisible",
         statistic="Maximum",
         above=0,
@@ -138,7 +138,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="unmatched-payment",
-        description="Money has come that matches no order",
+        description="A payment matches no order and is not refunded yet",
         metric=metrics.UNMATCHED_PAYMENTS,
         statistic="Minimum",
         above=0,
@@ -146,7 +146,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="api-5xx",
-        description="The API answers that the fault is ours",
+        description="The API answers with 5xx errors",
         metric="AWS/ApiGateway 5xx",
         statistic="Sum",
         above=5,
@@ -156,7 +156,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="api-crashes",
-        description="Calls of the API's function end without an answer: it cannot start, crashes, or runs out of time",
+        description="The API function fails without a response: it cannot start, crashes, or times out",
         metric="AWS/Lambda Errors",
         statistic="Sum",
         above=2,
@@ -167,7 +167,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="throttling",
-        description="DynamoDB throws requests back",
+        description="DynamoDB throttles requests",
         metric=metrics.THROTTLES,
         statistic="Sum",
         above=20,
@@ -175,7 +175,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="lapse-backlog",
-        description="Orders whose time is over stay as they are: stock is held for nobody",
+        description="Orders past their deadline are not processed. Unpaid orders keep stock reserved",
         metric=metrics.LAPSE_BACKLOG,
         statistic="Minimum",
         above=0,
@@ -183,15 +183,15 @@ ALARMS: tuple[AlarmDefinition, ...] = (
     ),
     AlarmDefinition(
         name="archive-mismatch",
-        description="An order's object in the archive lacks what the table has of it: nothing of it is deleted",
+        description="An archive object lacks data that the table has. The order stays in the table",
         metric=metrics.ARCHIVE_MISMATCHES,
         statistic="Minimum",
         above=0,
         runbook="archive-mismatch",
     ),
     AlarmDefinition(
-        name="nobody-watches",
-        description="Nobody looks any more at what waits for a person: the alarms of that stand as they were",
+        name="backlog-monitor-silent",
+        description="The backlog monitor does not run. The alarms on its metrics do not change",
         metric="AWS/Lambda Invocations",
         statistic="Sum",
         below=1,

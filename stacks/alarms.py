@@ -21,9 +21,7 @@ MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]
 """The resources that alarms watch, by kind: the readable name of each resource, with its name in CloudWatch."""
 
 
-EMAIL_RETRY_REASON = (
-    "A mail is tried again for hours; the alarm it tells of stands in CloudWatch as long as it is raised."
-)
+EMAIL_RETRY_REASON = "SNS retries a mail for hours, and CloudWatch shows the alarm for as long as it is raised."
 
 
 class Alarms(Construct):
@@ -107,10 +105,12 @@ def _alarm_metrics(
     A definition with `for_each` yields one name and metric for each resource of this kind.
     """
     if alarm.for_each is None:
-        assert isinstance(alarm.metric, MetricDefinition), f"{alarm.name} is of one thing, so of ours"
+        assert isinstance(alarm.metric, MetricDefinition), (
+            f"{alarm.name}: without for_each, the metric must be one of Orderstream's"
+        )
         yield alarm.name, shop_metric(scope, alarm.metric, alarm.statistic, alarm.minutes)
         return
-    assert isinstance(alarm.metric, str), f"{alarm.name} is of several things, so of AWS's"
+    assert isinstance(alarm.metric, str), f"{alarm.name}: with for_each, the metric must be an AWS metric"
     for name, resource in places[alarm.for_each].items():
         if name not in alarm.excluded:
             alone = len(places[alarm.for_each]) == 1

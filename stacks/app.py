@@ -34,11 +34,13 @@ def build_app(context: Mapping[str, object] | None = None) -> App:
     if settings.firewall:
         FirewallStack(app, f"orderstream-{settings.name}-firewall", stage=settings)
     if settings.protect and settings.sender.endswith(".example"):
-        Annotations.of(stack).add_warning_v2("orderstream:sender", "mails would come from an example: set sender")
+        Annotations.of(stack).add_warning_v2(
+            "orderstream:sender", "the sender address is an example: set sender to a verified address"
+        )
     if not laptop and not bundle.find_python(bundle.LAMBDA_TARGET):
         Annotations.of(stack).add_warning_v2(
             "orderstream:compiled",
-            f"no Python {bundle.LAMBDA_TARGET.python} here to compile the bundle with: cold starts take longer",
+            f"Python {bundle.LAMBDA_TARGET.python} was not found to compile the bundle: cold starts take longer",
         )
     add_nag_checks(app)
     synth_cache.check_inputs(sys.modules.values(), merged)

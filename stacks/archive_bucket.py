@@ -64,7 +64,7 @@ class ArchiveBucket(Construct):
         acknowledge(
             bucket,
             {
-                "AwsSolutions-S1": "CloudTrail's data events name who reads it; access logs come at best effort.",
-                "CloudFormation-Validate::W9003": "The CDK writes a size as the number that it is; both are taken.",
+                "AwsSolutions-S1": "CloudTrail records who reads the objects; access logs are best effort.",
+                "CloudFormation-Validate::W9003": "The CDK writes a size as a number, which CloudFormation accepts.",
             },
         )

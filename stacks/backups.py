@@ -52,7 +52,7 @@ class Backups(Construct):
             role,
             {
                 f"AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{SERVICE_ROLE}]": (
-                    "What AWS Backup needs is AWS's to say, and changes with what it does; nobody else takes this role."
+                    "AWS maintains the permissions that AWS Backup needs. Only AWS Backup can assume this role."
                 )
             },
         )

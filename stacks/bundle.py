@@ -131,7 +131,7 @@ def _install(folder: Path, target: BundleTarget) -> None:
     command += ["--require-hashes", "--requirement", str(REQUIREMENTS)]
     installed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if installed.returncode:
-        raise RuntimeError(f"The Lambdas' packages could not be installed for {target.platform}:\n{installed.stderr}")
+        raise RuntimeError(f"Could not install the Lambdas' packages for {target.platform}:\n{installed.stderr}")
 
 
 def _trim(folder: Path) -> None:

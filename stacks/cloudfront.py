@@ -51,10 +51,10 @@ class ApiDistribution(Construct):
         acknowledge(
             distribution,
             {
-                "AwsSolutions-CFR2": "A firewall is a setting of its own: web_acl.",
-                "AwsSolutions-CFR1": "Which countries a shop sells to is the shop's to say.",
-                "AwsSolutions-CFR3": "The API's own log has every request; CloudFront's would add addresses of people.",
-                "AwsSolutions-CFR4": "CloudFront's own name leaves no choice of protocol; a shop's own would.",
+                "AwsSolutions-CFR2": "The setting web_acl adds a firewall.",
+                "AwsSolutions-CFR1": "Each shop decides which countries it sells to.",
+                "AwsSolutions-CFR3": "The API logs every request. CloudFront's log would add IP addresses.",
+                "AwsSolutions-CFR4": "CloudFront's default domain does not allow a choice of the TLS version.",
             },
         )
 

@@ -47,27 +47,31 @@ class Dashboard(Construct):
         levels = self._level_metrics(m.ORDERS_STALLED, m.PARKED_WAITING, m.GIVEN_UP_WAITING)
         failures = [*levels, *_metric_per_resource(QUEUE_DEPTH_METRIC, self._monitored["dead letters"])]
         return [
-            (_graph_widget, "Orders a minute", steps),
+            (_graph_widget, "Orders per minute", steps),
             (
                 _graph_widget,
-                "Oldest event of each reaction, seconds",
+                "Oldest waiting event of each reaction, seconds",
                 _metric_per_resource(QUEUE_AGE_METRIC, self._monitored["queue"]),
             ),
-            (_single_value_widget, "Orders that stand still, and failures waiting", failures),
+            (_single_value_widget, "Stalled orders and waiting failures", failures),
         ]
 
     def _api(self) -> WidgetRow:
         (api,) = ({"ApiId": id} for id in self._monitored["api"].values())
         answers = [aws_metric(f"AWS/ApiGateway {answer}", api, "Sum") for answer in ("Count", "4xx", "5xx")]
         times = [aws_metric("AWS/ApiGateway Latency", api, share, label=share) for share in ("p50", "p99")]
-        return [(_graph_widget, "API: requests and refusals", answers), (_graph_widget, "API: milliseconds", times)]
+        return [(_graph_widget, "API: requests and errors", answers), (_graph_widget, "API: latency, ms", times)]
 
     def _stream(self) -> WidgetRow:
         ages = _metric_per_resource("AWS/Lambda IteratorAge", self._monitored["reader"], "FunctionName")
         return [
             (_graph_widget, "Stream readers: age of the oldest record, ms", ages),
-            (_graph_widget, "Functions: attempts that failed", [self._metric_by_dimension(m.EFFECTS_FAILED)]),
-            (_graph_widget, "Lag after the change, ms (p99)", [self._metric_by_dimension(m.PROCESSING_LAG, "p99")]),
+            (_graph_widget, "Functions: failed attempts", [self._metric_by_dimension(m.EFFECTS_FAILED)]),
+            (
+                _graph_widget,
+                "Lag from change to processing, ms (p99)",
+                [self._metric_by_dimension(m.PROCESSING_LAG, "p99")],
+            ),
         ]
 
     def _queues(self) -> WidgetRow:
@@ -82,16 +86,16 @@ class Dashboard(Construct):
                 "Effects",
                 [self._metric_by_dimension(m.EFFECTS_ACCEPTED), self._metric_by_dimension(m.EFFECTS_DUPLICATE)],
             ),
-            (_graph_widget, "Put aside", [self._metric_by_dimension(m.PARKED)]),
+            (_graph_widget, "Parked", [self._metric_by_dimension(m.PARKED)]),
         ]
 
     def _units(self) -> WidgetRow:
         return [
-            (_graph_widget, "Table: read units a minute", [self._metric_by_dimension(m.READ_UNITS)]),
-            (_graph_widget, "Table: write units a minute", [self._metric_by_dimension(m.WRITE_UNITS)]),
+            (_graph_widget, "Table: read units per minute", [self._metric_by_dimension(m.READ_UNITS)]),
+            (_graph_widget, "Table: write units per minute", [self._metric_by_dimension(m.WRITE_UNITS)]),
             (
                 _graph_widget,
-                "Table: requests thrown back",
+                "Table: throttled requests",
                 [self._metric_by_dimension(m.THROTTLES), *_table_throttles(self._table)],
             ),
         ]
@@ -100,9 +104,9 @@ class Dashboard(Construct):
         back = [self._metric_by_dimension(m.REFUNDED, minutes=60), self._sum_metric(m.REFUNDS_FAILED, 60)]
         levels = self._level_metrics(m.UNMATCHED_PAYMENTS, m.LAPSE_BACKLOG, m.ARCHIVE_MISMATCHES)
         return [
-            (_graph_widget, "Revenue an hour, minor units", [self._metric_by_dimension(m.REVENUE, minutes=60)]),
-            (_graph_widget, "Given back an hour, minor units", back),
-            (_single_value_widget, "Payments that match no order; orders that should have lapsed; archive", levels),
+            (_graph_widget, "Revenue per hour, minor units", [self._metric_by_dimension(m.REVENUE, minutes=60)]),
+            (_graph_widget, "Refunds per hour, minor units", back),
+            (_single_value_widget, "Unmatched payments, overdue orders, archive mismatches", levels),
         ]
 
     def _sum_metric(self, metric: MetricDefinition, minutes: int = 1) -> GraphMetric:

@@ -72,7 +72,7 @@ class EncryptionKey(kms.Key):
         super().__init__(
             scope,
             id,
-            description=f"All that {stage.shop_name} ({stage.name}) keeps",
+            description=f"Encrypts the stored data of {stage.shop_name} ({stage.name})",
             enable_key_rotation=True,
             policy=iam.PolicyDocument(statements=statements),
             removal_policy=stage.removal_policy,

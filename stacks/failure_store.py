@@ -40,5 +40,6 @@ class FailureStore(Construct):
         self.given_up_arn = f"{self.arn}/aws/lambda/*"
         self.redriven_arn = f"{self.arn}/redriven/*"
         acknowledge(
-            bucket, {"AwsSolutions-S1": "CloudTrail's data events name who reads it; access logs come at best effort."}
+            bucket,
+            {"AwsSolutions-S1": "CloudTrail records who reads the objects; access logs are best effort."},
         )

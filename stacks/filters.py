@@ -24,7 +24,7 @@ def build_copies_patterns() -> list[str]:
     ValueError if a copy is derived from another copy, because this could loop forever.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
-        raise ValueError(f"copies are derived from {looping}, which are no primaries")
+        raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
     can_go = [counter.source_row.type for counter in COUNTERS if counter.deleted_item]
     written = _build_pattern(["INSERT", "MODIFY"], [row.type for row in copies.SOURCE_ROWS])
     return _check_limits([written, _build_pattern(["REMOVE"], can_go)])
@@ -62,5 +62,7 @@ def _build_pattern(on: Sequence[str], types: Sequence[str], *, expired: bool = F
 def _check_limits(patterns: Sequence[dict[str, Any]]) -> list[str]:
     texts = [json.dumps(pattern, separators=(",", ":")) for pattern in patterns]
     if len(texts) > MAX_PATTERNS or any(len(text) > MAX_CHARACTERS for text in texts):
-        raise ValueError(f"a mapping takes {MAX_PATTERNS} patterns of {MAX_CHARACTERS} characters, not {texts}")
+        raise ValueError(
+            f"an event source mapping allows {MAX_PATTERNS} patterns of {MAX_CHARACTERS} characters, got {texts}"
+        )
     return texts

@@ -16,9 +16,7 @@ from stacks.log_group import LogGroup
 from stacks.nag_suppressions import acknowledge, acknowledge_wildcard
 from stacks.stage import Stage
 
-PYTHON_VERSION_REASON = (
-    "Python 3.13 is what the bundle's wheels are built for and the tests run on; 3.14 comes with a release of its own."
-)
+PYTHON_VERSION_REASON = "The bundle's wheels and the tests use Python 3.13. Python 3.14 needs a separate release."
 
 USE_KEY_ACTIONS = (
     "kms:Decrypt",
@@ -28,10 +26,10 @@ USE_KEY_ACTIONS = (
 )  # the same actions that the CDK's own grants allow
 
 # The reasons why a function has no dead-letter queue of its own. Lambda uses one only for asynchronous invocations.
-NO_DLQ_SYNCHRONOUS = "Whoever calls it waits for the answer, and gets it."
-NO_DLQ_STREAM = "Its mapping gives up to the failure bucket, which keeps the records, too."
+NO_DLQ_SYNCHRONOUS = "It is invoked synchronously, so the caller gets the error."
+NO_DLQ_STREAM = "Its event source mapping sends failed batches, with their records, to the failure store."
 NO_DLQ_QUEUE = "Its queue has a dead-letter queue."
-NO_DLQ_SCHEDULE = "Its on-failure destination tells more than a dead-letter queue would."
+NO_DLQ_SCHEDULE = "Its on-failure destination records more details than a dead-letter queue."
 
 
 class ShopFunction(Construct):
@@ -88,7 +86,9 @@ class ShopFunction(Construct):
                 "Serverless-LambdaDLQ": no_dead_letters,
             },
         )
-        acknowledge_wildcard(self, "*", "X-Ray's two write actions know no resources (AWS X-Ray in the IAM reference).")
+        acknowledge_wildcard(
+            self, "*", "X-Ray's two write actions do not support resources (IAM service authorization reference)."
+        )
 
     def add_environment(self, **more: str) -> None:
         """Add environment variables whose values are known only after the function was created."""
@@ -112,5 +112,7 @@ def grant_actions(
     for resource in resources:
         if "*" in resource:
             if not because:
-                raise ValueError(f"{scope.node.path} may {', '.join(actions)} on {resource}: say why on a wildcard")
+                raise ValueError(
+                    f"{scope.node.path} may {', '.join(actions)} on {resource}: give a reason in `because`"
+                )
             acknowledge_wildcard(scope, resource, because)

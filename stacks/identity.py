@@ -9,7 +9,7 @@ from constructs import Construct
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
-GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and its people"}
+GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and staff"}
 
 SCOPES = ("openid", "aws.cognito.signin.user.admin")
 """The scopes of the page's tokens. With the second one the API reads a new customer's e-mail address from Cognito."""
@@ -85,8 +85,8 @@ class Identity(Construct):
         acknowledge(
             self.pool,
             {
-                "AwsSolutions-COG2": "A second factor is offered to customers, not forced upon them.",
-                "AwsSolutions-COG8": "The plus plan is priced by customer: a shop decides that for itself.",
+                "AwsSolutions-COG2": "MFA is optional for customers.",
+                "AwsSolutions-COG8": "The plus plan costs money for each user, so each shop decides on it.",
             },
         )
 

@@ -63,11 +63,14 @@ class OperatorRole(Construct):
         self._grant("cloudformation:DescribeStacks", "cloudformation:ListStackResources", on=Stack.of(self).stack_id)
         self._grant_table_access(table)
         self._grant_failure_access(failures, queues)
-        self._grant("s3:GetObject", on=archive_bucket.orders_arn, because="One for each order.")
+        self._grant("s3:GetObject", on=archive_bucket.orders_arn, because="One object for each order.")
         self._grant("s3:ListBucket", on=archive_bucket.arn)  # else S3 answers 403 instead of 404 for a missing object
         self._grant_event_access(bus)
         self._grant(
-            "cloudwatch:GetMetricStatistics", "cloudwatch:GetMetricData", on="*", because="They know no resources."
+            "cloudwatch:GetMetricStatistics",
+            "cloudwatch:GetMetricData",
+            on="*",
+            because="These actions do not support resources.",
         )
         self._grant_runbook_actions(runbook_resources, secrets, archive_bucket, failures)
 
@@ -79,13 +82,13 @@ class OperatorRole(Construct):
         self._grant("dynamodb:Query", on=indexes)
         self._grant("dynamodb:DescribeContributorInsights", on=[table.arn, *indexes])
         rules = Stack.of(self).format_arn(service="cloudwatch", resource=INSIGHT_RULES)
-        self._grant("cloudwatch:GetInsightRuleReport", on=rules, because="DynamoDB makes and names them.")
+        self._grant("cloudwatch:GetInsightRuleReport", on=rules, because="DynamoDB creates and names these rules.")
 
     def _grant_failure_access(self, failures: FailureStore, queues: Sequence[sqs.IQueue]) -> None:
         self._grant("s3:ListBucket", on=failures.arn)
         kept = [failures.parked_arn, failures.given_up_arn, failures.redriven_arn]
-        self._grant("s3:GetObject", on=kept, because="One for each record.")
-        self._grant("s3:PutObject", on=failures.redriven_arn, because="One for each record that is redriven.")
+        self._grant("s3:GetObject", on=kept, because="One object for each record.")
+        self._grant("s3:PutObject", on=failures.redriven_arn, because="One object for each redriven record.")
         self._grant(*(f"sqs:{action}" for action in QUEUE_ACTIONS), on=[queue.queue_arn for queue in queues])
 
     def _grant_runbook_actions(
@@ -108,23 +111,27 @@ class OperatorRole(Construct):
         grant("secretsmanager:PutSecretValue", "secretsmanager:ListSecretVersionIds", on=secrets.rotatable_arns)
         grant("secretsmanager:UpdateSecretVersionStage", on=secrets.rotatable_arns)
         # The archive is versioned: a deleted object stays as a noncurrent version, which only the erasure may delete.
-        grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One for each order.")
-        grant("s3:DeleteObject", on=failures.parked_arn, because="What nobody will ever want.")
+        grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One object for each order.")
+        grant("s3:DeleteObject", on=failures.parked_arn, because="Objects that will never be redriven.")
 
     def _grant_event_access(self, bus: ShopEventBus) -> None:
         def named(resource: str) -> str:
             arn: str = Stack.of(self).format_arn(service="events", resource=resource)
             return arn
 
-        self._grant("events:ListRules", "events:ListArchives", on="*", because="They know no resources.")
+        self._grant(
+            "events:ListRules", "events:ListArchives", on="*", because="These actions do not support resources."
+        )
         self._grant("events:PutEvents", "events:DescribeEventBus", on=bus.arn)
         self._grant("events:DescribeArchive", on=bus.archive_arn)
         self._grant(
-            "events:ListTargetsByRule", on=named(f"rule/{bus.name}/*"), because="Others than ours may have rules there."
+            "events:ListTargetsByRule",
+            on=named(f"rule/{bus.name}/*"),
+            because="Other teams may also have rules on the bus.",
         )
         self._grant(
             "events:StartReplay", "events:DescribeReplay",
-            on=[bus.archive_arn, bus.arn, named("replay/*")], because="Each replay has a name of its own.",
+            on=[bus.archive_arn, bus.arn, named("replay/*")], because="Each replay has its own name.",
         )  # fmt: skip
 
     def _grant(self, *actions: str, on: str | list[str], because: str = "") -> None:

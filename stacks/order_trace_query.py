@@ -23,7 +23,7 @@ class OrderTraceQuery(Construct):
         logs.CfnQueryDefinition(
             self,
             "Query",
-            name=f"{Stack.of(self).stack_name}/one order through all functions",
+            name=f"{Stack.of(self).stack_name}/log lines of one order from all functions",
             log_group_names=[function.log_group.log_group_name for function in functions],
             query_string=QUERY,
         )

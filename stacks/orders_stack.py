@@ -180,8 +180,14 @@ class OrdersStack(Stack):
     def read_stream(self, reader: ShopFunction, **settings: Any) -> None:
         stream = self.table.stream_arn
         reader.grant("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator", on=stream)
-        reader.grant("dynamodb:ListStreams", on=f"{self.table.arn}/stream/*", because="Streams are listed by table.")
-        reader.grant("s3:PutObject", on=self.failures.given_up_arn, because="Lambda names what its mapping gives up.")
+        reader.grant(
+            "dynamodb:ListStreams",
+            on=f"{self.table.arn}/stream/*",
+            because="ListStreams applies to all streams of the table.",
+        )
+        reader.grant(
+            "s3:PutObject", on=self.failures.given_up_arn, because="Lambda chooses the object names of failed batches."
+        )
         reader.grant("s3:ListBucket", on=self.failures.arn)
         self.allow_parking(reader)
         settings |= {"stream_arn": stream, "failures_arn": self.failures.arn}
@@ -208,7 +214,7 @@ class OrdersStack(Stack):
         for reaction in REACTIONS:
             if reaction.function not in create_worker:
                 raise ValueError(
-                    f"{reaction.name}: create {reaction.function} in stacks/orders_stack.py, and list it there"
+                    f"{reaction.name}: create {reaction.function} in stacks/orders_stack.py and list it there"
                 )
             worker = create_worker[reaction.function]()
             place = f"{reaction.name.capitalize()}Reaction"
@@ -292,7 +298,10 @@ class OrdersStack(Stack):
         worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
         worker.grant(
-            "s3:PutObject", "s3:GetObject", on=self.archive_bucket.object_arns, because="One for each order, or day."
+            "s3:PutObject",
+            "s3:GetObject",
+            on=self.archive_bucket.object_arns,
+            because="One object for each order or day.",
         )
         return worker
 
@@ -329,11 +338,16 @@ class OrdersStack(Stack):
         erasure.grant("dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
         rewrite_objects = "s3:GetObject", "s3:PutObject"
         erasure.grant(
-            *rewrite_objects, "s3:DeleteObjectVersion", on=self.archive_bucket.orders_arn, because="One for each order."
+            *rewrite_objects,
+            "s3:DeleteObjectVersion",
+            on=self.archive_bucket.orders_arn,
+            because="One object for each order.",
         )
         erasure.grant("s3:ListBucketVersions", on=self.archive_bucket.arn)
         erasure.grant(
-            *rewrite_objects, on=[self.failures.parked_arn, self.failures.given_up_arn], because="One for each record."
+            *rewrite_objects,
+            on=[self.failures.parked_arn, self.failures.given_up_arn],
+            because="One object for each record.",
         )
         erasure.grant("s3:ListBucket", on=self.failures.arn)
         self.schedule_function(erasure, every_minutes=60)
@@ -391,7 +405,9 @@ class OrdersStack(Stack):
         The failure store and the table are encrypted, so the function may also use the KMS key.
         """
         function.grant(
-            "s3:PutObject", on=self.failures.parked_arn, because="One for each record, named by its content."
+            "s3:PutObject",
+            on=self.failures.parked_arn,
+            because="One object for each record; the name contains a hash of the record.",
         )
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 

@@ -63,7 +63,7 @@ class ShopPage(Construct):
             bucket=bucket,
             distribution=front.distribution,
         )
-        acknowledge(bucket, {"AwsSolutions-S1": "What is in it is public; CloudFront alone reads it."})
+        acknowledge(bucket, {"AwsSolutions-S1": "Its content is public, and only CloudFront reads it."})
 
     def _security_headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
         """Return the security headers of each file. The page may call only its own origin and Cognito's sign-in."""

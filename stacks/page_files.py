@@ -23,7 +23,7 @@ CACHE_CONTROL = f"max-age=0, must-revalidate, s-maxage={CDN_CACHE_SECONDS}"
 CloudFront caches a file for a day, or until a deploy invalidates it.
 """
 UPLOADER_ID_PREFIX = "Custom::CDKBucketDeployment"
-CDK_FUNCTION_REASON = "It is the CDK's own function, of the version that came with it."
+CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."
 
 
 class PageFiles(Construct):
@@ -64,8 +64,8 @@ class PageFiles(Construct):
             role=role.without_policy_updates(),
             log_group=log,
         )
-        named = "A deploy's files are named by their content."
-        one_each = "One for each file."
+        named = "The CDK names the files of a deploy by their hash."
+        one_each = "One object for each file."
         grant_actions(self, role, "logs:CreateLogStream", "logs:PutLogEvents", on=log.log_group_arn)
         grant_actions(self, role, "s3:GetObject", on=f"{_asset_bucket_arn(self)}/*", because=named)
         grant_actions(
@@ -81,8 +81,8 @@ class PageFiles(Construct):
             {
                 "AwsSolutions-L1": CDK_FUNCTION_REASON,
                 "Serverless-LambdaLatestVersion": CDK_FUNCTION_REASON,
-                "Serverless-LambdaDLQ": "CloudFormation waits for its answer, and gets it.",
-                "Serverless-LambdaTracing": "It runs at a deploy, which says itself what failed.",
+                "Serverless-LambdaDLQ": "CloudFormation waits for its response and reports a failure.",
+                "Serverless-LambdaTracing": "It runs only at a deploy, which reports its errors.",
             },
         )
 

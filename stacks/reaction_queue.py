@@ -66,7 +66,7 @@ class ReactionQueue(Construct):
 
     def _map_to_function(self, reaction: Reaction, function: ShopFunction) -> str:
         if reaction.batch_size > 10 and not reaction.batch_window_seconds:
-            raise ValueError(f"{reaction.name}: a queue gives more than 10 messages at a time only with a window")
+            raise ValueError(f"{reaction.name}: a batch size above 10 needs batch_window_seconds")
         mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
@@ -79,6 +79,6 @@ class ReactionQueue(Construct):
         )
         acknowledge(
             mapping,
-            {"Serverless-LambdaEventSourceMappingDestination": "The queue has its dead-letter queue."},
+            {"Serverless-LambdaEventSourceMappingDestination": "The queue has a dead-letter queue."},
         )
         return str(mapping.event_source_mapping_id)

@@ -86,6 +86,6 @@ class Release(Construct):
         arn = self._function.function.function_arn
         moves = "lambda:GetAlias", "lambda:UpdateAlias", "lambda:GetProvisionedConcurrencyConfig"
         grant_actions(self, role, *moves, on=[arn, f"{arn}:{ALIAS}"], because="")
-        knows_none = "DescribeAlarms knows no resources (Amazon CloudWatch in the IAM reference)."
+        knows_none = "DescribeAlarms does not support resources (IAM service authorization reference)."
         grant_actions(self, role, "cloudwatch:DescribeAlarms", on="*", because=knows_none)
         return role

@@ -35,7 +35,7 @@ class ShopSecrets(Construct):
         pepper = secretsmanager.Secret(
             self,
             "Pepper",
-            description="Makes order ids and e-mail hashes. Never change it: old keys would make new orders.",
+            description="Key for order ids and e-mail hashes. Never change it: retries would place new orders.",
             encryption_key=key,
             generate_secret_string=secretsmanager.SecretStringGenerator(password_length=64, exclude_punctuation=True),
             removal_policy=removal,
@@ -43,7 +43,7 @@ class ShopSecrets(Construct):
         webhook = secretsmanager.Secret(
             self,
             "Webhook",
-            description="What the payment provider signs its events with; previous is accepted while it changes over.",
+            description="Signing secret of the payment provider's webhooks. `previous` stays valid in a rotation.",
             encryption_key=key,
             generate_secret_string=_rotatable_secret(),
             removal_policy=removal,
@@ -51,7 +51,7 @@ class ShopSecrets(Construct):
         provider = secretsmanager.Secret(
             self,
             "Provider",
-            description="The payment provider's secret key: put in one that may read and create refunds, no more.",
+            description="API key of the payment provider. Use a restricted key that can only read and create refunds.",
             encryption_key=key,
             generate_secret_string=secretsmanager.SecretStringGenerator(password_length=32, exclude_punctuation=True),
             removal_policy=removal,
@@ -62,13 +62,13 @@ class ShopSecrets(Construct):
             self.origin_secret = secretsmanager.Secret(
                 self,
                 "Front",
-                description="What CloudFront shows the api, so that nobody comes past the firewall.",
+                description="Secret that CloudFront sends to the API, so that no request can bypass the firewall.",
                 encryption_key=key,
                 generate_secret_string=_rotatable_secret(),
                 removal_policy=removal,
             )
             self.origin_secret_arn = self.origin_secret.secret_arn
-            both = "CloudFront is told at a deploy, of which version its setting says: a runbook, not a timer."
+            both = "A deploy gives CloudFront the secret version of the setting, so a runbook rotates it, not a timer."
             acknowledge(self.origin_secret, {"AwsSolutions-SMG4": both})
         self.pepper_arn: str = pepper.secret_arn
         self.webhook_arn: str = webhook.secret_arn
@@ -76,10 +76,10 @@ class ShopSecrets(Construct):
         self.required_origin_secret_arn = self.origin_secret_arn if stage.front_only else ""
         self.rotatable_arns = [self.webhook_arn, self.provider_arn, *filter(None, [self.origin_secret_arn])]
         never = (
-            "A new pepper would turn every retried request into a new order and every known address into a free one."
+            "With a new pepper, retried requests would place new orders, and known e-mail addresses would look unused."
         )
-        agreed = "It is agreed with the payment provider, who must change it at the same time: a runbook, not a timer."
-        theirs = "The payment provider makes and renews it; its owner fills it in."
+        agreed = "The payment provider must change it at the same time, so a runbook rotates it, not a timer."
+        theirs = "The payment provider creates and renews the key, and the shop's owner stores it here."
         acknowledge(pepper, {"AwsSolutions-SMG4": never})
         acknowledge(webhook, {"AwsSolutions-SMG4": agreed})
         acknowledge(provider, {"AwsSolutions-SMG4": theirs})

@@ -76,63 +76,64 @@ OWN_TABLE_SETTINGS = (
 )
 """Settings that apply only to a table that the stack creates itself."""
 REPLICA_REFUSAL = (
-    "a replica of the table is refused, because what expires in it first is deleted here without DynamoDB's mark and "
-    "would never be archived, and because the stream of a global table serves one reader and the shop has two "
+    "replicas are not supported. An item that expires first in a replica is deleted here without DynamoDB's TTL mark, "
+    "so it is never archived. The stream of a global table supports one reader, but the shop has two "
     "(docs/global-table.md)"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One deployment. `protect`: its data stays when the stack goes, and cannot be deleted by mistake.
+    """The settings of one deployment. `protect`: Data is kept when the stack is deleted, and has deletion protection.
 
-    `shop_name`: as customers know it; it stands in mails and on invoices.
-    `sender`: the address mails come from; it or its domain is an identity that SES has verified.
-    `shipping`: what it costs to send an order, one amount in minor units for each currency (EUR:490); free in others.
-    `tax_rate`: the tax contained in every price, in hundredths of a percent (2000: 20 %).
-    `provider_url`: the payment provider, which speaks as Stripe does.
-    `product_url`: the page of a product, which mails to its followers lead to.
-    `notices_per_second`: how many followers are mailed at most; what SES allows must be enough for other mails, too.
-    `cors_origins`: the web pages that may call the API. `retention_days`: how long a closed order stays in the table.
-    `payment_window_minutes`: how long goods are kept for an order that is not paid for.
-    `assumed_delivered_days`: when a shipped order that nobody confirmed counts as delivered.
-    `return_window_days`: how long after its delivery goods of an order may come back.
-    `log_retention_days`: how long logs are kept.
-    `parallelization`: batches of one shard that are worked at a time, in order per item all the same.
-    `import_lines_per_second`: products of imports that are written, at most; each is about 6 units of writing.
-    `requests_per_second`, `burst_requests`: beyond these the API answers 429.
-    `alarm_address`: where mails about alarms go, once whoever reads there has confirmed it; empty: to nobody.
-    `operators`: the ARNs of the roles and users that may take on the operators' role, users with a second factor (of a
-    role its own trust must ask for one); none: whoever the account lets, with a second factor.
-    `billing`: of the table and its indexes: by request, or for units that are provisioned and follow the traffic.
-    `read_units`, `write_units`: the least and the most that is provisioned, a second, as `table:5-400,GSI1:5-100`; `*`
-    is whoever is not named. They count only where `billing` is provisioned.
-    `utilization`: the percentage of the provisioned units that autoscaling keeps in use.
-    `most_read_units`, `most_write_units`: the most that the table, and each index, takes a second where `billing` is by
-    request, so that a mistake has a price with an end; beyond it DynamoDB throttles. 0: no such limit.
-    `contributor_insights`: CloudWatch names the keys that are throttled, of the table and each index, which
-    `python -m ops hot-keys` tells; CloudWatch asks for two rules of each a month, and for what is throttled.
-    `table_class`: STANDARD_INFREQUENT_ACCESS stores for less and reads and writes for more; `python -m ops capacity`
-    says which is cheaper.
-    `daily_backup_days`, `monthly_backup_days`: how long AWS Backup keeps a copy of the table of each day, and of each
-    month's first day. 0: none. Point-in-time recovery, 35 days back, is always on. What was erased is in backups until
-    they end.
-    `backup_copy_vault`: the ARN of a vault, in another region or account, to which each backup is copied.
-    `restored_stream`: the ARN of the stream of a table that was restored, which the stack takes in place of its own
-    (docs/runbooks/restore-table.md). How that one is billed, its class and its indexes are set on itself.
-    `snap_start`: the api starts from a snapshot of its loaded code; each version that is kept costs while it is.
-    `shift`: how a new version of the api takes over: at once, or ten percent of the requests more each minute, and back
-    to the old one as soon as calls of it fail.
-    `replica_regions`: where copies of the table would be; refused, with the reason.
-    `firewall`: a further stack, in us-east-1, with a web ACL for CloudFront; its output goes into `web_acl`.
-    `web_acl`: the ARN of a web ACL of CloudFront; with it CloudFront and that firewall stand before the API.
-    `front_only`: the API's own address answers 403 then. false: it answers as ever, while somebody still asks there.
-    `spared_addresses`: networks, as 203.0.113.0/24, of which the firewall does not count how often an address asks: the
-    warehouse's systems, and others of the shop's own. The provider's webhooks it never counts.
-    `page`: the prefix of the address where people sign in, Cognito's, which nobody else in the region may have; with
-    it CloudFront serves the shop's page, at /page/. Empty: no page.
-    `front_secret_version`: the id of the version of the secret that CloudFront shows the API; a deploy with a new one
-    makes CloudFront show that (docs/runbooks/rotate-secrets.md). Empty: the one of the first deploy.
+    `shop_name`: The name of the shop in mails and on invoices.
+    `sender`: The sender address of mails. SES must have verified this address or its domain.
+    `shipping`: The shipping price of an order, in minor units, one for each currency (EUR:490). Other currencies: free.
+    `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
+    `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
+    `product_url`: The URL of a product page. Mails to the followers of a product link to it.
+    `notices_per_second`: The maximum number of mails per second to followers. Leave a part of the SES quota for others.
+    `cors_origins`: The web origins that may call the API. `retention_days`: How long a closed order stays in the table.
+    `payment_window_minutes`: How long stock is reserved for an unpaid order.
+    `assumed_delivered_days`: After this time a shipped order counts as delivered without a confirmation.
+    `return_window_days`: How long after the delivery goods can be returned.
+    `log_retention_days`: How long logs are kept.
+    `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
+    `import_lines_per_second`: The maximum number of imported products per second. Each takes about 6 write units.
+    `requests_per_second`, `burst_requests`: Above these limits the API answers 429.
+    `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
+    `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
+    MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
+    `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
+    `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`;
+    `*` means all others. They apply only with provisioned `billing`.
+    `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
+    `most_read_units`, `most_write_units`: The maximum units per second of the table and of each index with on-demand
+    `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
+    `contributor_insights`: CloudWatch reports the throttled keys of the table and each index. The command
+    `python -m ops hot-keys` prints them. CloudWatch bills two rules for each of them, and the events.
+    `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. The command
+    `python -m ops capacity` prints which class is cheaper.
+    `daily_backup_days`, `monthly_backup_days`: How long AWS Backup keeps the daily backups, and the backups of the
+    first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Backups keep erased data
+    until they expire.
+    `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
+    `restored_stream`: The stream ARN of a restored table, which the stack uses instead of its own table
+    (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
+    `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
+    `shift`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
+    with a rollback as soon as its alarms are raised.
+    `replica_regions`: Regions for table replicas. Always rejected, and the error message gives the reason.
+    `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for
+    `web_acl`.
+    `web_acl`: The ARN of a CloudFront web ACL. If it is set, CloudFront and the firewall are in front of the API.
+    `front_only`: With `web_acl`, the API's own address answers 403. Set false while clients still use that address.
+    `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
+    the warehouse's systems. Webhooks of the payment provider are always exempt.
+    `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
+    the shop's page at /page/. Empty: no page.
+    `front_secret_version`: The version id of the secret that CloudFront sends to the API. To rotate the secret, deploy
+    with a new version id (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
     """
 
     name: str
@@ -210,9 +211,9 @@ class Stage:
         try:
             parse_amounts(",".join(self.shipping))
         except ValueError as error:
-            raise InvalidSetting(f"shipping has '{error}': it must be like EUR:490") from None
+            raise InvalidSetting(f"shipping has '{error}': use the form EUR:490") from None
         if self.protect and "*" in self.cors_origins:
-            raise InvalidSetting(f"cors_origins has *: in {self.name} name the pages that may call the API")
+            raise InvalidSetting(f"cors_origins has *: in {self.name}, list the origins that may call the API")
         self._check_table()
         self._check_arns()
         self._check_cloudfront()
@@ -224,20 +225,18 @@ class Stage:
             most = getattr(self, f"most_{which}")
             if most and self.billing == "provisioned":
                 raise InvalidSetting(
-                    f"most_{which} is {most}: it limits a table that is billed by request; with provisioned billing "
-                    f"{which} says where it ends"
+                    f"most_{which} is {most}: it limits a table with on-demand billing; with provisioned billing, "
+                    f"the maximum is in {which}"
                 )
         kept = self.daily_backup_days, self.monthly_backup_days
         if self.backup_copy_vault and not any(kept):
             raise InvalidSetting(
-                "backup_copy_vault is set, but there is no backup to copy: set daily_backup_days or monthly_backup_days"
+                "backup_copy_vault is set, but no backups are made: set daily_backup_days or monthly_backup_days"
             )
         if 0 < kept[1] <= kept[0]:
-            raise InvalidSetting(
-                f"monthly_backup_days is {kept[1]}: a month's backup must be kept longer than a day's ({kept[0]} days)"
-            )
+            raise InvalidSetting(f"monthly_backup_days is {kept[1]}: it must exceed daily_backup_days ({kept[0]})")
         if self.replica_regions:
-            raise InvalidSetting(f"replica_regions names {', '.join(self.replica_regions)}: {REPLICA_REFUSAL}")
+            raise InvalidSetting(f"replica_regions is {', '.join(self.replica_regions)}: {REPLICA_REFUSAL}")
 
     def _check_units(self, which: str) -> None:
         names = []
@@ -245,17 +244,19 @@ class Stage:
             found = re.fullmatch(r"(\*|\w+):(\d{1,6})-(\d{1,6})", one)
             if not found or found[1] not in ("*", *CAPACITY_TARGETS):
                 raise InvalidSetting(
-                    f"{which} has {one!r}: it must be like table:5-400; places are {', '.join(CAPACITY_TARGETS)} and *"
+                    f"{which} has {one!r}: use the form table:5-400, with {', '.join(CAPACITY_TARGETS)} or *"
                 )
             if not 1 <= int(found[2]) <= int(found[3]) <= 40_000:
                 raise InvalidSetting(
-                    f"{which} has {one!r}: it must be from at least 1 to at most 40000, the least first"
+                    f"{which} has {one!r}: use a minimum of at least 1 and a maximum of at most 40000, minimum first"
                 )
             names.append(found[1])
         if len({*names}) < len(names):
-            raise InvalidSetting(f"{which} names a place twice: {', '.join(names)}")
+            raise InvalidSetting(f"{which} has a name twice: {', '.join(names)}")
         if "*" not in names and (missing := [where for where in CAPACITY_TARGETS if where not in names]):
-            raise InvalidSetting(f"{which} says nothing of {', '.join(missing)}: name them, or all others as *")
+            raise InvalidSetting(
+                f"{which} has no entry for {', '.join(missing)}: add entries for them, or one entry for *"
+            )
 
     def _check_arns(self) -> None:
         """Check the ARNs of existing resources: the backup vault and the stream of a restored table."""
@@ -268,8 +269,8 @@ class Stage:
             )
         if self.restored_stream and (set_here := [one for one in OWN_TABLE_SETTINGS if self._is_overridden(one)]):
             raise InvalidSetting(
-                f"{set_here[0]} is set, but the table was restored and lies outside of the stack: set it on the table "
-                "itself (docs/runbooks/restore-table.md), and take it out of the settings"
+                f"{set_here[0]} is set, but the restored table is not part of the stack: set it on the table "
+                "itself (docs/runbooks/restore-table.md), and remove it from the settings"
             )
         if self.restored_stream and not re.fullmatch(
             r"arn:aws[\w-]*:dynamodb:[\w-]+:\d{12}:table/[\w.-]+/stream/[\w:.-]+", self.restored_stream
@@ -286,21 +287,21 @@ class Stage:
                 ip_network(network)
             except ValueError as error:
                 raise InvalidSetting(
-                    f"spared_addresses has {network!r}: it must be like 203.0.113.0/24 ({error})"
+                    f"spared_addresses has {network!r}: use the form 203.0.113.0/24 ({error})"
                 ) from None
         if self.front_secret_version and not re.fullmatch(r"[\w-]{32,64}", self.front_secret_version):
             raise InvalidSetting(
                 f"front_secret_version is {self.front_secret_version!r}: it must be the id of a version, such as "
-                "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value tells it)"
+                "2f6b5c0e-9f0e-4a54-8f0a-5d1c1f3f7b11 (put-secret-value prints it)"
             )
         if self.front_secret_version and not self.web_acl:
-            raise InvalidSetting("front_secret_version is set, but nothing stands before the API: set web_acl, too")
+            raise InvalidSetting("front_secret_version is set, but the API has no firewall: set web_acl, too")
         if self.web_acl and not re.fullmatch(
             r"arn:aws:wafv2:us-east-1:\d{12}:global/webacl/[\w-]+/[\w-]+", self.web_acl
         ):
             raise InvalidSetting(
                 f"web_acl is {self.web_acl!r}: it must be the ARN of a web ACL for CloudFront, such as "
-                "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (the stack that `firewall` makes tells it)"
+                "arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id (output of the firewall stack)"
             )
 
         if self.page and (
@@ -308,7 +309,7 @@ class Stage:
             or any(word in self.page for word in RESERVED_DOMAIN_WORDS)
         ):
             raise InvalidSetting(
-                f"page is {self.page!r}: it must be a prefix that Cognito takes, such as my-shop: up to 63 lower-case "
+                f"page is {self.page!r}: use a Cognito domain prefix, such as my-shop: up to 63 lower-case "
                 f"letters, digits and hyphens, no hyphen first or last, and without {', '.join(RESERVED_DOMAIN_WORDS)}"
             )
 
@@ -325,14 +326,16 @@ class Stage:
         if self.alarm_address and not re.fullmatch(EMAIL_PATTERN, self.alarm_address):
             raise InvalidSetting(f"alarm_address is {self.alarm_address!r}: it must be an e-mail address, or empty")
         if not self.shop_name.strip() or not self.shop_name.isprintable():
-            raise InvalidSetting(f"shop_name is {self.shop_name!r}: it must be a name that can stand in a mail")
+            raise InvalidSetting(f"shop_name is {self.shop_name!r}: use printable characters only, at least one")
         if not re.fullmatch(
             r"https://[\w.-]+(:\d+)?" if self.protect else r"https?://[\w.-]+(:\d+)?", self.provider_url
         ):
-            raise InvalidSetting(f"provider_url is {self.provider_url!r}: it must be like https://api.stripe.com")
+            raise InvalidSetting(
+                f"provider_url is {self.provider_url!r}: use a URL without a path, such as https://api.stripe.com"
+            )
         if not re.fullmatch(r"https?://[\w.-]+(:\d+)?/[^\s{}]*{product_id}[^\s{}]*", self.product_url):
             raise InvalidSetting(
-                f"product_url is {self.product_url!r}: it must be like https://shop.example/products/{{product_id}}"
+                f"product_url is {self.product_url!r}: use the form https://shop.example/products/{{product_id}}"
             )
         for arn in self.operators:
             if not re.fullmatch(r"arn:aws[\w-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+", arn):
@@ -343,7 +346,7 @@ class Stage:
         for origin in self.cors_origins:
             if not re.fullmatch(r"\*|https?://[\w.-]+(:\d+)?", origin):
                 raise InvalidSetting(
-                    f"cors_origins has {origin!r}: it must be like https://shop.example, without a path, or *"
+                    f"cors_origins has {origin!r}: use an origin without a path, such as https://shop.example, or *"
                 )
 
 
@@ -380,7 +383,7 @@ def read_settings(context: Mapping[str, object]) -> Stage:
     own = [one.name for one in fields(stage) if one.name not in ("name", "protect")]
     if unknown := sorted(key for key in context.keys() - {*own, *OTHER_CONTEXT_KEYS} if not re.search("[:/]", key)):
         near = get_close_matches(unknown[0], own, 1)
-        raise InvalidSetting(f"{unknown[0]} is no setting" + (f": did you mean {near[0]}?" if near else ""))
+        raise InvalidSetting(f"{unknown[0]} is not a setting" + (f": did you mean {near[0]}?" if near else ""))
     changed = {
         setting: _parse_value(setting, given, getattr(stage, setting))
         for setting in own

@@ -101,7 +101,7 @@ def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money
     assert isinstance(order, Order)
     assert (order.status, order.paid, order.refunded) == ("PARTIALLY_RETURNED", total, returned["amount"])
     assert [mail.subject.partition(" for")[0].partition(" order")[0] for mail in harness.sent_mails()] == [
-        "We have your", "Your", "Money back", "A part of your", "Your", "Your", "A part of your", "Money back",
+        "We received your", "Your", "Refund", "A part of your", "Your", "Your", "We received goods of your", "Refund",
     ]  # fmt: skip
     assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [9]
 
@@ -155,8 +155,8 @@ def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(ha
     assert harness.provider.refunded_amount("pi_1") == 2 * 1250
     assert get_invoice_of_order(harness.shop, ANN, order_id).total == 4 * 1250, "as it was issued"
     assert sorted(mail.subject.partition(" order")[0] for mail in harness.sent_mails()) == [
-        "A part of your", "Money back for your", "The rest of your", "We have your", "You want to cancel your", "Your",
-        "Your",
+        "A part of your", "Refund for", "The rest of your", "We received your", "Your", "Your",
+        "Your request to cancel",
     ]  # fmt: skip
     events = [image["event"]["S"] for image in harness.partition(f"ORDER#{order_id}") if "event" in image]
     assert events[-4:] == ["OrderPartlyShipped", "OrderCancelRequested", "OrderCutShort", "OrderDelivered"]

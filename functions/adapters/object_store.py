@@ -71,4 +71,4 @@ def to_canonical_json(value: Any) -> bytes:
 def _encode_binary(value: Any) -> str:
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
-    raise TypeError(f"an image holds no {type(value).__name__}")
+    raise TypeError(f"an image cannot contain a {type(value).__name__}")

@@ -137,7 +137,7 @@ def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
         name = f"read_{len(scope)}"
         scope[name] = compile_decoder(hint)
         return f"{name}({value}['M'])"
-    raise TypeError(f"an item cannot hold {hint}")
+    raise TypeError(f"an item cannot contain {hint}")
 
 
 def encode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
@@ -162,7 +162,7 @@ def encode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
         name = f"write_{len(scope)}"
         scope[name] = compile_encoder(hint)
         return f"{{'M': {name}({value})}}"
-    raise TypeError(f"an item cannot hold {hint}")
+    raise TypeError(f"an item cannot contain {hint}")
 
 
 def is_list(hint: Any) -> bool:

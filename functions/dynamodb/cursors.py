@@ -37,11 +37,11 @@ def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
     try:
         sealed = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
-        raise InvalidCursor("the cursor is not one of ours") from None
+        raise InvalidCursor("the cursor is invalid") from None
     try:
         return _cipher(secret).decrypt(sealed, [part.encode() for part in context]).decode()
     except (InvalidTag, ValueError):
-        raise InvalidCursor("the cursor was made for another caller or question") from None
+        raise InvalidCursor("the cursor belongs to another caller or query") from None
 
 
 def _cipher(secret: bytes) -> "AESSIV":

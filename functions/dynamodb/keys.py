@@ -31,7 +31,7 @@ Instant = NewType("Instant", str)
 def to_instant(moment: datetime) -> Instant:
     """Convert a datetime to an Instant, truncated to milliseconds. Raises ValueError if it has no time zone."""
     if moment.tzinfo is None:
-        raise ValueError("a moment without a time zone would be another one on another machine")
+        raise ValueError("the datetime has no time zone")
     return Instant(moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z")
 
 
@@ -60,7 +60,7 @@ class InvalidKeyValue(ValueError):
     """
 
     def __init__(self, name: str, value: object) -> None:
-        super().__init__(f"{name} cannot stand in a key: it is empty, does not fit, or holds '{SEPARATOR}' or the like")
+        super().__init__(f"{name} must not be empty, too long, or contain '{SEPARATOR}' or unprintable characters")
         self.name, self.value = name, value
 
 
@@ -73,7 +73,7 @@ class KeyTemplate:
     def check(self) -> None:
         """Raise TypeError if the declaration is wrong."""
         if not self.text or not all(re.fullmatch(r"[^{}]*({\w+(:\w+)?}[^{}]*)?", part) for part in self.segments):
-            raise TypeError(f"'{self.text}': a part of a key is fixed text around one field at most")
+            raise TypeError(f"'{self.text}': each part of a key template can have at most one field")
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
@@ -163,34 +163,38 @@ class Row(Generic[T]):
         if not self.main:
             raise TypeError(f"{self.type} has no key")
         if clash := RESERVED_ATTRIBUTES & self.fields.keys():
-            raise TypeError(f"{self.type} declares {sorted(clash)}, which the table keeps for itself")
+            raise TypeError(f"{self.type} must not declare the reserved attributes {sorted(clash)}")
         if self.kind == "primary" and not {"version", self.created_field} <= self.fields.keys():
-            raise TypeError(f"{self.type} is a primary: it needs version and {self.created_field}")
+            raise TypeError(f"{self.type} is a primary, so it needs the fields version and {self.created_field}")
         for index in self.indexes:
             self._check_index(index)
 
     def _check_index(self, index: IndexName) -> None:
         if getattr(self, index).count(" / ") != 1:
-            raise TypeError(f"{self.type}.{index} is not 'partition / sort'")
+            raise TypeError(f"{self.type}.{index} must have the form 'partition / sort'")
         for half in self.templates(index):
             half.check()
             for name, spec in half.format_specs.items():
                 self._check_field(index, name, spec)
         for last in self.templates(index)[1].field_names[-1:]:
             if Instant in (self._field_type(last), unwrap_optional(self._field_type(last))):
-                raise TypeError(f"{self.type}.{index}: two items at one {last} would be one; put an id behind it")
+                raise TypeError(
+                    f"{self.type}.{index}: two items with the same {last} would have the same key: add an id after it"
+                )
 
     def _check_field(self, index: IndexName, name: str, spec: str) -> None:
         hint = self._field_type(name)
         if index == "main" and unwrap_optional(hint):
-            raise TypeError(f"{self.type}.main: {name} may be None, but every item has a key")
+            raise TypeError(f"{self.type}.main: {name} may be None, but every item needs a primary key")
         stored_type = unwrap_newtype(unwrap_optional(hint) or hint)
         if stored_type not in (str, int):
-            raise TypeError(f"{self.type}.{index}: {name} is neither text nor a whole number")
+            raise TypeError(f"{self.type}.{index}: {name} must be text or a whole number")
         if stored_type is int and not re.fullmatch(r"0\d+d?", spec):
-            raise TypeError(f"{self.type}.{index}: the number {name} is not padded, so it would not sort")
+            raise TypeError(
+                f"{self.type}.{index}: the number {name} needs a zero-padded format, or its keys would not sort"
+            )
         if stored_type is str and spec:
-            raise TypeError(f"{self.type}.{index}: {name} is text, which takes no format")
+            raise TypeError(f"{self.type}.{index}: {name} is text and must not have a format")
 
     def _field_type(self, name: str) -> Any:
         """Return the declared type of a field or property. Raises TypeError if there is no such name."""
@@ -289,7 +293,7 @@ def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
             for other in used[:number]:
                 shares_key = row.replaces is other or other.replaces is row
                 if not shares_key and all(map(may_collide, row.templates(index), other.templates(index))):
-                    conflicts.append(f"{row.type} and {other.type} could spell the same key of {index}")
+                    conflicts.append(f"{row.type} and {other.type} could have the same key in {index}")
     return conflicts
 
 

@@ -66,13 +66,13 @@ class Query(Generic[T]):
         """Raise TypeError if the declaration is wrong."""
         partitions = {row.templates(self.index)[0].text for row in self.rows if self.index in row.indexes}
         if len(partitions) != 1 or not all(self.index in row.indexes for row in self.rows):
-            raise TypeError(f"{self.id}: its rows are not of one partition of {self.index}")
+            raise TypeError(f"{self.id}: its rows must have the same partition key in {self.index}")
         if self.consistent and self.index != "main":
-            raise TypeError(f"{self.id}: an index is never read consistently")
+            raise TypeError(f"{self.id}: a query of an index cannot be consistent")
         if self.path_prefix and any(
             row.templates(self.index)[1].field_names != (self.path_prefix,) for row in self.rows
         ):
-            raise TypeError(f"{self.id}: the sort key does not end with {self.path_prefix} alone")
+            raise TypeError(f"{self.id}: the sort key must contain only the field {self.path_prefix}")
         for row in self.rows:
             partition, sort = row.templates(self.index)
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
@@ -80,7 +80,9 @@ class Query(Generic[T]):
                 sort.field_names
             )  # `shard` does not count: a cursor holds only the sort key, for all shards
             if missing := set(row.identity_fields) - distinguishing_fields:
-                raise TypeError(f"{self.id}: two {row.type} could share a key of {self.index}: add {sorted(missing)}")
+                raise TypeError(
+                    f"{self.id}: two {row.type} items could have the same key in {self.index}: add {sorted(missing)}"
+                )
 
     @property
     def key_attributes(self) -> tuple[str, str]:
@@ -109,7 +111,7 @@ class Query(Generic[T]):
             return "", ""
         starts = sorted(row.templates(self.index)[1].render_prefix(values)[0] for row in self.rows)
         if (len(starts) > 1 or self.path_prefix) and (since or until):
-            raise TypeError(f"{self.id} reads several types, or all below a path: it takes no range")
+            raise TypeError(f"{self.id} supports no time range, because it reads several types or a whole path")
         low, high = starts[0], starts[-1]
         if self.path_prefix:
             return low + LOWEST_SORT_KEY, high + HIGHEST_CHARACTER

@@ -282,7 +282,7 @@ class Table:
         try:
             return self.rows[image["type"]["S"]]
         except LookupError:
-            raise Unreadable(f"an item of no known type: {image.get('type')}") from None
+            raise Unreadable(f"the item has an unknown type: {image.get('type')}") from None
 
     # writing ----------------------------------------------------------------------------------------------------------
     def write(self, *writes: Write[Any]) -> None:

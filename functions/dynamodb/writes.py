@@ -84,7 +84,7 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
-        raise ValueError(f"{row.type}: a change raises the version by one")
+        raise ValueError(f"{row.type}: after.version must be before.version + 1")
     changed_names = [name for name in new if new[name] != old.get(name)]
     removed_names = [name for name in old if name not in new]
     names = {f"#{number}": name for number, name in enumerate([*changed_names, *removed_names])}

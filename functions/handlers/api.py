@@ -38,7 +38,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     response["headers"] = {**DEFAULT_HEADERS, **response["headers"]}
     line |= {"status": response["statusCode"], "ms": round((time.perf_counter() - started) * 1000, 1)}
     line["units"] = clients.capacity_units.consumed_since_last_call()
-    (log.error if "fault" in line else log.info)("request", extra=line)
+    (log.error if "fault" in line else log.info)("request_handled", extra=line)
     return response
 
 

@@ -72,7 +72,7 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
     if events[0].name == "OrderExpired":
         expired = events[0]
         key = archive_order(shop, bucket, expired.data.order_id)
-        observability.log_effect("archived", shop, expired, effect=key)
+        observability.log_effect("order_archived", shop, expired, effect=key)
     else:
         archive_activity(bucket, events)
         observability.add_metric(metrics.EFFECTS_ACCEPTED, len(events))
@@ -96,7 +96,7 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
             bucket, key, serialize_archive(order_snapshot.order, order_snapshot.images), "application/json"
         )
         if lacking := _count_missing_images(body, order_snapshot.images):
-            raise Mismatch(f"{key} lacks {lacking} items as they are in the table")
+            raise Mismatch(f"{key} lacks {lacking} items that the table has")
     try:
         replace_order_with_stub(shop, order_snapshot.order, parse_archive(body), key, hashlib.sha256(body).hexdigest())
     except WriteConflict:  # another delivery of the same event archived the order first
@@ -136,7 +136,7 @@ def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
     object_store.put_if_absent(
         bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip"
     )
-    log.info("archived", extra={"activity": len(images), "day": day})
+    log.info("activity_archived", extra={"activity": len(images), "day": day})
 
 
 def _decode_binary_values(value: Any) -> Any:

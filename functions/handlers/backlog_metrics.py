@@ -57,7 +57,7 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
     for metric, number in found.items():
         observability.add_metric(metric, number)
     summary = {metric.name: number for metric, number in found.items()}
-    log.info("watched", extra=summary)
+    log.info("backlog_measured", extra=summary)
     return summary
 
 

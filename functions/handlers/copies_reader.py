@@ -50,7 +50,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         "changes": followed,
         "units": clients.capacity_units.consumed_since_last_call(),
     }
-    log.info("copied", extra=summary)
+    log.info("copies_updated", extra=summary)
     return batch.response()
 
 

@@ -62,7 +62,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
         return "kept" not in found and failure_store_redacted and finish_erasure(shop, customer, now)
 
     finished = run.apply_each(waiting, erase_and_finish, lambda customer: customer.customer_id)
-    log.info("erased", extra={"waiting": len(waiting), "finished": finished})
+    log.info("erasures_processed", extra={"waiting": len(waiting), "finished": finished})
     run.raise_if_failed()
     return {"waiting": len(waiting), "finished": finished}
 

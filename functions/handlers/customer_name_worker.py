@@ -17,4 +17,6 @@ def handler(batch: MessageBatch, shop: Shop, _environment: CustomerNamesEnvironm
 def propagate_customer_name(shop: Shop, event: ReceivedEvent) -> None:
     """Copy a customer's new name to the customer's open orders, and log how many orders changed."""
     orders = propagate_name(shop, event.id, event.data.customer_id)
-    observability.log_effect("renamed", shop, event, effect=event.id if orders else None, orders=orders)
+    observability.log_effect(
+        "customer_name_propagated", shop, event, effect=event.id if orders else None, orders=orders
+    )

@@ -54,7 +54,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         if not batch.retry_if_blocked(record):  # the flush may have failed for an earlier record of this item
             batch.apply(record, prepare)
     flush()
-    log.info("published", extra={"records": len(event["Records"]), "events": published})
+    log.info("events_published", extra={"records": len(event["Records"]), "events": published})
     return batch.response()
 
 

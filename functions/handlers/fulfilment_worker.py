@@ -28,5 +28,5 @@ def fulfil_order(shop: Shop, event: ReceivedEvent) -> None:
     shipment_id = shipment.shipment_id if shipment else None
     observability.add_metric(metrics.ORDERS_FULFILLED, shipment is not None)
     observability.log_effect(
-        "fulfilled", shop, event, effect=shipment_id, invoice_id=invoice_id, shipment_id=shipment_id
+        "order_fulfilled", shop, event, effect=shipment_id, invoice_id=invoice_id, shipment_id=shipment_id
     )

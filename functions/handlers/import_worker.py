@@ -30,4 +30,4 @@ def import_lines(shop: Shop, event: ReceivedEvent, rate_limiter: RateLimiter) ->
     )
     counts = {"written": part.written, "unchanged": part.unchanged, "rejected": len(part.rejected)} if part else {}
     effect = f"{event.data.import_id}/{event.data.part}" if part else None
-    observability.log_effect("imported", shop, event, effect=effect, **ids, **counts)
+    observability.log_effect("import_part_processed", shop, event, effect=effect, **ids, **counts)

@@ -37,6 +37,6 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
         "lapsed": run.apply_each(not_paid, partial(lapse_order, shop)),
         "assumed_delivered": run.apply_each(not_confirmed, partial(assume_delivered, shop)),
     }
-    log.info("looked", extra=done)
+    log.info("deadlines_checked", extra=done)
     run.raise_if_failed()
     return done

@@ -27,16 +27,16 @@ def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, ev
     customer_id = event.data.customer_id  # None if a payment matches no order: a person handles it
     recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
     if not recipient:
-        observability.log_effect("not wanted", shop, event, effect=None)
+        observability.log_effect("notification_skipped", shop, event, effect=None)
         return
     notification = claim_order_notification(shop, event.name, event.id, event.at, recipient.order)
     if notification is None:
-        observability.log_effect("mailed", shop, event, effect=None)
+        observability.log_effect("notification_sent", shop, event, effect=None)
         return
     amount = getattr(event.data, "amount", None)
     mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, amount)
     message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
     mark_sent(shop, notification, message_id)
     observability.log_effect(
-        "mailed", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
+        "notification_sent", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
     )

@@ -59,7 +59,7 @@ def alert_followers(
     body = json.loads(message["body"])
     after = body.get("after")
     if after is not None and not isinstance(after, str):
-        raise Permanent("a page that begins nowhere")
+        raise Permanent("the page position `after` must be text")
     page = get_follower_page(shop, event, after, environment.page_size)
     mails = 0
     if page is not None:
@@ -70,7 +70,7 @@ def alert_followers(
         mark_page_notified(shop, page)
     said = {"news": event.name, "product_id": event.data.product_id, "mails": mails}
     more = page is not None and page.after is not None
-    observability.log_effect("noticed", shop, event, effect=event.id if mails else None, more=more, **said)
+    observability.log_effect("product_alerts_sent", shop, event, effect=event.id if mails else None, more=more, **said)
 
 
 def _send_alerts(
@@ -92,9 +92,9 @@ def _send_alerts(
             try:
                 mails += _send_alert(shop, environment, event, product, customer)
             except Permanent as error:  # the mail provider will never accept this address
-                log.warning("refused", extra={"event_id": event.id, "error": type(error).__name__})
+                log.warning("product_alert_rejected", extra={"event_id": event.id, "error": type(error).__name__})
             except Exception as error:
-                log.warning("not told", extra={"event_id": event.id, "error": type(error).__name__})
+                log.warning("product_alert_failed", extra={"event_id": event.id, "error": type(error).__name__})
                 failures += 1
                 if failures == MAX_FAILURES_PER_PAGE:
                     raise PageIncomplete from error

@@ -22,11 +22,11 @@ def settle_refund(shop: Shop, provider: PaymentProvider, event: ReceivedEvent) -
     order_id, refund_id = event.data.order_id, event.data.refund_id
     refund = process_refund(shop, provider, order_id, refund_id)
     if refund is None:
-        observability.log_effect("refunded", shop, event, effect=None, refund_id=refund_id, status=None)
+        observability.log_effect("refund_processed", shop, event, effect=None, refund_id=refund_id, status=None)
         return
     if refund.status == "FAILED":
         observability.add_metric(metrics.REFUNDS_FAILED)
     else:
         observability.add_metric(metrics.REFUNDED, refund.amount, currency=refund.currency)
     said = {"refund_id": refund_id, "status": refund.status, "reason": refund.reason}
-    observability.log_effect("refunded", shop, event, effect=f"{refund_id}-{refund.attempt}", **said)
+    observability.log_effect("refund_processed", shop, event, effect=f"{refund_id}-{refund.attempt}", **said)

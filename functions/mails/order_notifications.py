@@ -31,54 +31,57 @@ class NotificationText:
 
 
 OWED_TEXT = (
-    "{owed} must wait: your bank asks for it itself. It comes from your bank or, if that decides otherwise, from us."
+    "We cannot refund {owed} yet, because your bank disputes the payment. If the bank does not return this "
+    "amount to you, we refund it."
 )
 """The text after the opening sentence if a refund to the customer must wait for the end of a dispute."""
 NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
     "OrderPlaced": NotificationText(
-        "We have your order {number}", "Thank you. Your goods are reserved until you have paid.", shows_address=True
+        "We received your order {number}",
+        "Thank you. We reserve your goods until the payment is due.",
+        shows_address=True,
     ),
     "OrderPaid": NotificationText(
-        "Your order {number} is paid", "Thank you. Your payment has arrived; we are packing.", shows_address=True
+        "Your order {number} is paid", "Thank you for your payment. We are packing your goods.", shows_address=True
     ),
     "OrderCancelled": NotificationText(
         "Your order {number} is cancelled",
-        "Your order is cancelled. You owe us nothing; what you have paid goes back to you.",
+        "Your order is cancelled. You do not have to pay anything. We refund what you have paid.",
     ),
     "OrderLapsed": NotificationText(
-        "Your order {number} has lapsed",
-        "We had no full payment in time and have let your goods go. What you have paid goes back to you.",
+        "Your order {number} was not paid in time",
+        "We did not receive the full payment in time, so your order is cancelled. We refund what you have paid.",
     ),
     "OrderCancelRequested": NotificationText(
-        "You want to cancel your order {number}",
-        "We have asked our warehouse to stop what has not left yet, and tell you as soon as we know.",
+        "Your request to cancel order {number}",
+        "We asked our warehouse to stop the goods that are not sent yet. We will send you the result by mail.",
     ),
     "OrderCancelRefused": NotificationText(
-        "Your order {number} could not be stopped",
-        "It was too late to stop it. You can send it back once you have it.",
+        "Your order {number} could not be cancelled",
+        "It was too late to stop the goods. You can return them after the delivery.",
         shows_address=True,
     ),
     "OrderPartlyShipped": NotificationText(
-        "A part of your order {number} is on its way",
-        "A parcel has left our warehouse; the rest follows.",
+        "A part of your order {number} is shipped",
+        "A parcel has left our warehouse. The other goods will follow.",
         shows_address=True,
     ),
     "OrderShipped": NotificationText(
-        "Your order {number} is on its way", "All your goods have left our warehouse.", shows_address=True
+        "Your order {number} is shipped", "All your goods have left our warehouse.", shows_address=True
     ),
     "OrderCutShort": NotificationText(
         "The rest of your order {number} is cancelled",
-        "What had not left our warehouse yet is cancelled.",
-        refund_text="You have paid {amount} for it. That goes back to you, as far as you have not had it back already.",
+        "The goods that had not left our warehouse are cancelled.",
+        refund_text="You have paid {amount} for these goods. We refund the part that is not refunded yet.",
     ),
     "OrderDelivered": NotificationText(
-        "Your order {number} has arrived", "Your goods have been delivered. Enjoy.", shows_address=True
+        "Your order {number} is delivered", "Your goods have been delivered.", shows_address=True
     ),
     "OrderPartlyReturned": NotificationText(
-        "A part of your order {number} is back", "We have the goods that you sent back."
+        "We received goods of your order {number} back", "We received the goods that you returned."
     ),
-    "OrderReturned": NotificationText("Your order {number} is back", "We have all your goods back."),
-    "RefundSucceeded": NotificationText("Money back for your order {number}", "We have given you {amount} back."),
+    "OrderReturned": NotificationText("Your order {number} is returned", "We received all goods of your order back."),
+    "RefundSucceeded": NotificationText("Refund for order {number}", "We have refunded {amount} to you."),
 }
 
 

@@ -22,8 +22,8 @@ class AlertText:
 
 
 ALERT_TEXTS: Mapping[str, AlertText] = {
-    "StockReplenished": AlertText("{product} is back in stock", "What you follow is back in stock."),
-    "PriceDropped": AlertText("{product} costs less now", "What you follow costs less than before."),
+    "StockReplenished": AlertText("{product} is back in stock", "A product that you follow is back in stock."),
+    "PriceDropped": AlertText("{product} costs less now", "A product that you follow costs less than before."),
 }
 
 

@@ -186,7 +186,7 @@ def _parse_change(record: Record) -> Change | None:
     old, new = record["dynamodb"].get("OldImage"), record["dynamodb"].get("NewImage")
     image = old if new is None else new
     if image is None:
-        raise NotReadable("a record without images")
+        raise NotReadable("the record has no images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
         return None  # skip without decoding: the old image may be undecodable if a migration replaced it
@@ -266,7 +266,7 @@ def _change_time(item: Any, record: Record) -> Instant:
             return Instant(at)
     if "created_at" not in names:
         return instant_from_epoch(int(written_at))
-    raise NotReadable(f"{type(item).__name__} tells no time")
+    raise NotReadable(f"{type(item).__name__} has no time field")
 
 
 def make_change_id(row: Row[Any], image: Image, version: int, on: StreamEventName) -> str:

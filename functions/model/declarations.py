@@ -50,9 +50,9 @@ def _unanswerable_patterns() -> Iterator[str]:
     """Yield what is wrong with the patterns that cannot be read from the table as it is declared."""
     for pattern in patterns.PATTERNS:
         if isinstance(pattern, Query) and (others := overlapping_rows(pattern, table.ROWS)):
-            yield f"{pattern.id} would also read {others}: they sort between its rows"
+            yield f"{pattern.id} would also read {others}, because their keys sort between the keys of its rows"
         if missing := missing_attributes(pattern, table.INDEX_PROJECTIONS):
-            yield f"{pattern.id} cannot show {missing}: its rows or its index do not hold them"
+            yield f"{pattern.id} cannot show {missing}, because its rows or its index do not contain these attributes"
 
 
 if __name__ == "__main__":

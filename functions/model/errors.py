@@ -63,20 +63,20 @@ class NotRegistered(CommandRejected):
 
 class AlreadyExists(CommandRejected):
     def __init__(self, what: str) -> None:
-        super().__init__(f"this {what} exists already")
+        super().__init__(f"this {what} already exists")
         self.what = what
 
 
 class EmailTaken(CommandRejected):
     def __init__(self) -> None:
-        super().__init__("another customer has this e-mail address")
+        super().__init__("another customer uses this e-mail address")
 
 
 class InAnotherCompany(CommandRejected):
     """The customer is already in another company. `company_id`: that company."""
 
     def __init__(self, company_id: str) -> None:
-        super().__init__("a customer is in one company at most, and this one is in another")
+        super().__init__("a customer can be in one company only, and this customer is in another one")
         self.company_id = company_id
 
 
@@ -88,18 +88,18 @@ class UnknownProducts(CommandRejected):
 
 class UnknownCategory(CommandRejected):
     def __init__(self, path: str) -> None:
-        super().__init__(f"there is no category {path}: make that first")
+        super().__init__(f"category {path} does not exist: create it first")
         self.path = path
 
 
 class NotBought(CommandRejected):
     def __init__(self) -> None:
-        super().__init__("none of this product has been delivered to you with this order")
+        super().__init__("this order has not delivered the product to you")
 
 
 class MixedCurrencies(CommandRejected):
     def __init__(self, currencies: tuple[str, ...]) -> None:
-        super().__init__(f"one order is in one currency, these are {', '.join(currencies)}")
+        super().__init__(f"all products of an order must have the same currency; these have {', '.join(currencies)}")
         self.currencies = currencies
 
 
@@ -131,24 +131,24 @@ class InsufficientFunds(CommandRejected):
     """The credit account holds too little. `balance`: its balance, in minor units."""
 
     def __init__(self, balance: int) -> None:
-        super().__init__(f"the account holds {balance}")
+        super().__init__(f"the balance of the account is {balance}")
         self.balance = balance
 
 
 class SelfTransfer(CommandRejected):
     def __init__(self) -> None:
-        super().__init__("from an account to itself nothing can be transferred")
+        super().__init__("the source and the destination must be different accounts")
 
 
 class WrongCurrency(CommandRejected):
     def __init__(self, wanted: str, got: str) -> None:
-        super().__init__(f"this is in {wanted}, not in {got}")
+        super().__init__(f"the currency must be {wanted}, not {got}")
         self.wanted, self.got = wanted, got
 
 
 class TooManyPayments(CommandRejected):
     def __init__(self, most: int) -> None:
-        super().__init__(f"an order is paid in {most} parts at most")
+        super().__init__(f"an order can have at most {most} payments")
         self.most = most
 
 
@@ -156,19 +156,19 @@ class TooMuch(CommandRejected):
     """A quantity or amount is too large. `field`: the field of the request; `most`: its maximum."""
 
     def __init__(self, field: str, most: int) -> None:
-        super().__init__(f"{field}: {most} at most")
+        super().__init__(f"{field}: the maximum is {most}")
         self.field, self.most = field, most
 
 
 class ReturnWindowOver(CommandRejected):
     def __init__(self, ended_at: str) -> None:
-        super().__init__(f"it could be returned until {ended_at}")
+        super().__init__(f"the goods could be returned until {ended_at}")
         self.ended_at = ended_at
 
 
 class TooEarly(CommandRejected):
     def __init__(self, retry_after_seconds: int) -> None:
-        super().__init__("what it is about was not told yet")
+        super().__init__("an earlier event has not arrived yet: send this event again later")
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -180,4 +180,4 @@ class WrongState(CommandRejected):
 
 class IdempotencyKeyReused(ShopError):
     def __init__(self) -> None:
-        super().__init__("this Idempotency-Key came with a different request before")
+        super().__init__("this Idempotency-Key was used with a different request")

@@ -144,58 +144,60 @@ class EventContract:
     def check(self) -> None:
         """Raise TypeError if the declaration is wrong."""
         if missing := set(self.fields) - self.row.fields.keys():
-            raise TypeError(f"{self.name}: {self.row.type} has no {sorted(missing)}")
+            raise TypeError(f"{self.name}: {self.row.type} has no fields {sorted(missing)}")
         if personal := PERSONAL_FIELDS.intersection(self.fields):
-            raise TypeError(f"{self.name} would carry {sorted(personal)}, which nobody could erase from the bus")
+            raise TypeError(
+                f"{self.name} must not contain {sorted(personal)}: personal data on the bus cannot be erased"
+            )
         if self.name not in {kind.name for kind in CHANGE_TYPES if kind.row is self.row}:
-            raise TypeError(f"no change of {self.row.type} is called {self.name}")
+            raise TypeError(f"{self.name}: {self.row.type} has no change with this name")
 
 
 # fmt: off
 EVENTS = (
-    EventContract("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer has a profile now"),
-    EventContract("CustomerRenamed",      t.CUSTOMER,        CustomerData, "a customer may have another name now"),
-    EventContract("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer asked to be forgotten"),
-    EventContract("OrderPlaced",          t.ORDER,           OrderData,    "its stock is reserved; it waits for payment"),
-    EventContract("OrderPartlyPaid",      t.ORDER,           OrderData,    "some of its total is paid; it waits for the rest"),
-    EventContract("OrderUnpaid",          t.ORDER,           OrderData,    "a bank took some back; it waits for that again"),
-    EventContract("OrderPaid",            t.ORDER,           OrderData,    "paid in full"),
-    EventContract("OrderReaddressed",     t.ORDER,           OrderData,    "it goes to another address"),
-    EventContract("OrderCancelled",       t.ORDER,           OrderData,    "cancelled; stock is free, what was paid goes back"),
-    EventContract("OrderLapsed",          t.ORDER,           OrderData,    "not paid in time; its stock is free again"),
-    EventContract("OrderFulfilling",      t.ORDER,           OrderData,    "with the warehouse"),
-    EventContract("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop what it still has"),
-    EventContract("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop that"),
-    EventContract("OrderPartlyShipped",   t.ORDER,           OrderData,    "a part of it is on its way"),
-    EventContract("OrderShipped",         t.ORDER,           OrderData,    "on its way, all of it"),
-    EventContract("OrderCutShort",        t.ORDER,           OrderData,    "what was not sent is free; its money goes back"),
-    EventContract("OrderPartlyDelivered", t.ORDER,           OrderData,    "a part of it has arrived"),
-    EventContract("OrderDelivered",       t.ORDER,           OrderData,    "delivered, or nobody objected in time"),
-    EventContract("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of it came back"),
-    EventContract("OrderReturned",        t.ORDER,           OrderData,    "all of it came back"),
-    EventContract("OrderRefunded",        t.ORDER,           OrderData,    "some money is given back, without a return"),
-    EventContract("OrderExpired",         t.EXPIRY,          ExpiryData,   "its retention is over; it is to be archived"),
-    EventContract("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "all of it lies in the archive"),
-    EventContract("OrderRestored",        t.ORDER,           OrderData,    "all of it is back from the archive"),
-    EventContract("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "the provider may take the money"),
-    EventContract("PaymentCaptured",      t.PAYMENT,         PaymentData,  "the money is here"),
-    EventContract("PaymentFailed",        t.PAYMENT,         PaymentData,  "the provider did not get the money"),
-    EventContract("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "money that fits no order: a person must look"),
-    EventContract("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank asks the money back"),
-    EventContract("PaymentRefunded",      t.PAYMENT,         PaymentData,  "nothing is left: given back, or taken by the bank"),
-    EventContract("RefundRequested",      t.REFUND,          RefundData,   "money is to be given back"),
-    EventContract("RefundSucceeded",      t.REFUND,          RefundData,   "it has been given back"),
-    EventContract("RefundFailed",         t.REFUND,          RefundData,   "it cannot be given back: a person must look"),
-    EventContract("GoodsReturned",        t.RETURN,          ReturnData,   "goods came back"),
-    EventContract("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice has its number"),
-    EventContract("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is to pack and send what is there"),
-    EventContract("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "the carrier has it"),
-    EventContract("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "the customer has it"),
-    EventContract("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "it is not to be sent"),
-    EventContract("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "lines of an import are to be written"),
-    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "an entry ended; to be archived", includes_image=True),
-    EventContract("StockReplenished",     t.STOCK,           StockData,    "a part of its stock had none, and has some again"),
-    EventContract("PriceDropped",         t.PRODUCT,         PriceData,    "it costs less than before"),
+    EventContract("CustomerRegistered",   t.CUSTOMER,        CustomerData, "a customer registered"),
+    EventContract("CustomerRenamed",      t.CUSTOMER,        CustomerData, "a customer's profile changed; the name may be new"),
+    EventContract("CustomerErased",       t.ERASED_CUSTOMER, CustomerData, "a customer requested the erasure of their data"),
+    EventContract("OrderPlaced",          t.ORDER,           OrderData,    "an order was placed; stock is reserved, payment is due"),
+    EventContract("OrderPartlyPaid",      t.ORDER,           OrderData,    "a payment covered a part of the total; the rest is due"),
+    EventContract("OrderUnpaid",          t.ORDER,           OrderData,    "a bank took back a part payment; that amount is due again"),
+    EventContract("OrderPaid",            t.ORDER,           OrderData,    "an order was paid in full"),
+    EventContract("OrderReaddressed",     t.ORDER,           OrderData,    "the delivery address of an order changed"),
+    EventContract("OrderCancelled",       t.ORDER,           OrderData,    "an order was cancelled; stock is free, payments are refunded"),
+    EventContract("OrderLapsed",          t.ORDER,           OrderData,    "an order was not paid in time; its stock is free again"),
+    EventContract("OrderFulfilling",      t.ORDER,           OrderData,    "an order was passed to the warehouse"),
+    EventContract("OrderCancelRequested", t.ORDER,           OrderData,    "the warehouse is asked to stop unsent goods of an order"),
+    EventContract("OrderCancelRefused",   t.ORDER,           OrderData,    "the warehouse could not stop the goods of an order"),
+    EventContract("OrderPartlyShipped",   t.ORDER,           OrderData,    "a part of an order was shipped"),
+    EventContract("OrderShipped",         t.ORDER,           OrderData,    "all goods of an order were shipped"),
+    EventContract("OrderCutShort",        t.ORDER,           OrderData,    "the unsent part of an order was cancelled and is refunded"),
+    EventContract("OrderPartlyDelivered", t.ORDER,           OrderData,    "a part of an order was delivered"),
+    EventContract("OrderDelivered",       t.ORDER,           OrderData,    "an order was delivered, or is assumed to be after a time limit"),
+    EventContract("OrderPartlyReturned",  t.ORDER,           OrderData,    "a part of an order was returned"),
+    EventContract("OrderReturned",        t.ORDER,           OrderData,    "all goods of an order were returned"),
+    EventContract("OrderRefunded",        t.ORDER,           OrderData,    "an amount of an order is refunded without a return"),
+    EventContract("OrderExpired",         t.EXPIRY,          ExpiryData,   "the retention of an order ended; it must be archived"),
+    EventContract("OrderArchived",        t.ARCHIVED_ORDER,  OrderData,    "an order was moved to the archive"),
+    EventContract("OrderRestored",        t.ORDER,           OrderData,    "an order was restored from the archive"),
+    EventContract("PaymentAuthorised",    t.PAYMENT,         PaymentData,  "a payment is authorised and can be captured"),
+    EventContract("PaymentCaptured",      t.PAYMENT,         PaymentData,  "a payment was received"),
+    EventContract("PaymentFailed",        t.PAYMENT,         PaymentData,  "a payment failed"),
+    EventContract("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "a payment matches no order; a person must check it"),
+    EventContract("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank disputes a payment"),
+    EventContract("PaymentRefunded",      t.PAYMENT,         PaymentData,  "a payment was refunded in full, or charged back by the bank"),
+    EventContract("RefundRequested",      t.REFUND,          RefundData,   "a refund was requested, or is retried"),
+    EventContract("RefundSucceeded",      t.REFUND,          RefundData,   "a refund was paid to the customer"),
+    EventContract("RefundFailed",         t.REFUND,          RefundData,   "a refund failed; a person must handle it"),
+    EventContract("GoodsReturned",        t.RETURN,          ReturnData,   "goods of an order were returned"),
+    EventContract("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice was issued and has its number"),
+    EventContract("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is asked to pack and send a shipment"),
+    EventContract("ShipmentDispatched",   t.SHIPMENT,        ShipmentData, "a carrier has a shipment"),
+    EventContract("ShipmentDelivered",    t.SHIPMENT,        ShipmentData, "a shipment was delivered"),
+    EventContract("ShipmentCancelled",    t.SHIPMENT,        ShipmentData, "a shipment was cancelled before it was sent"),
+    EventContract("ImportPartQueued",     t.IMPORT_PART,     ImportPartData, "a part of an import is ready to be written"),
+    EventContract("ActivityExpired",      t.ACTIVITY,        ActivityData, "the retention of an activity entry ended; it must be archived", includes_image=True),
+    EventContract("StockReplenished",     t.STOCK,           StockData,    "a stock part of a product was empty and is available again"),
+    EventContract("PriceDropped",         t.PRODUCT,         PriceData,    "the price of a product dropped"),
 )
 # fmt: on
 EVENTS_BY_NAME: Mapping[str, EventContract] = {event.name: event for event in EVENTS}
@@ -242,7 +244,7 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
     """Parse the `detail` of an event. Raises UnknownSchema or NotReadable; retrying cannot fix these errors."""
     event = EVENTS_BY_NAME.get(str(detail.get("type"))) if isinstance(detail, Mapping) else None
     if event is None:
-        raise NotReadable("an event of no known type")
+        raise NotReadable("the event has an unknown type")
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:

@@ -4,19 +4,19 @@ both."""
 from collections.abc import Mapping
 
 PUBLIC_ROUTES: Mapping[str, str] = {
-    "GET /best-sellers": "Everybody may look at what the shop sells.",
-    "GET /categories": "Everybody may look at what the shop sells.",
-    "GET /categories/children": "Everybody may look at what the shop sells.",
-    "GET /categories/descendants": "Everybody may look at what the shop sells.",
-    "GET /docs": "Documentation is for those who have no token yet.",
-    "GET /invoices/{invoice_id}/print": "A browser sends no token: the link is signed, and the function checks that.",
-    "GET /openapi.json": "Documentation is for those who have no token yet.",
-    "GET /products": "Everybody may look at what the shop sells.",
-    "GET /products/{product_id}": "Everybody may look at what the shop sells.",
-    "GET /products/{product_id}/rating": "Everybody may look at what the shop sells.",
-    "GET /products/{product_id}/reviews": "Everybody may read what buyers say; not who said it.",
-    "GET /products/{product_id}/stock": "Everybody may look at what the shop sells.",
-    "POST /payments/events": "The payment provider has no token: it signs what it sends, and the function checks that.",
+    "GET /best-sellers": "The catalog is public.",
+    "GET /categories": "The catalog is public.",
+    "GET /categories/children": "The catalog is public.",
+    "GET /categories/descendants": "The catalog is public.",
+    "GET /docs": "The documentation is public, so that developers can read it before they have a token.",
+    "GET /invoices/{invoice_id}/print": "The link is signed, because a browser sends no token. The function checks it.",
+    "GET /openapi.json": "The documentation is public, so that developers can read it before they have a token.",
+    "GET /products": "The catalog is public.",
+    "GET /products/{product_id}": "The catalog is public.",
+    "GET /products/{product_id}/rating": "The catalog is public.",
+    "GET /products/{product_id}/reviews": "Reviews are public. They do not name their authors.",
+    "GET /products/{product_id}/stock": "The catalog is public.",
+    "POST /payments/events": "The payment provider signs its requests. The function checks the signature.",
 }
 """The routes that need no token, each with the reason. The stack's authorizer checks the tokens of all other routes."""
 

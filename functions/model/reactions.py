@@ -33,7 +33,7 @@ class Reaction:
     def check(self) -> None:
         """Raise TypeError if the declaration is wrong."""
         if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
-            raise TypeError(f"{self.name} waits for {unknown}, which nobody publishes")
+            raise TypeError(f"{self.name} listens for unknown events: {unknown}")
 
 
 IMPORT_WORKER_CONCURRENCY = 2
@@ -43,8 +43,8 @@ REACTIONS = (
     Reaction(
         "fulfilment",
         event_names=("OrderPaid",),
-        effect="an invoice with the next number, and a shipment for the warehouse",
-        idempotent_by="the invoice: an Effect in its transaction; the shipment: the order's state in its transaction",
+        effect="issues an invoice with the next number, and requests a shipment from the warehouse",
+        idempotent_by="invoice: an Effect item in its transaction; shipment: the order's state in its transaction",
         function="fulfilment_worker",
         concurrency=2,  # invoice numbers are sequential, so more workers would only wait for each other
     ),
@@ -65,15 +65,15 @@ REACTIONS = (
             "OrderReturned",
             "RefundSucceeded",
         ),
-        effect="a mail to the customer, if their settings want it",
-        idempotent_by="the Notification, claimed before the mail is sent",
+        effect="sends a mail to the customer, unless their settings turn it off",
+        idempotent_by="a Notification item that is claimed before the mail is sent",
         function="order_notification_worker",
     ),
     Reaction(
         "notices",
         event_names=("StockReplenished", "PriceDropped"),
-        effect="a mail to each follower of a product that is back in stock, or costs less, page after page",
-        idempotent_by="the product's Campaign, and each follower's Notification, claimed before the mail is sent",
+        effect="sends a mail to each follower of a product that is back in stock or costs less, page by page",
+        idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
         function="product_alert_worker",
         batch_size=1,  # one message covers a page of followers and takes long, so a batch has one message
         concurrency=2,  # the lowest value AWS allows, because all mails share the mail provider's rate limit
@@ -82,23 +82,23 @@ REACTIONS = (
     Reaction(
         "refunds",
         event_names=("RefundRequested",),
-        effect="the payment provider gives the money back, or a credit account has it",
-        idempotent_by="the provider: by the refund's id as its idempotency key; the account: the refund's state",
+        effect="refunds money through the payment provider, or credits it to a credit account",
+        idempotent_by="provider: the refund's id as idempotency key; credit account: the refund's state",
         function="refund_worker",
     ),
     Reaction(
         "names",
         event_names=("CustomerRenamed", "CustomerErased"),
-        effect="the customer's open orders bear the new name; who was forgotten has none there any more",
-        idempotent_by="each order, by the version of the customer that its name is of",
+        effect="copies a new customer name to open orders, and removes the name of an erased customer from them",
+        idempotent_by="the customer version that is stored with the name in each order",
         function="customer_name_worker",
         batch_size=1,  # some customers have thousands of orders, so other customers must not wait in the same batch
     ),
     Reaction(
         "archive",
         event_names=("OrderExpired", "ActivityExpired"),
-        effect="an object in the archive bucket; of an order, only a stub stays in the table",
-        idempotent_by="object names made of the content, written if absent; the order's state",
+        effect="writes an object to the archive bucket; an order leaves only a small item in the table",
+        idempotent_by="object keys derived from the content and conditional writes; the order's state",
         function="archive_worker",
         batch_window_seconds=5,
         batch_size=100,
@@ -106,8 +106,8 @@ REACTIONS = (
     Reaction(
         "bulk",
         event_names=("ImportPartQueued",),
-        effect="the products and the stock of an import's lines, at so many lines a second",
-        idempotent_by="the part's state, in the transaction of each line",
+        effect="writes the products and the stock of an import's lines, at a limited rate",
+        idempotent_by="the part's progress, in the transaction of each line",
         function="import_worker",
         batch_size=1,  # an import part takes seconds, and a crash would retry all messages of the batch
         concurrency=IMPORT_WORKER_CONCURRENCY,
@@ -115,7 +115,7 @@ REACTIONS = (
     Reaction(
         "warehouse",
         event_names=("ShipmentRequested", "ShipmentCancelled", "OrderCancelRequested"),
-        effect="the warehouse packs, or stops what it can, and answers through the API",
-        idempotent_by="the warehouse, by shipment_id",
+        effect="the warehouse packs or stops goods, and reports through the API",
+        idempotent_by="the warehouse, which deduplicates by shipment_id",
     ),
 )

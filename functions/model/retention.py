@@ -76,14 +76,14 @@ def validate_retention(
         ("notifications", notification_days),
     ):
         if days <= latest_days:
-            wrong.append(f"{what} are remembered for {days} d, but what they guard can come again for {latest_days} d")
+            wrong.append(f"{what} are kept for {days} d, but their events can be delivered again for {latest_days} d")
     if import_days < command_days:
-        wrong.append(f"an import is answered by its key for {command_days} d, but it is gone after {import_days} d")
+        wrong.append(f"an import's key is valid for {command_days} d, but the import expires after {import_days} d")
     for claimed, runs in (
         (mail_claim_seconds, mail_sender_timeout_seconds),
         (product_alert_claim_seconds, product_alerts_timeout_seconds),
     ):
         if claimed <= runs:
-            wrong.append(f"a mail is claimed for {claimed} s, but its sender may run for {runs} s")
+            wrong.append(f"the claim on a mail lasts {claimed} s, but its sender may run for {runs} s")
     if wrong:
-        raise ValueError("lives: " + "; ".join(wrong))
+        raise ValueError("retention: " + "; ".join(wrong))

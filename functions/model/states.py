@@ -55,7 +55,7 @@ class Transition:
     def check(self) -> None:
         """Raise TypeError if the declaration is wrong."""
         if self.after in (UNCHANGED, *self.before) and not self.changed_field:
-            raise TypeError(f"{self.command}: where the state may stay, a field tells the change")
+            raise TypeError(f"{self.command}: the state may stay the same, so set changed_field")
 
     def status_after(self, status: str) -> str:
         """Return the state after the command, if `status` is the state before."""

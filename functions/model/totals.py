@@ -202,7 +202,7 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 
 def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
     """Return the contributions of a deleted item: 0 in each total that the item contributed to."""
-    assert counter.deleted_item is not None, "its items stay"
+    assert counter.deleted_item is not None, "this counter expects no deleted items"
     parts = {
         where: (into, replace(part, **dict.fromkeys(TOTAL_FIELDS[into], 0)))
         for where, (into, part) in contributions_of(counter.source_row, counter.deleted_item(source)).items()

@@ -33,7 +33,7 @@ def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any],
             if error.response["Error"]["Code"] != "PreconditionFailed":
                 raise
         summary = {"reader": reader, "reason": reason.partition(":")[0], "object": digest}
-        log.error("parked", extra=summary | record_identifiers(record))
+        log.error("record_parked", extra=summary | record_identifiers(record))
         add_metric(metrics.PARKED)
 
     return park

@@ -59,4 +59,4 @@ metrics_logger = _create_logger(f"{LOGGER_NAME}.counts", logging.Formatter("%(me
 def log_unreadable(image: Image, error: Unreadable) -> None:
     """Log that an item in a query result cannot be decoded. Logs the key of the item, never its content."""
     key = {name: image.get(name, {}).get("S") for name in KEY_ATTRIBUTES["main"]}
-    log.error("unreadable", extra={"item": key, "error": type(error).__name__})
+    log.error("item_decode_failed", extra={"item": key, "error": type(error).__name__})

@@ -108,7 +108,9 @@ def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None
     """Return a function that logs why a record failed: the error's type and the record's ids, never its content."""
 
     def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
-        log.warning("failed", extra={"reader": reader, "error": type(error).__name__} | record_identifiers(record))
+        log.warning(
+            "record_failed", extra={"reader": reader, "error": type(error).__name__} | record_identifiers(record)
+        )
         add_metric(metrics.EFFECTS_FAILED)
 
     return log_failure

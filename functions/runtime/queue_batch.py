@@ -84,5 +84,5 @@ def parse_event(message: Record) -> ReceivedEvent:
     except (LookupError, TypeError, ValueError) as error:
         raise Permanent(f"not an event: {type(error).__name__}") from error
     if not isinstance(detail, Mapping):
-        raise Permanent("not an event: its detail is no object")
+        raise Permanent("not an event: its detail must be an object")
     return replace(parse_event_detail(detail), attempt=delivery_attempt(message))

@@ -36,7 +36,7 @@ class ScheduledRun:
             for thing in items:
                 done += self._apply_one(thing, handle, id_of)
         except Exception as error:  # noqa: BLE001  the other lists must continue after any error
-            self._record_failure(error, "the list of them")
+            self._record_failure(error, "list of items")
         return done
 
     def raise_if_failed(self) -> None:

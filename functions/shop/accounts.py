@@ -174,14 +174,14 @@ def _build_entry(
 
 def _check_balance_limit(balance: int) -> int:
     if balance > MAX_MINOR_UNITS:
-        raise InvalidInput("amount", "is more than an account may hold")
+        raise InvalidInput("amount", "exceeds the maximum balance of an account")
     return balance
 
 
 def require_positive(amount: int) -> int:
     """Return `amount` if it is at least 1. Raises InvalidInput otherwise."""
     if amount < 1:
-        raise InvalidInput("amount", "is negative" if amount else "is zero")
+        raise InvalidInput("amount", "must not be negative" if amount else "must not be zero")
     return amount
 
 

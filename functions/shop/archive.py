@@ -124,7 +124,7 @@ def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
     """Raise NotReadyToArchive if a refund is in flight, because archiving would delete the refund's item."""
     refunds = [image for image in images if image["type"]["S"] == REFUND.type]
     if waiting := [image["refund_id"]["S"] for image in refunds if image["status"]["S"] in REFUNDS_IN_FLIGHT]:
-        raise NotReadyToArchive(f"refunds {waiting} are on their way")
+        raise NotReadyToArchive(f"refunds {waiting} are in progress")
 
 
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:

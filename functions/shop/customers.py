@@ -93,7 +93,7 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
     def attempt() -> Customer:
         before = get_customer(shop, caller, customer_id)
         if caller.id != customer_id:
-            raise NotAllowed("an e-mail address is verified, and changed, by whose it is")
+            raise NotAllowed("only the customer can change the e-mail address")
         email = get_verified_email()
         if email == before.email:
             return before

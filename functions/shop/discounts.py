@@ -80,15 +80,15 @@ def create_discount(
 
 def _validate_discount(discount: Discount) -> None:
     if not 1 <= discount.percent <= 100:
-        raise InvalidInput("percent", "is not from 1 to 100")
+        raise InvalidInput("percent", "must be from 1 to 100")
     if discount.valid_until is not None and discount.valid_until <= discount.valid_from:
-        raise InvalidInput("valid_until", "is not after valid_from")
+        raise InvalidInput("valid_until", "must be after valid_from")
     if (discount.minimum > 0) != (discount.currency is not None):
-        raise InvalidInput("minimum", "comes with its currency, and a currency with it")
+        raise InvalidInput("minimum", "requires a currency, and a currency requires a minimum")
     if discount.limit is not None and discount.limit < 1:
-        raise InvalidInput("limit", "is less than one")
+        raise InvalidInput("limit", "must be at least 1")
     if not 1 <= discount.parts <= min(MAX_PARTS, discount.limit or 1):
-        raise InvalidInput("parts", f"is not from 1 to {MAX_PARTS}, or more than the limit")
+        raise InvalidInput("parts", f"must be from 1 to {MAX_PARTS}, and not more than the limit")
 
 
 def _split_limit(discount: Discount) -> Iterator[Redemptions]:
@@ -159,7 +159,7 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
     selects the redemption pool part that counts this order. An unlimited code is not counted.
     """
     if discount is None:
-        raise DiscountNotValid(code, "there is none")
+        raise DiscountNotValid(code, "it does not exist")
     goods = pricing.goods_total(order.lines)
     if why := _rejection_reason(discount, order, goods):
         raise DiscountNotValid(code, why)
@@ -180,11 +180,11 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
     if now < discount.valid_from:
         return f"it is valid from {discount.valid_from}"
     if discount.currency not in (None, order.currency):
-        return f"it is for orders in {discount.currency}"
+        return f"it is valid only for orders in {discount.currency}"
     if goods < discount.minimum:
-        return f"it is for goods of {format_amount(discount.minimum, order.currency)} and more"
+        return f"it requires goods for at least {format_amount(discount.minimum, order.currency)}"
     if not pricing.discount_amount(goods, discount.percent):
-        return "it takes nothing off goods of so little"
+        return "the price of the goods is too low for a discount"
     return ""
 
 
@@ -195,8 +195,8 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
     """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
-        raise DiscountNotValid(discount.code, f"it has been redeemed as often as it may be ({discount.limit})")
-    assert order.discount is not None, "what was used up is a part of its discount"
+        raise DiscountNotValid(discount.code, f"its redemption limit of {discount.limit} is reached")
+    assert order.discount is not None, "only an order with a discount uses a part"
     return replace(order, discount=replace(order.discount, part=fullest.part))
 
 

@@ -94,7 +94,7 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
         if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
             raise TooEarly(TOO_EARLY_RETRY_SECONDS)
         if payment is None:
-            return [], {"payment_id": event.payment_id, "status": None, "reason": "there is no such payment"}
+            return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
         if payment.status not in RECEIVED_PAYMENT_STATUSES or not _is_newer(payment, event):
             return [check_unchanged(PAYMENT, payment)], payment_result(payment)
         after = _apply_dispute_event(shop, payment, event)

@@ -91,5 +91,5 @@ class AlreadyDone(Exception):
 
     def __init__(self, command: Command | None) -> None:
         super().__init__("done before")
-        assert command is not None, "the item that refused is returned with the refusal"
+        assert command is not None, "a failed condition returns the existing item"
         self.command = command

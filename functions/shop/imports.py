@@ -67,7 +67,7 @@ def import_products(
     def decide() -> tuple[list[Write[Any]], dict[str, Any]]:
         lines = _reject_duplicates(read_lines())
         if not 0 < len(lines) <= MAX_LINES:
-            raise InvalidInput("body", f"has {len(lines)} lines, and must have 1 to {MAX_LINES}")
+            raise InvalidInput("body", f"has {len(lines)} lines, but must have 1 to {MAX_LINES}")
         chunks = [lines[start : start + LINES_PER_PART] for start in range(0, len(lines), LINES_PER_PART)]
         now, ttl = shop.now_instant(), int((shop.now() + timedelta(days=IMPORT_DAYS)).timestamp())
         made = Import(import_id=shop.new_id(), count=len(lines), parts=len(chunks), created_at=now, ttl=ttl)
@@ -90,7 +90,7 @@ def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLin
         before = first.setdefault(line.product["product_id"], line.number)
         if before == line.number:
             return line
-        return Rejected(line=line.number, field="product_id", why=f"stands in line {before} already")
+        return Rejected(line=line.number, field="product_id", why=f"is already in line {before}")
 
     return [once(line) for line in lines]
 
@@ -142,7 +142,7 @@ def write_part(
         return part
     import_lines = shop.table.get(IMPORT_LINES_BY_PART, import_id=import_id, part=number)
     if import_lines is None:
-        raise Permanent("the lines of this part of an import are not there")
+        raise Permanent("the lines of this import part do not exist")
     lines = _unpack_lines(import_lines)
     while part is not None and part.status == "QUEUED":
         wait()
@@ -200,7 +200,11 @@ def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutc
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
         writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
     except InvalidKeyValue as error:
-        return [], Rejected(line=line.number, field=error.name, why="cannot stand in a key")
+        return [], Rejected(
+            line=line.number,
+            field=error.name,
+            why="must not be empty, too long, or contain '#' or unprintable characters",
+        )
     except InvalidInput as error:
         return [], Rejected(line=line.number, field=error.field, why=error.why)
     return writes, "written" if writes else "unchanged"
@@ -224,7 +228,7 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
     """
     for name in IMMUTABLE_FIELDS:
         if line.product.get(name, getattr(before, name)) != getattr(before, name):
-            raise InvalidInput(name, f"is {getattr(before, name)} for this product, and stays so")
+            raise InvalidInput(name, f"is {getattr(before, name)} for this product and cannot be changed")
     wanted = replace(before, **line.product)
     check_backorder_parts(wanted)
     writes: list[Write[Any]] = []

@@ -226,9 +226,9 @@ def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoic
     """
     expected = _sign_link(shop, invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
-        raise NotAllowed("the link is not one of ours")
+        raise NotAllowed("the signature of the link is invalid")
     if int(link.until) <= shop.now().timestamp():  # `until` is a number, because its signature is valid
-        raise NotAllowed("the link has ended: ask for a new one")
+        raise NotAllowed("the link has expired: request a new one")
     return _get_invoice(shop, invoice_id)
 
 

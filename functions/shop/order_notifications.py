@@ -105,7 +105,7 @@ class NotificationExists(Exception):
 
     def __init__(self, notification: Notification | None) -> None:
         super().__init__("claimed before")
-        assert notification is not None, "the item that refused is returned with the refusal"
+        assert notification is not None, "a failed condition returns the existing item"
         self.notification = notification
 
 

@@ -72,7 +72,7 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
                 shop, existing, event, "authorise" if event.outcome == "authorised" else "fail", event.reason
             )
         if after is None:
-            assert existing is not None, "what is new is news"
+            assert existing is not None, "a new payment is always a change"
             return [check_unchanged(PAYMENT, existing)], payment_result(existing)
         write = put_if_absent(PAYMENT, after) if existing is None else update(PAYMENT, existing, after)
         if after.status == "CAPTURED" and isinstance(order, Order):
@@ -94,13 +94,13 @@ def _capture(
 def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPaymentEvent) -> str:
     """Return why the money does not match the order, or "" if it matches."""
     if order is None:
-        return "there is no such order"
+        return "the order does not exist"
     if isinstance(order, ArchivedOrder):
         return "the order is archived"
     if event.currency != order.currency:
         return f"the order is in {order.currency}"
     if event.amount < 1:
-        return "nothing came"
+        return "the amount is less than 1"
     return ""
 
 

@@ -44,7 +44,7 @@ class RequestedLine:
 
     def __post_init__(self) -> None:
         if self.quantity < 1:
-            raise InvalidInput("quantity", "is less than one")
+            raise InvalidInput("quantity", "must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], disc
         except stock.PartOutOfStock:
             order = stock.assign_available_parts(shop, order, products)
         except discounts.RedemptionPoolEmpty:
-            assert discount is not None, "nothing else is used up"
+            assert discount is not None, "only a discount can have no redemptions left"
             order = discounts.use_fullest_part(shop, order, discount)
         else:
             return order
@@ -160,7 +160,7 @@ def _build_order(
     shipping = shop.shipping.get(currency, 0)
     total = pricing.order_total(pricing.goods_total(ordered), 0, shipping)
     if total > MAX_MINOR_UNITS:
-        raise InvalidInput("lines", "the order costs more than one order may")
+        raise InvalidInput("lines", "the total of the order exceeds the maximum")
     now = shop.now_instant()
     return Order(
         order_id=order_id,
@@ -191,5 +191,5 @@ class AlreadyPlaced(Exception):
 
     def __init__(self, order: Order | ArchivedOrder | None) -> None:
         super().__init__("placed before")
-        assert order is not None, "the item that refused is returned with the refusal"
+        assert order is not None, "a failed condition returns the existing item"
         self.order = order

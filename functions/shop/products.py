@@ -73,7 +73,7 @@ def check_backorder_parts(product: Product) -> None:
     With several stock parts, one could go below zero while another has stock. The same pieces would then be sold twice.
     """
     if product.backorder and product.parts > 1:
-        raise InvalidInput("backorder", "is for products whose stock is one part")
+        raise InvalidInput("backorder", "is possible only for products with one stock part")
 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:

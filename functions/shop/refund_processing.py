@@ -124,7 +124,10 @@ def _try_refund(
         )
     except NotFound:
         return _apply_refund_state(
-            shop, refund, payment, ProviderRefundState(None, "failed", "nobody is known any more who could spend it")
+            shop,
+            refund,
+            payment,
+            ProviderRefundState(None, "failed", "the customer of the store credit does not exist any more"),
         )
     except (CommandRejected, InvalidInput) as refusal:
         return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", str(refusal)))
@@ -187,7 +190,7 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         refund = shop.table.get(REFUND_BY_ID, order_id=event.order_id, refund_id=event.refund_id)
         if refund is None:
-            return [], {"refund_id": event.refund_id, "status": None, "reason": "there is no such refund"}
+            return [], {"refund_id": event.refund_id, "status": None, "reason": "the refund does not exist"}
         after, writes = refund, [check_unchanged(REFUND, refund)]
         if event.attempt == refund.attempt:
             try:

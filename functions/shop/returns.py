@@ -31,7 +31,7 @@ class ReturnedGoods:
 
     def __post_init__(self) -> None:
         if self.quantity < 1:
-            raise InvalidInput("quantity", "is less than one")
+            raise InvalidInput("quantity", "must be at least 1")
 
 
 def return_goods(
@@ -63,7 +63,7 @@ def return_goods(
     """
     caller.require_group("warehouse", "staff")
     if not lines:
-        raise InvalidInput("lines", "is empty")
+        raise InvalidInput("lines", "must not be empty")
     request = {
         "order_id": order_id,
         "lines": {id: [back.quantity, back.restock] for id, back in lines.items()},
@@ -118,7 +118,7 @@ def return_goods(
 
 def _check_return_window(shop: Shop, order: Order) -> None:
     """Raise ReturnWindowOver if the order's return window has ended."""
-    assert order.delivered_at is not None, "an order that can be returned says when it was delivered"
+    assert order.delivered_at is not None, "a returnable order has delivered_at"
     ends = returnable_until(shop, order.delivered_at)
     if shop.now_instant() >= ends:
         raise ReturnWindowOver(ends)

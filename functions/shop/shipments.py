@@ -93,7 +93,7 @@ def dispatch_shipment(
     """
     caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
-        raise InvalidInput("quantities", "is empty, or one of them is less than one")
+        raise InvalidInput("quantities", "must not be empty, and each quantity must be at least 1")
 
     def attempt() -> Shipment:
         before = _get_shipment(shop, order_id, shipment_id)

@@ -102,7 +102,7 @@ class Caller:
     def require_group(self, *groups: str) -> None:
         """Raise NotAllowed unless the caller is in at least one of these groups."""
         if not self.groups & set(groups):
-            raise NotAllowed(f"this is for {' or '.join(groups)} only")
+            raise NotAllowed(f"only {' or '.join(groups)} may do this")
 
 
 def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:

@@ -177,8 +177,8 @@ def test_f19_an_amount_that_is_none_is_malformed(api: ApiHarness, amount: Any) -
     "sources", [{}, {"account_id": "a", "gift_card": "AAAAA-BBBBB-CCCCC-DDDDD"}, {"account_id": None}]
 )
 def test_it_is_said_from_where_the_money_comes_and_from_one_place(api: ApiHarness, sources: dict[str, Any]) -> None:
-    assert transfer(api, to="b", **sources).field_errors == {"body": "give account_id or gift_card, one of them"}
-    assert pay(api, "o", **sources).field_errors == {"body": "give account_id or gift_card, one of them"}
+    assert transfer(api, to="b", **sources).field_errors == {"body": "set either account_id or gift_card"}
+    assert pay(api, "o", **sources).field_errors == {"body": "set either account_id or gift_card"}
 
 
 def test_a_gift_cards_id_spends_nothing_without_its_code(api: ApiHarness) -> None:

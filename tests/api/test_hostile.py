@@ -206,7 +206,7 @@ def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: ApiHarnes
     answered = invoke_api(raw)
     assert (answered.status, answered.body["instance"]) == (400, "invocation-1")
     (wrong,) = answered.body["errors"]
-    assert wrong["why"] == "is not as in a request of an HTTP API"
+    assert wrong["why"] == "must be as in an HTTP API event (payload format 2.0)"
 
 
 @pytest.mark.parametrize(

@@ -107,13 +107,13 @@ def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it
         ("[]", "line", "must be a JSON object"),
         ("null", "line", "must be a JSON object"),
         ("cup;Cup;700", "line", "is not JSON: Expecting value (column 1)"),
-        (b'{"product_id": "c\xffp"}', "line", "is not UTF-8"),
-        ('{"name": "\N{REPLACEMENT CHARACTER}"}', "line", "is not UTF-8"),
-        ('{"name": "' + "x" * MAX_LINE_BYTES + '"}', "line", "is longer than 4096 bytes"),
-        ("[" * 100, "line", "is nested deeper than 32"),
-        ({**CUP, "price": 10**31}, "line", "holds a number of more than 30 digits"),
-        ('{"price": NaN}', "line", "is not JSON: NaN is no number"),
-        ('{"price": 1, "price": 2}', "price", "stands there twice"),
+        (b'{"product_id": "c\xffp"}', "line", "must be UTF-8"),
+        ('{"name": "\N{REPLACEMENT CHARACTER}"}', "line", "must be UTF-8"),
+        ('{"name": "' + "x" * MAX_LINE_BYTES + '"}', "line", "must have at most 4096 bytes"),
+        ("[" * 100, "line", "must not be nested deeper than 32"),
+        ({**CUP, "price": 10**31}, "line", "must not contain numbers with more than 30 digits"),
+        ('{"price": NaN}', "line", "is not JSON: NaN is not allowed"),
+        ('{"price": 1, "price": 2}', "price", "must not occur twice"),
         ({**CUP, "price": 12.5}, "price", "Input should be a valid integer"),
         ({**CUP, "price": "700"}, "price", "Input should be a valid integer"),
         ({**CUP, "price": True}, "price", "Input should be a valid integer"),
@@ -121,12 +121,12 @@ def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it
         ({**CUP, "price": -1}, "price", "Input should be greater than or equal to 1"),
         ({**CUP, "price": None}, "price", "Input should be a valid integer"),
         ({**CUP, "quantity": -1}, "quantity", "Input should be greater than or equal to 0"),
-        ({**CUP, "colour": "blue"}, "colour", "is not known here"),
+        ({**CUP, "colour": "blue"}, "colour", "is not a known field"),
         ({"product_id": "cup", "name": "Cup", "currency": "EUR"}, "price", "is required"),
         ({**CUP, "product_id": "a#b"}, "product_id", "String should match pattern"),
         ({**CUP, "category": "cups"}, "category", "String should match pattern"),
         ({**CUP, "name": "C\x07p"}, "name", "String should match pattern"),
-        ('{"name": "x\\ud800"}', "name", "holds a character that no text has"),
+        ('{"name": "x\\ud800"}', "name", "must not contain NUL or a lone surrogate"),
     ],
 )
 def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
@@ -150,8 +150,8 @@ def test_a_line_that_is_wrong_is_rejected_with_its_field_and_stops_no_other(
         ("cup,Cup,7e2,EUR", "price", "Input should be a valid integer"),
         ("cup,Cup,99999999999999999999,EUR", "price", "Input should be a valid integer"),
         ("cup,Cup,,EUR", "price", "is required"),
-        ("cup,Cup,700", "line", "has 3 cells, and there are 4 columns"),
-        ("cup,Cup,700,EUR,", "line", "has 5 cells, and there are 4 columns"),
+        ("cup,Cup,700", "line", "has 3 cells, but there are 4 columns"),
+        ("cup,Cup,700,EUR,", "line", "has 5 cells, but there are 4 columns"),
         ('cup,"Cup,700,EUR', "line", "is not CSV: unexpected end of data"),
         ('cup,"C"up,700,EUR', "line", "is not CSV: "),
         ("cup,C\rup,700,EUR", "line", "is not CSV: "),
@@ -169,8 +169,8 @@ def test_a_product_that_stands_in_a_file_again_is_rejected_and_the_first_line_na
     accepted = bare.send_file(ndjson({**CUP, "price": 1.5}, "", CUP, {**CUP, "price": 800}, CUP))
     assert rejected(bare, accepted) == [
         (1, "price", "Input should be a valid integer"),
-        (4, "product_id", "stands in line 3 already"),
-        (5, "product_id", "stands in line 3 already"),
+        (4, "product_id", "is already in line 3"),
+        (5, "product_id", "is already in line 3"),
     ]
 
 

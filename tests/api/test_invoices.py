@@ -132,7 +132,7 @@ def test_a_link_that_has_ended_or_was_changed_is_refused(
     monkeypatch.setattr(api.shop.table, "clock", lambda: now.fromtimestamp(int(until), now.tzinfo))
     ended = follow(api, url)
     assert (ended.status, ended.problem_type) == (403, "not-allowed")
-    assert "ended" in ended.body["detail"]
+    assert "expired" in ended.body["detail"]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_the_page_says_all_that_is_on_the_invoice() -> None:
         "Number 2026-00000042 Date 2026-11-21 Order o1 "
         "Product Quantity Each Amount Blue mug 2 12.50 EUR 25.00 EUR Pot 1 12.50 EUR 12.50 EUR "
         "Discount SPRING, 20 % -7.50 EUR Shipping 4.90 EUR Total 34.90 EUR "
-        "Contains 19.5 % tax on 29.21 EUR 5.69 EUR "
+        "Includes 19.5 % tax on 29.21 EUR 5.69 EUR "
         "Paid Credit c1 10.00 EUR Card pi_1 24.90 EUR"
     )
 
@@ -182,7 +182,7 @@ def test_the_page_leaves_out_what_there_is_not() -> None:
     assert Shown(render_page(bare, "Elm & Sons")).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
         "Product Quantity Each Amount Blue mug 2 1250 JPY 2500 JPY Pot 1 1250 JPY 1250 JPY "
-        "Total 3490 JPY Contains 19.5 % tax on 2921 JPY 569 JPY"
+        "Total 3490 JPY Includes 19.5 % tax on 2921 JPY 569 JPY"
     )
     no_postcode = Address(name="Ann", street="1 Elm Row", postcode="", city="Hong Kong", country="HK")
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text

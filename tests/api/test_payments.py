@@ -200,11 +200,11 @@ def test_a_payment_is_authorised_fails_and_is_given_up_with_the_providers_reason
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"metadata": {"order_id": "unknown"}}, "there is no such order"),
-        ({"metadata": {"order_id": "a#b"}}, "there is no such order"),
-        ({"metadata": {"order_id": "x" * 500}}, "there is no such order"),
-        ({"metadata": {}}, "there is no such order"),
-        ({"amount": 0}, "nothing came"),
+        ({"metadata": {"order_id": "unknown"}}, "the order does not exist"),
+        ({"metadata": {"order_id": "a#b"}}, "the order does not exist"),
+        ({"metadata": {"order_id": "x" * 500}}, "the order does not exist"),
+        ({"metadata": {}}, "the order does not exist"),
+        ({"amount": 0}, "the amount is less than 1"),
         ({"currency": "usd"}, "the order is in EUR"),
         ({"currency": "xts"}, "the order is in EUR"),
     ],

@@ -51,7 +51,7 @@ def test_the_docs_page_explains_every_problem_where_its_type_points() -> None:
         (errors.IdempotencyKeyReused(), 422, {}),
         (InvalidKeyValue("carrier", "a#b"), 400, {}),
         (ConnectTimeoutError(endpoint_url="https://secret"), 503, {}),
-        (RuntimeError("secret"), 500, {"detail": "it is logged under this request's id"}),
+        (RuntimeError("secret"), 500, {"detail": "the error is logged under the request id in `instance`"}),
     ],
 )
 def test_a_problem_carries_what_its_error_carries(error: Exception, status: int, said: dict[str, Any]) -> None:

@@ -67,7 +67,7 @@ def test_a_dispute_is_opened_and_closed(
     assert ended.body["status"] == status
     assert payment_of(api, paid)["disputes"] == {"dp_1": closed.upper()}
     assert api.call("GET", f"/orders/{paid}", ANN).body["refunded"] == refunded
-    assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [
+    assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute_event_received"] == [
         ("charge.dispute.created", "needs_response"),
         ("charge.dispute.closed", closed),
     ]
@@ -82,7 +82,9 @@ def test_an_inquiry_is_no_dispute_it_is_acknowledged_and_logged(
     answer = post_webhook(api, event_of(kind, dispute(status, metadata={"order_id": paid})))
     assert (answer.status, answer.body["status"]) == (200, None)
     assert api.table_images() == before
-    assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute"] == [(kind, status)]
+    assert [(it["type"], it["status"]) for it in logged if it["message"] == "dispute_event_received"] == [
+        (kind, status)
+    ]
 
 
 def test_an_inquiry_that_becomes_a_dispute_is_opened_by_the_withdrawal(api: ApiHarness, paid: str) -> None:
@@ -111,7 +113,7 @@ def test_a_dispute_that_names_no_order_is_acknowledged_and_logged(
     answer = post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", metadata=metadata)))
     assert (answer.status, answer.body["status"]) == (200, None)
     assert api.table_images() == before
-    (line,) = [it for it in logged if it["message"] == "dispute"]
+    (line,) = [it for it in logged if it["message"] == "dispute_event_received"]
     assert (line["level"], line["dispute_id"], line["payment_id"]) == ("WARNING", "dp_1", "pi_1")
 
 
@@ -162,7 +164,7 @@ def test_a_refund_that_failed_says_why_and_is_logged(
     for _ in range(2):
         assert post_webhook(api, told).body["reason"] == "lost_or_stolen_card"
     assert refund_of(api, on_its_way["order_id"])["reason"] == "lost_or_stolen_card"
-    (line,) = [it for it in logged if it["message"] == "refund failed"]
+    (line,) = [it for it in logged if it["message"] == "refund_failed"]
     assert (line["level"], line["refund_id"]) == ("WARNING", "pi_1-1")
 
 
@@ -183,7 +185,7 @@ def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
     assert (answer.status, answer.body["status"]) == (200, None)
     assert api.table_images() == before
     (line,) = [it for it in logged if it["level"] == "WARNING"]
-    assert (line["message"], line["provider_id"]) == ("refund of others", "re_1")
+    assert (line["message"], line["provider_id"]) == ("unknown_refund_ignored", "re_1")
 
 
 @pytest.mark.parametrize("about", [{"metadata": None}, {"metadata": {}}, {"status": None}, {"status": "new_state"}])

@@ -182,7 +182,7 @@ def test_a_day_that_there_is_not_is_malformed(api: ApiHarness, dated: Dated, mom
 
 
 def test_a_range_that_ends_before_it_begins_is_malformed(api: ApiHarness, dated: Dated) -> None:
-    assert dated.ask(api, from_="2028-03-01", to="2028-02-29").field_errors == {"from": "is after to"}
+    assert dated.ask(api, from_="2028-03-01", to="2028-02-29").field_errors == {"from": "must not be after to"}
 
 
 # many -----------------------------------------------------------------------------------------------------------------

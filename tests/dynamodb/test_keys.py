@@ -152,26 +152,26 @@ GOOD = "PARCEL#{parcel_id} / PARCEL"
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        ({"main": "PARCEL#{number} / PARCEL"}, "number is not padded"),
-        ({"main": "PARCEL#{number:3} / PARCEL"}, "number is not padded"),
-        ({"main": GOOD, "gsi1": "PLACE#{place} / {number}#{parcel_id}"}, "number is not padded"),
-        ({"main": "PARCEL#{parcel_id} / {sent_at}"}, "put an id behind"),
-        ({"main": GOOD, "gsi1": "PLACE#{place} / SEEN#{seen_at}"}, "put an id behind"),
+        ({"main": "PARCEL#{number} / PARCEL"}, "number needs a zero-padded format"),
+        ({"main": "PARCEL#{number:3} / PARCEL"}, "number needs a zero-padded format"),
+        ({"main": GOOD, "gsi1": "PLACE#{place} / {number}#{parcel_id}"}, "number needs a zero-padded format"),
+        ({"main": "PARCEL#{parcel_id} / {sent_at}"}, "add an id after it"),
+        ({"main": GOOD, "gsi1": "PLACE#{place} / SEEN#{seen_at}"}, "add an id after it"),
         ({"main": "PARCEL#{parcel} / PARCEL"}, "has no parcel"),
         ({"main": GOOD, "gsi3": "DAY#{day} / {parcel_id}"}, "has no day"),
         ({"main": "PLACE#{place} / {parcel_id}"}, "place may be None"),
-        ({"main": "PARCEL#{weight} / PARCEL"}, "weight is neither text nor a whole number"),
-        ({"main": "PARCEL#{contents} / PARCEL"}, "contents is neither text nor a whole number"),
-        ({"main": "PARCEL#{unsaid} / PARCEL"}, "unsaid is neither text nor a whole number"),
-        ({"main": "PARCEL#{parcel_id:010} / PARCEL"}, "takes no format"),
-        ({"main": "PARCEL#{parcel_id}"}, "not 'partition / sort'"),
-        ({"main": "PARCEL#{parcel_id} / A / B"}, "not 'partition / sort'"),
-        ({"main": "PARCEL#{parcel_id} / "}, "one field at most"),
+        ({"main": "PARCEL#{weight} / PARCEL"}, "weight must be text or a whole number"),
+        ({"main": "PARCEL#{contents} / PARCEL"}, "contents must be text or a whole number"),
+        ({"main": "PARCEL#{unsaid} / PARCEL"}, "unsaid must be text or a whole number"),
+        ({"main": "PARCEL#{parcel_id:010} / PARCEL"}, "must not have a format"),
+        ({"main": "PARCEL#{parcel_id}"}, "must have the form 'partition / sort'"),
+        ({"main": "PARCEL#{parcel_id} / A / B"}, "must have the form 'partition / sort'"),
+        ({"main": "PARCEL#{parcel_id} / "}, "at most one field"),
         ({"main": ""}, "has no key"),
-        ({"main": "PARCEL#{parcel_id}{size} / PARCEL"}, "one field at most"),
-        ({"main": "PARCEL#{parcel_id}-{size} / PARCEL"}, "one field at most"),
-        ({"main": "PARCEL#{parcel_id / PARCEL"}, "one field at most"),
-        ({"main": "PARCEL#{parcel_id:>10} / PARCEL"}, "one field at most"),
+        ({"main": "PARCEL#{parcel_id}{size} / PARCEL"}, "at most one field"),
+        ({"main": "PARCEL#{parcel_id}-{size} / PARCEL"}, "at most one field"),
+        ({"main": "PARCEL#{parcel_id / PARCEL"}, "at most one field"),
+        ({"main": "PARCEL#{parcel_id:>10} / PARCEL"}, "at most one field"),
     ],
     ids=str,
 )
@@ -194,7 +194,7 @@ def declared(**annotations: Any) -> type[Any]:
 @pytest.mark.parametrize("name", ["type", "schema", "PK", "SK", "GSI1PK", "GSI3SK"])
 def test_an_attribute_the_table_keeps_for_itself_is_refused(name: str) -> None:
     cls = declared(odd_id=str, created_at=Instant, version=int, **{name: str})
-    with pytest.raises(TypeError, match="keeps for itself"):
+    with pytest.raises(TypeError, match="must not declare the reserved attributes"):
         Row(cls, "ODD#{odd_id} / ODD").check()
 
 

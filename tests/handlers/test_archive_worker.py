@@ -117,7 +117,7 @@ def test_what_an_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str
     assert left == [image for image in before if image["type"]["S"] != "Order"]
     ((name, document),) = harness.objects("failures").items()
     assert name.startswith("parked/mismatch/")
-    assert json.loads(document)["reason"] == f"Mismatch: {key} lacks 1 items as they are in the table"
+    assert json.loads(document)["reason"] == f"Mismatch: {key} lacks 1 items that the table has"
 
 
 def test_what_an_object_has_beyond_the_table_is_no_matter(harness: ShopHarness, order_id: str) -> None:

@@ -269,7 +269,7 @@ def test_a_name_is_in_no_event_and_no_line_of_the_log(harness: ShopHarness, monk
         harness.process_all()
     details = [json.loads(entry["Detail"]) for call in told for entry in call["Entries"]]
     assert [(detail["type"], detail["data"]) for detail in details] == [("CustomerRenamed", {"customer_id": "ann"})]
-    assert "renamed" in {json.loads(line)["message"] for line in log.getvalue().splitlines()}
+    assert "customer_name_propagated" in {json.loads(line)["message"] for line in log.getvalue().splitlines()}
     assert "Quill" not in json.dumps(details) + log.getvalue()
 
 

@@ -118,10 +118,14 @@ def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(har
 @pytest.mark.parametrize(
     ("said", "field", "reason"),
     [
-        ({"currency": "USD"}, "currency", "is EUR for this product, and stays so"),
-        ({"parts": 2}, "parts", "is 1 for this product, and stays so"),
-        ({"product_id": "new", "parts": 2, "backorder": True}, "backorder", "is for products whose stock is one part"),
-        ({"product_id": "a#b"}, "product_id", "cannot stand in a key"),
+        ({"currency": "USD"}, "currency", "is EUR for this product and cannot be changed"),
+        ({"parts": 2}, "parts", "is 1 for this product and cannot be changed"),
+        (
+            {"product_id": "new", "parts": 2, "backorder": True},
+            "backorder",
+            "is possible only for products with one stock part",
+        ),
+        ({"product_id": "a#b"}, "product_id", "must not be empty, too long, or contain '#' or unprintable characters"),
     ],
 )
 def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_is_not(

@@ -54,7 +54,7 @@ def test_a_mail_goes_to_the_customer_from_the_shop(harness: ShopHarness, order_i
     assert handle(*messages(harness)) == []
     (mail,) = harness.sent_mails()
     assert (mail.source, mail.destinations["ToAddresses"]) == ("shop@example.com", ["ann@example.com"])
-    assert mail.subject == f"We have your order {order_id[:8].upper()}"
+    assert mail.subject == f"We received your order {order_id[:8].upper()}"
     assert known(harness, order_id) == [("OrderPlaced", "SENT")]
 
 
@@ -121,7 +121,7 @@ def test_money_that_fits_no_order_is_nobodys_to_be_told_of(harness: ShopHarness,
 def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(harness: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, amount=990)) == []
     (mail,) = harness.sent_mails()
-    assert "We have given you 9.90 EUR back." in mail.body
+    assert "We have refunded 9.90 EUR to you." in mail.body
 
 
 def test_who_was_forgotten_is_told_nothing_any_more(harness: ShopHarness, order_id: str) -> None:

@@ -103,7 +103,8 @@ def test_no_log_line_tells_who_somebody_is_when_all_goes_well(harness: ShopHarne
     live(harness)
     harness.lapse("2126-11-21T09:30:00Z")
     messages = {json.loads(line)["message"] for line in log.getvalue().splitlines()}
-    assert {"copied", "published", "fulfilled", "mailed", "archived", "looked"} <= messages
+    assert {"copies_updated", "events_published", "order_fulfilled", "notification_sent"} <= messages
+    assert {"order_archived", "deadlines_checked"} <= messages
     assert told(log.getvalue()) == []
 
 
@@ -136,22 +137,22 @@ def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(harness: ShopHar
     parked = harness.objects("failures")
     assert any(told(body.decode()) for body in parked.values()), "what is parked is whole"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
-    assert {"parked", "failed"} <= {line["message"] for line in lines}
+    assert {"record_parked", "record_failed"} <= {line["message"] for line in lines}
     assert told(log.getvalue()) == []
 
 
 OF_EACH_FUNCTION = {
-    "copied": "copies",
-    "published": "relay",
-    "fulfilled": "fulfilment",
-    "mailed": "notifications",
-    "refunded": "refunds",
-    "renamed": "names",
-    "archived": "archive",
-    "noticed": "notices",
-    "imported": "bulk",
-    "looked": "lapse",
-    "erased": "erasure",
+    "copies_updated": "copies",
+    "events_published": "relay",
+    "order_fulfilled": "fulfilment",
+    "notification_sent": "notifications",
+    "refund_processed": "refunds",
+    "customer_name_propagated": "names",
+    "order_archived": "archive",
+    "product_alerts_sent": "notices",
+    "import_part_processed": "bulk",
+    "deadlines_checked": "lapse",
+    "erasures_processed": "erasure",
 }
 """What each function logs when its work is done."""
 
@@ -181,5 +182,5 @@ def test_no_function_logs_who_somebody_is_from_their_first_order_until_they_are_
         harness.clock_offset += timedelta(days=15)
         customer_erasure.handler({"time": harness.now().isoformat()}, None)
     said = [json.loads(line)["message"] for line in log.getvalue().splitlines()]
-    assert {*OF_EACH_FUNCTION, "failed"} <= {*said}
+    assert {*OF_EACH_FUNCTION, "record_failed"} <= {*said}
     assert told(log.getvalue()) == []

@@ -131,7 +131,7 @@ def test_what_is_refused_for_good_waits_for_a_person_and_nothing_they_said_is_lo
     (refused,) = harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=cancelled)
     assert (refused.status, refused.reason) == ("FAILED", "charge_disputed")
     lines = [vars(record) for record in caplog.records]
-    (line,) = [it for it in lines if it["msg"] == "refunded"]
+    (line,) = [it for it in lines if it["msg"] == "refund_processed"]
     assert (line["refund_id"], line["status"], line["reason"]) == ("pi_1-1", "FAILED", "charge_disputed")
     assert line["levelname"] == "WARNING"
     assert "Ann" not in str(lines)

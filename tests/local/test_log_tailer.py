@@ -87,7 +87,13 @@ def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(harness:
 
 COUNTS = MetricsBuffer("copies")
 COUNTS.add_metric(PARKED)
-STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "reader": "x", "error": "x", "item": "x"}
+STRANGE = {
+    "message": "record_failed",
+    "timestamp": "2026-03-01 12:00:00,000+0000",
+    "reader": "x",
+    "error": "x",
+    "item": "x",
+}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ STRANGE = {"message": "failed", "timestamp": "2026-03-01 12:00:00,000+0000", "re
         "",
         "{}",
         "[]",
-        '{"message": "request"}',
+        '{"message": "request_handled"}',
         "START RequestId: 1",
         *COUNTS.emf_lines("shop", 1),
         '{"message": "x"}',

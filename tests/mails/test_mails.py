@@ -74,7 +74,7 @@ def test_the_text_reads_like_a_letter() -> None:
     letter = """\
 Dear Ann Ash,
 
-Thank you. Your payment has arrived; we are packing.
+Thank you for your payment. We are packing your goods.
 
 Order EBZ4OERS
 
@@ -83,7 +83,7 @@ Order EBZ4OERS
 
   Total  37.50 EUR
 
-Goes to:
+Delivery address:
   Ann Ash
   1 Elm Row
   1010 Wien
@@ -109,28 +109,28 @@ def test_the_total_is_shown_with_what_it_is_made_of_and_the_tax_in_it() -> None:
   Discount SPRING  -7.50 EUR
   Shipping  4.90 EUR
   Total  34.90 EUR
-  Contains 19.5 % tax  5.69 EUR
+  Includes 19.5 % tax  5.69 EUR
 
-Goes to:
+Delivery address:
 """
     assert costs in mail(**DEAR).text
 
 
 def test_an_address_is_shown_only_if_there_is_one_and_something_goes_there() -> None:
     shown = {event for event in NOTIFICATION_TEXTS if "Elm Row" in mail(event).text}
-    assert shown == {event for event in NOTIFICATION_TEXTS if "Goes to" in mail(event).html}
+    assert shown == {event for event in NOTIFICATION_TEXTS if "Delivery address" in mail(event).html}
     assert shown == {
         "OrderPlaced", "OrderPaid", "OrderCancelRefused", "OrderPartlyShipped", "OrderShipped", "OrderDelivered",
     }  # fmt: skip
     forgotten = mail("OrderPaid", address=None)
-    assert "Goes to" not in forgotten.text + forgotten.html
+    assert "Delivery address" not in forgotten.text + forgotten.html
     assert "None" not in forgotten.text + forgotten.html
 
 
 def test_a_mail_about_money_that_went_back_says_how_much_that_is() -> None:
     one = mail("RefundSucceeded", amount=990)
-    assert "We have given you 9.90 EUR back." in one.text
-    assert "We have given you 9.90 EUR back." in one.html
+    assert "We have refunded 9.90 EUR to you." in one.text
+    assert "We have refunded 9.90 EUR to you." in one.html
 
 
 SHORT: dict[str, Any] = {
@@ -145,24 +145,24 @@ SHORT: dict[str, Any] = {
 def test_a_mail_about_an_order_cut_short_says_what_is_not_coming_and_what_goes_back() -> None:
     letter = """\
   Total  34.90 EUR
-  Contains 19.5 % tax  5.69 EUR
+  Includes 19.5 % tax  5.69 EUR
 
-Not coming:
+Cancelled goods:
   1 x Blue <mug>
   1 x Pot
 
-You have paid 20.00 EUR for it. That goes back to you, as far as you have not had it back already.
+You have paid 20.00 EUR for these goods. We refund the part that is not refunded yet.
 
 Elm & Sons"""
     assert mail("OrderCutShort", **SHORT).text.rstrip().endswith(letter)
     later = mail("OrderDelivered", **SHORT).text
-    assert "Not coming:" in later
-    assert "goes back" not in later
+    assert "Cancelled goods:" in later
+    assert "We refund" not in later
 
 
 def test_a_mail_about_an_order_cut_short_that_cost_nothing_speaks_of_no_money() -> None:
     free = {**SHORT, "discount": Discounted(code="SPRING", percent=100, amount=3750), "shipping": 0, "total": 0}
-    assert "goes back" not in mail("OrderCutShort", **free).text
+    assert "We refund" not in mail("OrderCutShort", **free).text
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,9 @@ def test_money_is_shown_with_the_digits_of_its_currency() -> None:
 @pytest.mark.parametrize("event", ["OrderCancelled", "OrderLapsed", "OrderReturned"])
 def test_money_that_the_bank_disputes_is_not_promised(event: str) -> None:
     owing, plain = mail(event, status="CANCELLED", owed=900), mail(event, status="CANCELLED")
-    waits = "9.00 EUR must wait: your bank asks for it itself."
+    waits = "We cannot refund 9.00 EUR yet, because your bank disputes the payment."
     assert (waits in owing.text, waits in " ".join(Reader(owing.html).words)) == (True, True)
-    assert "must wait" not in plain.text + plain.html
+    assert "We cannot refund" not in plain.text + plain.html
 
 
 # notices --------------------------------------------------------------------------------------------------------------
@@ -233,12 +233,12 @@ def test_a_notice_names_the_product_its_price_and_where_it_is() -> None:
     letter = """\
 Dear Ann Ash,
 
-What you follow costs less than before.
+A product that you follow costs less than before.
 
 Blue mug  9.90 EUR
 https://elm.example/p/mug?from=mail
 
-You get this mail because you follow it."""
+You get this mail because you follow this product."""
     assert notice("PriceDropped").text.startswith(letter)
     assert notice("StockReplenished").subject == "Blue mug is back in stock"
 

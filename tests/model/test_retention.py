@@ -12,17 +12,17 @@ def test_the_lives_as_they_are_hold() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"effect_days": 58}, "effects are remembered for 58 d, but what they guard can come again for 58 d"),
-        ({"command_days": 30}, "commands are remembered for 30 d"),
-        ({"import_days": 58}, "imports are remembered for 58 d, but what they guard can come again for 58 d"),
-        ({"import_days": 89}, "an import is answered by its key for 90 d, but it is gone after 89 d"),
-        ({"notification_days": 30}, "notifications are remembered for 30 d"),
-        ({"failure_days": 90}, "effects are remembered for 90 d, but what they guard can come again for 118 d"),
-        ({"bus_archive_days": 365}, "effects are remembered for 90 d"),
+        ({"effect_days": 58}, "effects are kept for 58 d, but their events can be delivered again for 58 d"),
+        ({"command_days": 30}, "commands are kept for 30 d"),
+        ({"import_days": 58}, "imports are kept for 58 d, but their events can be delivered again for 58 d"),
+        ({"import_days": 89}, "an import's key is valid for 90 d, but the import expires after 89 d"),
+        ({"notification_days": 30}, "notifications are kept for 30 d"),
+        ({"failure_days": 90}, "effects are kept for 90 d, but their events can be delivered again for 118 d"),
+        ({"bus_archive_days": 365}, "effects are kept for 90 d"),
         ({"queue_days": 14}, r"dead-letter queues keep messages for 14 d, but must outlive the queues \(14 d\)"),
         ({"dlq_days": 15}, "SQS allows 14"),
-        ({"mail_sender_timeout_seconds": 60}, "a mail is claimed for 20 s, but its sender may run for 60 s"),
-        ({"product_alerts_timeout_seconds": 90}, "a mail is claimed for 70 s, but its sender may run for 90 s"),
+        ({"mail_sender_timeout_seconds": 60}, "the claim on a mail lasts 20 s, but its sender may run for 60 s"),
+        ({"product_alerts_timeout_seconds": 90}, "the claim on a mail lasts 70 s, but its sender may run for 90 s"),
     ],
 )
 def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:

@@ -322,8 +322,8 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(harness: ShopHarnes
     for key in (*keys, f"redriven/{keys[0]}", f"redriven/{keys[3]}", "redriven/parked/long/gone.json"):
         clients.client("s3").put_object(Bucket="failures", Key=key, Body=b"{}")
     found = backlog_metrics.handler({}, None)
-    nobody = {"UnmatchedPayments": 0, "OrdersStanding": 0, "LapseBacklog": 0}
-    assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "GivenUpWaiting": 1, **nobody}
+    nobody = {"UnmatchedPayments": 0, "OrdersStalled": 0, "LapseBacklog": 0}
+    assert found == {"ParkedWaiting": 1, "ArchiveMismatches": 1, "FailedBatchesWaiting": 1, **nobody}
     assert {name: line[name] for line in told.lines for name in found} == found
 
 
@@ -335,9 +335,9 @@ def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_a
     harness.clock_offset = timedelta(minutes=20)
     harness.pay_order(order_id)
     harness.clock_offset += timedelta(minutes=9)
-    assert backlog_metrics.handler({}, None)["OrdersStanding"] == 0
+    assert backlog_metrics.handler({}, None)["OrdersStalled"] == 0
     harness.clock_offset += timedelta(minutes=2)
-    assert backlog_metrics.handler({}, None)["OrdersStanding"] == 1
+    assert backlog_metrics.handler({}, None)["OrdersStalled"] == 1
 
 
 def test_an_order_is_overdue_from_five_minutes_after_its_time_was_over_until_it_is_moved_on(

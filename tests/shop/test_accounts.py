@@ -208,8 +208,8 @@ def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("changed", "error", "says"),
     [
-        ({"amount": -1}, InvalidInput, {"field": "amount", "why": "is negative"}),
-        ({"amount": 0}, InvalidInput, {"field": "amount", "why": "is zero"}),
+        ({"amount": -1}, InvalidInput, {"field": "amount", "why": "must not be negative"}),
+        ({"amount": 0}, InvalidInput, {"field": "amount", "why": "must not be zero"}),
         ({"to": "{mine}"}, SelfTransfer, {}),
         ({"to": NOBODY}, NotFound, {"what": "receiving account"}),
         ({"source": NOBODY}, NotFound, {"what": "account"}),

@@ -126,7 +126,7 @@ def test_a_dispute_goes_only_forward_whatever_the_events_are_called(shop: Shop) 
 def test_a_dispute_of_what_is_not_known_here_is_taken_and_nothing_is_done(shop: Shop) -> None:
     order = place(shop)
     nowhere = record_dispute(shop, ProviderDisputeEvent("evt_1", "dp_1", "pi_1", "none-such", "opened"))
-    assert nowhere.result == {"payment_id": "pi_1", "status": None, "reason": "there is no such payment"}
+    assert nowhere.result == {"payment_id": "pi_1", "status": None, "reason": "the payment does not exist"}
     report_payment(shop, order, currency="USD")
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
     archived = advance_to_status(shop, place(shop, "key-2"), "CANCELLED")

@@ -66,12 +66,12 @@ def test_an_order_is_paid_in_the_transaction_that_keeps_the_payment(
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"amount": 0}, "nothing came"),
-        ({"amount": -2500}, "nothing came"),
+        ({"amount": 0}, "the amount is less than 1"),
+        ({"amount": -2500}, "the amount is less than 1"),
         ({"currency": "USD"}, "the order is in EUR"),
         ({"currency": "ABC"}, "the order is in EUR"),
-        ({"order_id": "none-such"}, "there is no such order"),
-        ({"order_id": NO_ORDER}, "there is no such order"),
+        ({"order_id": "none-such"}, "the order does not exist"),
+        ({"order_id": NO_ORDER}, "the order does not exist"),
     ],
     ids=str,
 )

@@ -270,7 +270,7 @@ def test_what_would_go_to_the_credit_of_who_was_forgotten_waits_for_a_person(
     erasure.erase_customer(shop, ANN, ANN.id)
     settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert settled is not None
-    assert (settled.status, settled.reason) == ("FAILED", "nobody is known any more who could spend it")
+    assert (settled.status, settled.reason) == ("FAILED", "the customer of the store credit does not exist any more")
     assert payment_of(shop, order).refunded == 0
     account = shop.table.get(ACCOUNT_BY_ID, account_id=accounts.store_credit_account_id(shop, "ann", "EUR"))
     assert (account.balance if account else 0) == (100 if had_some else 0)
@@ -298,7 +298,7 @@ def test_an_account_that_cannot_take_it_fails_the_refund(shop: Shop, order: Orde
     shop.table.write(put_if_absent(ACCOUNT, full))
     settled = process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")
     assert settled is not None
-    assert (settled.status, settled.reason) == ("FAILED", "amount: is more than an account may hold")
+    assert (settled.status, settled.reason) == ("FAILED", "amount: exceeds the maximum balance of an account")
     assert payment_of(shop, order).refunded == 0
     shop.table.write(update(ACCOUNT, full, replace(full, balance=0, version=2)))
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-2", "credit")

@@ -64,10 +64,10 @@ def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
     from aws_cdk import App  # noqa: PLC0415
 
     def wrong() -> None:
-        raise ValueError("lives: effects are remembered for 1 d")
+        raise ValueError("retention: effects are kept for 1 d")
 
     monkeypatch.setattr(retention, "validate_retention", wrong)
-    with pytest.raises(InvalidDeclarations, match=r"functions/model/retention\.py: .*effects are remembered"):
+    with pytest.raises(InvalidDeclarations, match=r"functions/model/retention\.py: .*effects are kept"):
         OrdersStack(App(), "stack", stage=STAGES["dev"], code=None)
 
 

@@ -140,7 +140,7 @@ def test_the_dashboards_first_row_answers_whether_orders_are_flowing(dev: Synthe
     assert all(f'"{name}"' in placed for name in ("OrdersPlaced", "OrdersFulfilled"))
     assert oldest.count("ApproximateAgeOfOldestMessage") == len(REACTIONS)
     assert all(f'"label": "{reaction.name}"' in oldest for reaction in REACTIONS)
-    assert all(f'"{name}"' in failures for name in ("ParkedWaiting", "GivenUpWaiting"))
+    assert all(f'"{name}"' in failures for name in ("ParkedWaiting", "FailedBatchesWaiting"))
     assert failures.count("ApproximateNumberOfMessagesVisible") == len(PLACES["dead letters"])
 
 

@@ -51,7 +51,7 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
     shown = str((event.get("headers") or {}).get(ORIGIN_SECRET_HEADER, "")).encode(errors="surrogatepass")
     live = secrets.get_valid_secrets(name, int(time.time() // secrets.SECRET_CACHE_SECONDS))
     if not any(hmac.compare_digest(shown, secret.encode()) for secret in live):
-        raise NotAllowed("ask at the shop's own address")
+        raise NotAllowed("use the shop's public address")
 
 
 def authenticate_caller(event: Mapping[str, Any]) -> Caller:
@@ -64,14 +64,14 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
     if not claims:
-        raise Unauthenticated("send Authorization: Bearer with an access token")
+        raise Unauthenticated("send an access token in the header Authorization: Bearer <token>")
     if claims.get("token_use") != "access":
-        raise Unauthenticated("this is not an access token")
+        raise Unauthenticated("the token is not an access token")
     if claims.get("client_id") != environment.load_environment(environment.ApiEnvironment).client_id:
-        raise Unauthenticated("this is not a token for this shop")
+        raise Unauthenticated("the token was not issued for this shop")
     sub = claims.get("sub")
     if not isinstance(sub, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", sub) or sub == ME:
-        raise Unauthenticated("the token names nobody")
+        raise Unauthenticated("the token has no valid subject (sub)")
     return Caller(sub, parse_groups(claims.get("cognito:groups")))
 
 

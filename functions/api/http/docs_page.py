@@ -52,11 +52,11 @@ def render_page(app: ApiResolver) -> str:
         for path, item in described["paths"].items():
             mine = (one for one in item.items() if tag["name"] in one[1]["tags"])
             body += [_render_operation(method.upper(), path, operation, schemas) for method, operation in mine]
-    body.append("<h2>What is sent and answered</h2>")
+    body.append("<h2>Schemas</h2>")
     body += [_render_schema(name, schema) for name, schema in schemas.items()]
     slugs = {kind.slug: kind for kind in PROBLEM_TYPES.values()}.values()
     rows = [(str(kind.status), f"<code id='{kind.slug}'>{kind.slug}</code>", escape(kind.title)) for kind in slugs]
-    body.append("<h2>Problems</h2>" + _render_table(("Status", "Problem", "It says"), rows))
+    body.append("<h2>Problems</h2>" + _render_table(("Status", "Problem", "Title"), rows))
     head = f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
     return f"<!doctype html><html lang=en><head>{head}<style>{STYLE}</style></head><body>{''.join(body)}</body></html>"
 
@@ -82,12 +82,12 @@ def _render_operation(method: str, path: str, operation: Mapping[str, Any], sche
     public = operation.get("security") == []
     parts = [
         _render_paragraphs(operation.get("description", "")),
-        "<p>Needs no token.</p>" if public else "",
+        "<p>No token is required.</p>" if public else "",
         _render_table(("Parameter", "In", "Type", ""), parameters) if parameters else "",
         f"<p>Body: {_render_type(body)}</p>" if body else "",
-        f"<p>Such as this file:</p><pre>{escape(content['example'])}</pre>" if "example" in content else "",
+        f"<p>Example file:</p><pre>{escape(content['example'])}</pre>" if "example" in content else "",
         f"<pre>{escape(_curl_command(method, path, operation, public, sent))}</pre>",
-        _render_table(("Status", "Answer", ""), answers),
+        _render_table(("Status", "Response", ""), answers),
     ]
     heading = f"<code>{method} {escape(path)}</code> {_render_inline(operation['summary'])}"
     return f"<details id='{operation['operationId']}'><summary>{heading}</summary><div>{''.join(parts)}</div></details>"

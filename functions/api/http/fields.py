@@ -27,7 +27,7 @@ COUNTRY_CODES = frozenset(
 
 def _check_country_code(code: str) -> str:
     if code not in COUNTRY_CODES:
-        raise ValueError("is no ISO 3166-1 alpha-2 code of a country, such as AT")
+        raise ValueError("must be a two-letter country code (ISO 3166-1), such as AT")
     return code
 
 
@@ -58,8 +58,8 @@ IdempotencyKey = Annotated[
     str,
     Header(
         alias="Idempotency-Key",
-        description="Your own text, up to 255 visible characters. Sent again with the same request, it is answered as "
-        "the first time, and nothing is done twice.",
+        description="A unique text of your choice, up to 255 visible characters. If you repeat a request with its "
+        "key, you get the first response again, and nothing is done twice.",
     ),
     StringConstraints(pattern=r"^[!-~]{1,255}$"),
 ]

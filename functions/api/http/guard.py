@@ -62,10 +62,10 @@ def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
         for step in way:
             found = found.get(step) if isinstance(found, Mapping) else None
         if not isinstance(found, kind) and not (may_be_missing and found is None):
-            raise MalformedRequest((".".join(way), "is not as in a request of an HTTP API"))
+            raise MalformedRequest((".".join(way), "must be as in an HTTP API event (payload format 2.0)"))
     for name in TEXT_MAPS:
         if not all(isinstance(text, str) for text in (event.get(name) or {}).values()):
-            raise MalformedRequest((name, "is not as in a request of an HTTP API"))
+            raise MalformedRequest((name, "must be as in an HTTP API event (payload format 2.0)"))
     return event
 
 
@@ -112,7 +112,7 @@ def extract_file(
     try:
         content = base64.b64decode(body, validate=True) if is_base64 else body.encode()
     except ValueError:
-        raise MalformedRequest(("body", "is not UTF-8")) from None
+        raise MalformedRequest(("body", "must be UTF-8")) from None
     if len(content) > max_bytes:
         raise BodyTooLarge(max_bytes)
     return UploadedFile(media_type, content), {**event, "body": None, "isBase64Encoded": False}
@@ -125,11 +125,11 @@ def _decode_body(body: str, is_base64: bool) -> str:
         raw = base64.b64decode(body, validate=True) if is_base64 else body.encode()
         text = raw.decode()
     except ValueError:
-        raise MalformedRequest(("body", "is not UTF-8")) from None
+        raise MalformedRequest(("body", "must be UTF-8")) from None
     if len(raw) > MAX_BODY_BYTES:
         raise BodyTooLarge(MAX_BODY_BYTES)
     if REPLACEMENT_CHARACTER in text:
-        raise MalformedRequest(("body", "is not UTF-8"))
+        raise MalformedRequest(("body", "must be UTF-8"))
     return text
 
 
@@ -161,26 +161,26 @@ def _check_json_limits(text: str) -> None:
             case "{" | "[":
                 depth += 1
                 if depth > MAX_DEPTH:
-                    raise MalformedRequest(("body", f"is nested deeper than {MAX_DEPTH}"))
+                    raise MalformedRequest(("body", f"must not be nested deeper than {MAX_DEPTH} levels"))
             case "}" | "]":
                 depth -= 1
             case '"':
                 continue
             case _ if len(token[0]) > MAX_NUMBER_DIGITS:
-                raise MalformedRequest(("body", f"holds a number of more than {MAX_NUMBER_DIGITS} digits"))
+                raise MalformedRequest(("body", f"must not contain numbers with more than {MAX_NUMBER_DIGITS} digits"))
 
 
 def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise MalformedRequest((name, "stands there twice"))
+            raise MalformedRequest((name, "must not occur twice"))
         found[name] = value
     return found
 
 
 def _reject_constant(name: str) -> NoReturn:
-    raise MalformedRequest(("body", f"is not JSON: {name} is no number"))
+    raise MalformedRequest(("body", f"is not JSON: {name} is not allowed"))
 
 
 def _reject_bad_characters(document: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def _reject_bad_characters(document: dict[str, Any]) -> None:
             inside = enumerate(value)
         for name, one in inside:
             if not all(_has_valid_characters(text) for text in (name, one)):
-                raise MalformedRequest((field_path((*location, name)), "holds a character that no text has"))
+                raise MalformedRequest((field_path((*location, name)), "must not contain NUL or a lone surrogate"))
             waiting.append(((*location, name), one))
 
 

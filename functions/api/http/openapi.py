@@ -18,22 +18,22 @@ from functions.api.http.router import ApiResolver, Route
 TITLE = "Orderstream"
 VERSION = "1"
 DESCRIPTION = (
-    "Orders, from placing to delivery. Money is an integer in minor units (cents) beside its currency; moments are "
-    "UTC; lists have a `limit` and a `cursor`; every no is a problem document (RFC 9457)."
+    "Orders, from placement to delivery. Amounts of money are integers in minor units (cents), with a currency. Times "
+    "are in UTC. Lists have a `limit` and a `cursor`. All errors are problem documents (RFC 9457)."
 )
 PROBLEM_SCHEMA = {
     "type": "object",
-    "description": "Why not (RFC 9457). It has more fields by its type.",
+    "description": "An error (RFC 9457). Some types have more fields.",
     "required": ["type", "title", "status", "detail", "instance"],
     "properties": {
-        "type": {"type": "string", "description": "Which problem: where the docs page explains it."},
+        "type": {"type": "string", "description": "The problem type, as a link to the documentation page."},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong this time."},
-        "instance": {"type": "string", "description": "The request's id, as our log has it."},
+        "detail": {"type": "string", "description": "The reason for this error."},
+        "instance": {"type": "string", "description": "The id of the request in the log."},
         "errors": {
             "type": "array",
-            "description": "Of a malformed request: each field that is wrong, and why.",
+            "description": "For a malformed request: each invalid field, and the reason.",
             "items": {
                 "type": "object",
                 "required": ["field", "why"],
@@ -106,10 +106,12 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
     """Return the responses of an operation: the successful responses, then one response for each problem status."""
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
     if _takes_idempotency_key(operation) and "201" in answers:
-        replayed = {"description": "Done before, with the same Idempotency-Key (`Idempotent-Replayed: true`)"}
+        replayed = {
+            "description": "Repeated request: the first response to this Idempotency-Key (`Idempotent-Replayed: true`)"
+        }
         answers["200"] = {**answers["201"], **replayed}
     for answer in answers.values():
-        answer["description"] = answer["description"].replace("Successful Response", "Done")
+        answer["description"] = answer["description"].replace("Successful Response", "Success")
     kinds = list(_possible_problems(operation, route))
     for status in sorted({kind.status for kind in kinds}):
         titles = list(dict.fromkeys(f"`{kind.slug}`: {kind.title}" for kind in kinds if kind.status == status))

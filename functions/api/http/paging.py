@@ -30,12 +30,12 @@ def _parse_timestamp(text: str) -> str:
         moment = datetime.fromisoformat(text if TIMESTAMP_PATTERN.fullmatch(text) else "")
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
-        raise ValueError("is neither a day (2026-11-21) nor a moment (2026-11-21T09:30:00Z)") from None
+        raise ValueError("must be a day (2026-11-21) or a time (2026-11-21T09:30:00Z)") from None
 
 
 def _check_whole_number(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch("-?[1-9][0-9]{0,17}|0", value):
-        raise ValueError("is no whole number, such as 20")
+        raise ValueError("must be a whole number, such as 20")
     return value
 
 
@@ -47,27 +47,31 @@ def _check_day(text: str) -> str:
     try:
         date.fromisoformat(text if DAY_PATTERN.fullmatch(text) else "")
     except ValueError:
-        raise ValueError("is no day (2026-11-21)") from None
+        raise ValueError("must be a day, such as 2026-11-21") from None
     return text
 
 
-Day = Annotated[str, AfterValidator(_check_day), Query(description="Which day (UTC), such as 2026-11-21.")]
+Day = Annotated[str, AfterValidator(_check_day), Query(description="The day (UTC), such as 2026-11-21.")]
 Timestamp = Annotated[str, AfterValidator(_parse_timestamp)]
 WholeNumber = BeforeValidator(_check_whole_number)
 """A validator for whole numbers in a query. It rejects other formats that pydantic would accept, such as 1.0 or +1."""
-Limit = Annotated[int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most.")]
+Limit = Annotated[int, Field(ge=1, le=100), WholeNumber, Query(description="The maximum number of items.")]
 Cursor = Annotated[
     Annotated[str, StringConstraints(max_length=1500)] | None,
-    Query(description="The cursor of the page before, for the same question."),
+    Query(description="The cursor of the previous page. All other parameters must be the same."),
 ]
-Since = Annotated[Timestamp | None, Query(alias="from", description="From this day or moment on (UTC).")]
-Until = Annotated[Timestamp | None, Query(alias="to", description="Up to, not including, this day or moment (UTC).")]
+Since = Annotated[
+    Timestamp | None, Query(alias="from", description="The start of the time range: a day or a time (UTC), included.")
+]
+Until = Annotated[
+    Timestamp | None, Query(alias="to", description="The end of the time range: a day or a time (UTC), excluded.")
+]
 
 
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
     """Return the time range, with "" for an open end. Raises InvalidInput if `since` is after `until`."""
     if since and until and since > until:
-        raise InvalidInput("from", "is after to")
+        raise InvalidInput("from", "must not be after to")
     return since or "", until or ""
 
 

@@ -41,13 +41,13 @@ class MalformedRequest(Exception):
 
 class BodyTooLarge(Exception):
     def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"a body may have {most_bytes} bytes")
+        super().__init__(f"the body may have at most {most_bytes} bytes")
         self.most_bytes = most_bytes
 
 
 class UnsupportedMediaType(Exception):
     def __init__(self, *taken: str) -> None:
-        super().__init__(f"a body must come with Content-Type: {' or '.join(taken)}")
+        super().__init__(f"set the Content-Type to {' or '.join(taken)}")
 
 
 class Unauthenticated(Exception):
@@ -65,14 +65,14 @@ class EmailNotVerified(Exception):
 
 class RouteNotFound(Exception):
     def __init__(self) -> None:
-        super().__init__("nothing answers at this path")
+        super().__init__("no route has this path")
 
 
 class MethodNotAllowed(Exception):
     """The path does not support the method. `allowed`: the methods that it supports."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
-        super().__init__(f"this path knows {', '.join(allowed)}")
+        super().__init__(f"this path allows {', '.join(allowed)}")
         self.allowed = allowed
 
 
@@ -94,7 +94,7 @@ class ProblemType:
 
 
 def _malformed_type(errors: Callable[[Any], Sequence[tuple[str, str]]]) -> ProblemType:
-    return ProblemType(400, "malformed", "The request is not as it should be", errors=errors)
+    return ProblemType(400, "malformed", "The request is malformed", errors=errors)
 
 
 def _validation_errors(error: RequestValidationError) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def field_path(location: Sequence[str | int]) -> str:
 
 def validation_message(found: Mapping[str, Any]) -> str:
     """Return the message of a pydantic error. The message does not contain the value that the caller sent."""
-    plain = {"missing": "is required", "extra_forbidden": "is not known here"}
+    plain = {"missing": "is required", "extra_forbidden": "is not a known field"}
     return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
 
 
@@ -132,11 +132,11 @@ def _retry_detail(_: Exception) -> str:
 
 
 def _logged_detail(_: Exception) -> str:
-    return "it is logged under this request's id"
+    return "the error is logged under the request id in `instance`"
 
 
 _UNREACHABLE = ProblemType(
-    503, "unreachable", "No answer: try again", headers=_retry_after_header, detail=_retry_detail
+    503, "unreachable", "A service did not answer: try again", headers=_retry_after_header, detail=_retry_detail
 )
 
 # fmt: off
@@ -144,43 +144,43 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     MalformedRequest:               _malformed_type(lambda e: e.errors),
     RequestValidationError:  _malformed_type(_validation_errors),
     errors.InvalidInput:          _malformed_type(lambda e: [(e.field, e.why)]),
-    InvalidKeyValue:                  _malformed_type(lambda e: [(e.name, "is empty, or holds '#' or what cannot be printed")]),
+    InvalidKeyValue:                  _malformed_type(lambda e: [(e.name, "must not be empty, too long, or contain '#' or unprintable characters")]),
     InvalidCursor:           _malformed_type(lambda e: [("cursor", str(e))]),
-    BadSignature:            ProblemType(400, "bad-signature", "The webhook is not signed as it should be"),
-    Unauthenticated:         ProblemType(401, "unauthenticated", "An access token is needed", headers=_bearer_header),
-    errors.NotAllowed:       ProblemType(403, "not-allowed", "This is not for you"),
+    BadSignature:            ProblemType(400, "bad-signature", "The signature of the webhook is invalid"),
+    Unauthenticated:         ProblemType(401, "unauthenticated", "An access token is required", headers=_bearer_header),
+    errors.NotAllowed:       ProblemType(403, "not-allowed", "You are not allowed to do this"),
     EmailNotVerified:        ProblemType(403, "email-not-verified", "The e-mail address is not verified"),
-    errors.NotFound:         ProblemType(404, "not-found", "There is none", ("what",)),
-    RouteNotFound:             ProblemType(404, "no-such-route", "Nothing answers here"),
-    MethodNotAllowed:             ProblemType(405, "wrong-method", "Not with this method", headers=_allow_header),
-    errors.CommandRejected:          ProblemType(409, "refused", "Not as things stand"),
-    errors.NotRegistered:    ProblemType(409, "not-registered", "You are no customer yet"),
-    errors.AlreadyExists:    ProblemType(409, "already-exists", "It exists already", ("what",)),
+    errors.NotFound:         ProblemType(404, "not-found", "The resource was not found", ("what",)),
+    RouteNotFound:             ProblemType(404, "no-such-route", "No route has this path"),
+    MethodNotAllowed:             ProblemType(405, "wrong-method", "The method is not allowed", headers=_allow_header),
+    errors.CommandRejected:          ProblemType(409, "refused", "The current state does not allow this request"),
+    errors.NotRegistered:    ProblemType(409, "not-registered", "You are not registered as a customer"),
+    errors.AlreadyExists:    ProblemType(409, "already-exists", "The resource already exists", ("what",)),
     errors.EmailTaken:       ProblemType(409, "email-taken", "Another customer has this e-mail address"),
-    errors.InAnotherCompany: ProblemType(409, "in-another-company", "They are in another company", ("company_id",)),
-    errors.UnknownProducts:  ProblemType(409, "unknown-products", "Not everything is for sale here", ("product_ids",)),
-    errors.UnknownCategory:  ProblemType(409, "unknown-category", "There is no such category to put it into", ("path",)),
-    errors.NotBought:        ProblemType(409, "not-bought", "Who has bought it, and has it, may say something of it"),
-    errors.MixedCurrencies:  ProblemType(409, "mixed-currencies", "One order is in one currency", ("currencies",)),
-    errors.OutOfStock:       ProblemType(409, "out-of-stock", "There is not enough in stock", ("short",)),
-    errors.PriceChanged:     ProblemType(409, "price-changed", "The price changed since you saw it", ("changed",)),
-    errors.DiscountNotValid: ProblemType(409, "discount-not-valid", "Not with this discount code", ("code", "why")),
-    errors.InsufficientFunds: ProblemType(409, "insufficient-funds", "The account holds less", ("balance",)),
-    errors.SelfTransfer:     ProblemType(409, "self-transfer", "From an account to itself"),
-    errors.WrongCurrency:    ProblemType(409, "wrong-currency", "Not in this currency", ("wanted", "got")),
-    errors.TooManyPayments:  ProblemType(409, "too-many-payments", "Not in so many parts", ("most",)),
-    errors.TooMuch:          ProblemType(409, "too-much", "More than there is", ("field", "most")),
-    errors.ReturnWindowOver: ProblemType(409, "return-window-over", "The time to return it is over", ("ended_at",)),
-    errors.TooEarly:         ProblemType(409, "too-early", "Not before what it is about: tell it again", headers=_retry_after_header),
-    errors.WrongState:       ProblemType(409, "wrong-state", "Not in the state it is in", ("what", "state", "command")),
-    BodyTooLarge:                ProblemType(413, "too-large", "The body is too large", ("most_bytes",)),
-    UnsupportedMediaType:          ProblemType(415, "wrong-media-type", "The body is not declared as what is taken here"),
-    errors.IdempotencyKeyReused:        ProblemType(422, "key-reused", "The Idempotency-Key stands for another request"),
-    TableBusy:                    ProblemType(503, "busy", "Too many at once: try again", headers=_retry_after_header),
+    errors.InAnotherCompany: ProblemType(409, "in-another-company", "The customer is in another company", ("company_id",)),
+    errors.UnknownProducts:  ProblemType(409, "unknown-products", "Some products do not exist", ("product_ids",)),
+    errors.UnknownCategory:  ProblemType(409, "unknown-category", "The parent category does not exist", ("path",)),
+    errors.NotBought:        ProblemType(409, "not-bought", "Only customers who received the product can review it"),
+    errors.MixedCurrencies:  ProblemType(409, "mixed-currencies", "All products of an order must have the same currency", ("currencies",)),
+    errors.OutOfStock:       ProblemType(409, "out-of-stock", "There is not enough stock", ("short",)),
+    errors.PriceChanged:     ProblemType(409, "price-changed", "A price changed", ("changed",)),
+    errors.DiscountNotValid: ProblemType(409, "discount-not-valid", "The discount code is not valid for this order", ("code", "why")),
+    errors.InsufficientFunds: ProblemType(409, "insufficient-funds", "The account balance is too low", ("balance",)),
+    errors.SelfTransfer:     ProblemType(409, "self-transfer", "The source and the destination are the same account"),
+    errors.WrongCurrency:    ProblemType(409, "wrong-currency", "The currency is wrong", ("wanted", "got")),
+    errors.TooManyPayments:  ProblemType(409, "too-many-payments", "The order has the maximum number of payments", ("most",)),
+    errors.TooMuch:          ProblemType(409, "too-much", "The amount or quantity is too large", ("field", "most")),
+    errors.ReturnWindowOver: ProblemType(409, "return-window-over", "The return period has ended", ("ended_at",)),
+    errors.TooEarly:         ProblemType(409, "too-early", "An earlier event has not arrived yet: send this event again", headers=_retry_after_header),
+    errors.WrongState:       ProblemType(409, "wrong-state", "The current state does not allow this command", ("what", "state", "command")),
+    BodyTooLarge:                ProblemType(413, "too-large", "The request body is too large", ("most_bytes",)),
+    UnsupportedMediaType:          ProblemType(415, "wrong-media-type", "The Content-Type is not supported"),
+    errors.IdempotencyKeyReused:        ProblemType(422, "key-reused", "The Idempotency-Key was used with a different request"),
+    TableBusy:                    ProblemType(503, "busy", "The service is busy: try again", headers=_retry_after_header),
     HTTPClientError:         _UNREACHABLE,
     NotConnected:            _UNREACHABLE,
-    Unreadable:              ProblemType(500, "unreadable", "This version cannot read it", detail=_logged_detail),
-    Exception:               ProblemType(500, "fault", "A fault of ours", detail=_logged_detail),
+    Unreadable:              ProblemType(500, "unreadable", "This version cannot read the stored data", detail=_logged_detail),
+    Exception:               ProblemType(500, "fault", "Internal error", detail=_logged_detail),
 }
 # fmt: on
 

@@ -12,7 +12,7 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from functions.api.http.guard import METHODS_WITH_BODY
 from functions.api.http.problems import MalformedRequest, MethodNotAllowed, RouteNotFound
 
-INVALID_PATH = ("path", "holds a character that no id has")
+INVALID_PATH = ("path", "contains a character that is not allowed in ids")
 
 
 @dataclass(frozen=True)
@@ -107,5 +107,5 @@ def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMidd
     if not takes.body_params and app.current_event.body and app.current_event.http_method in METHODS_WITH_BODY:
         unknown += app.current_event.json_body
     if unknown:
-        raise MalformedRequest(*((name, "is not known here") for name in unknown))
+        raise MalformedRequest(*((name, "is not a known parameter or field") for name in unknown))
     return next_middleware(app)

@@ -25,11 +25,11 @@ def verify_signature(header: str, body: str, secrets: Sequence[str], now: dateti
     times = [value for name, _, value in pairs if name == "t"]
     given = [value for name, _, value in pairs if name == "v1"]
     if len(times) != 1 or not re.fullmatch("[0-9]{1,12}", times[0]) or not given:
-        raise BadSignature("the header is not t=<epoch seconds>,v1=<signature>")
+        raise BadSignature("the header must have the form t=<epoch seconds>,v1=<signature>")
     signed = f"{times[0]}.{body}".encode()
     right = [hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest().encode() for secret in secrets]
     matches = [hmac.compare_digest(one.encode(errors="replace"), other) for one in given for other in right]
     if not any(matches):
-        raise BadSignature("no signature in the header is one of this body by a live secret")
+        raise BadSignature("no signature in the header matches this body and a valid secret")
     if abs(now.timestamp() - int(times[0])) > TOLERANCE_SECONDS:
-        raise BadSignature(f"signed more than {TOLERANCE_SECONDS} seconds from now")
+        raise BadSignature(f"the timestamp is more than {TOLERANCE_SECONDS} seconds away from the current time")

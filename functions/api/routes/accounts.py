@@ -24,7 +24,7 @@ Amount = Annotated[int, Field(ge=1, le=MAX_MINOR_UNITS, description="In minor un
 CardCode = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9A-Za-z -]{20,40}$"),
-    Field(description="As it is on the card; capitals and hyphens do not matter."),
+    Field(description="The code on the card. Upper or lower case and hyphens do not matter."),
 ]
 GIFT_CARD_EXAMPLE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}
 
@@ -53,7 +53,7 @@ class PaymentSourceBody(RequestModel):
     @model_validator(mode="after")
     def _check_exactly_one_source(self) -> Self:
         if (self.account_id is None) == (self.gift_card is None):
-            raise ValueError("give account_id or gift_card, one of them")
+            raise ValueError("set either account_id or gift_card")
         return self
 
     @property

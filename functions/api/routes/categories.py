@@ -22,8 +22,8 @@ router = Router()
 CategoryPathQuery = Annotated[
     CategoryPath, Query(description="A path that starts and ends with a slash, such as /kitchen/mugs/.")
 ]
-ParentPathQuery = Annotated[CategoryPath, Query(description="Below which path; the root if not said.")]
-CatalogQuery = Annotated[CatalogId, Query(description="Of which catalogue.")]
+ParentPathQuery = Annotated[CategoryPath, Query(description="The path of the parent category. Default: the root.")]
+CatalogQuery = Annotated[CatalogId, Query(description="The id of the catalogue.")]
 
 
 class NewCategory(RequestModel):

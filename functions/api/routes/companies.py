@@ -18,7 +18,10 @@ from functions.shop import companies
 
 router = Router()
 PageLimit = Annotated[
-    int, Field(ge=1, le=100), WholeNumber, Query(description="How many at most, the company itself included.")
+    int,
+    Field(ge=1, le=100),
+    WholeNumber,
+    Query(description="The maximum number of items, including the company itself."),
 ]
 
 

@@ -27,7 +27,7 @@ PageLimit = Annotated[
     int,
     Field(ge=10, le=100),
     WholeNumber,
-    Query(description="How many items at most, the profile and settings included."),
+    Query(description="The maximum number of items, including the profile and settings."),
 ]
 
 
@@ -48,7 +48,7 @@ class Choices(RequestModel):
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if self.email is None and self.sms is None:
-            raise ValueError("chooses nothing: give email, sms or both")
+            raise ValueError("set email, sms or both")
         return self
 
 
@@ -134,13 +134,13 @@ def _fetch_verified_email(caller: Caller, authorization: str) -> str:
     except ClientError as error:
         match error.response["Error"]["Code"]:
             case "NotAuthorizedException" | "UserNotFoundException":
-                raise Unauthenticated("the token is not valid any more") from None
+                raise Unauthenticated("the token is no longer valid") from None
             case "TooManyRequestsException":
                 raise TableBusy from None
         raise
     known = {attribute["Name"]: attribute["Value"] for attribute in user["UserAttributes"]}
     if known.get("sub") != caller.id:
-        raise Unauthenticated("the token is another's")
+        raise Unauthenticated("the token belongs to another customer")
     if known.get("email_verified") != "true" or not known.get("email"):
         raise EmailNotVerified
     return str(known["email"])

@@ -64,7 +64,7 @@ CSV_EXAMPLE = (
 )
 REQUEST_BODY = {
     "required": True,
-    "description": "One product a line, as `POST /products` takes it, and how many came in as `quantity`.",
+    "description": "One product per line, with the fields of `POST /products` and the received `quantity`.",
     "content": {
         NDJSON: {"schema": {"type": "string"}, "example": NDJSON_EXAMPLE},
         CSV: {"schema": {"type": "string"}, "example": CSV_EXAMPLE},
@@ -103,13 +103,13 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
 
 def _decode_line(raw: bytes) -> str:
     if len(raw) > MAX_LINE_BYTES:
-        raise MalformedRequest(("line", f"is longer than {MAX_LINE_BYTES} bytes"))
+        raise MalformedRequest(("line", f"must have at most {MAX_LINE_BYTES} bytes"))
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        raise MalformedRequest(("line", "is not UTF-8")) from None
+        raise MalformedRequest(("line", "must be UTF-8")) from None
     if REPLACEMENT_CHARACTER in text:
-        raise MalformedRequest(("line", "is not UTF-8"))
+        raise MalformedRequest(("line", "must be UTF-8"))
     return text.strip()
 
 
@@ -121,9 +121,9 @@ def _parse_column_names(number: int, raw: bytes) -> list[str]:
         raise InvalidInput(f"line {number}", error.errors[0][1]) from None
     for name in names:
         if name not in ImportLine.model_fields:
-            raise InvalidInput(f"line {number}", "names columns, and one of these is not known here")
+            raise InvalidInput(f"line {number}", "has an unknown column name")
         if names.count(name) > 1:
-            raise InvalidInput(f"line {number}", f"names {name} twice")
+            raise InvalidInput(f"line {number}", f"has the column {name} twice")
     return names
 
 
@@ -134,7 +134,7 @@ def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
     """
     cells = _split_cells(text)
     if len(cells) != len(columns):
-        raise MalformedRequest(("line", f"has {len(cells)} cells, and there are {len(columns)} columns"))
+        raise MalformedRequest(("line", f"has {len(cells)} cells, but there are {len(columns)} columns"))
     return {name: _convert_cell(name, cell) for name, cell in zip(columns, cells, strict=True) if cell}
 
 

@@ -22,9 +22,12 @@ from functions.shop import invoices
 router = Router()
 
 Epoch = Annotated[
-    Annotated[str, StringConstraints(pattern="^[0-9]{1,12}$")], Query(description="When the link ends (epoch seconds).")
+    Annotated[str, StringConstraints(pattern="^[0-9]{1,12}$")],
+    Query(description="When the link expires (epoch seconds)."),
 ]
-Signature = Annotated[Annotated[str, StringConstraints(max_length=100)], Query(description="As the link has it.")]
+Signature = Annotated[
+    Annotated[str, StringConstraints(max_length=100)], Query(description="The signature of the link.")
+]
 
 
 class PrintLink(ResponseModel):

@@ -79,7 +79,7 @@ def check_unique_products(lines: Sequence[P]) -> Sequence[P]:
     """Return the lines if each product appears once. Raises ValueError if a product appears twice."""
     counted = Counter(line.product_id for line in lines)
     if twice := sorted(id for id, count in counted.items() if count > 1):
-        raise ValueError(f"one line for each product: {', '.join(twice[:5])} stands in several")
+        raise ValueError(f"use one line per product; these are in several lines: {', '.join(twice[:5])}")
     return lines
 
 
@@ -153,7 +153,7 @@ def list_orders(
     since: Since = None,
     until: Until = None,
     order: Annotated[
-        Literal["oldest", "newest"] | None, Query(description="Which first; the newest if not said.")
+        Literal["oldest", "newest"] | None, Query(description="Which orders come first. Default: newest.")
     ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
@@ -165,7 +165,7 @@ def list_orders(
     """
     if status is None:
         if since or until or order:
-            raise InvalidInput("status", "is needed with from, to and order")
+            raise InvalidInput("status", "is required with from, to and order")
         return page_of_orders(caller, caller.id, limit, cursor)
     low, high = check_time_range(since, until)
     oldest_first = order == "oldest"

@@ -178,7 +178,7 @@ def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept
         kept = payments.record_payment(shop(), update, asdict(update))
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": update.payment_id, "order_id": update.order_id, "event_id": update.event_id}
-            log.warning("unmatched payment", extra=ids)
+            log.warning("unmatched_payment_recorded", extra=ids)
         return kept
 
     return record
@@ -187,7 +187,7 @@ def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept
 def _record_dispute(event: ProviderEvent) -> Kept | None:
     dispute = _parse_object(event, DisputeObject)
     ids = {"dispute_id": dispute.id, "payment_id": dispute.payment_intent, "event_id": event.id}
-    log.warning("dispute", extra={**ids, "type": event.type, "status": dispute.status})
+    log.warning("dispute_event_received", extra={**ids, "type": event.type, "status": dispute.status})
     order_id = _own_id(dispute.metadata, "order_id")
     if order_id is None or dispute.payment_intent is None or dispute.status.startswith(INQUIRY_PREFIX):
         return None
@@ -205,7 +205,7 @@ def _record_refund(event: ProviderEvent) -> Kept | None:
     order_id, refund_id = _own_id(metadata, "order_id"), _own_id(metadata, "refund_id", REFUND_ID)
     attempt, status = metadata.get("attempt", "1"), REFUND_STATUSES.get(refund.status or "")
     if order_id is None or refund_id is None or status is None or not re.fullmatch("[0-9]{1,6}", attempt):
-        log.warning("refund of others", extra={"provider_id": refund.id, "event_id": event.id})
+        log.warning("unknown_refund_ignored", extra={"provider_id": refund.id, "event_id": event.id})
         return None
     reason = (refund.failure_reason or refund.status) if status == "failed" else None
     update = refund_processing.ProviderRefundEvent(
@@ -213,7 +213,7 @@ def _record_refund(event: ProviderEvent) -> Kept | None:
     )
     kept = refund_processing.record_refund(shop(), update)
     if kept.result["status"] in (None, "FAILED") and not kept.replayed:
-        log.warning("refund failed", extra={"order_id": order_id, **kept.result})
+        log.warning("refund_failed", extra={"order_id": order_id, **kept.result})
     return kept
 
 

@@ -76,7 +76,7 @@ class ProductChange(RequestModel):
     @model_validator(mode="after")
     def _check_not_empty(self) -> Self:
         if all(value is None for _, value in self):
-            raise ValueError("changes nothing: give name, price, backorder, category or catalog")
+            raise ValueError("set at least one of name, price, backorder, category and catalog")
         return self
 
 
@@ -163,8 +163,10 @@ def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> P
 
 @router.get("/products")
 def products_in_category(
-    category: Annotated[CategoryPath, Query(description="Which; the root if not said.")] = ROOT_CATEGORY,
-    catalog: Annotated[CatalogId, Query(description="Of which catalogue.")] = DEFAULT_CATALOG,
+    category: Annotated[
+        CategoryPath, Query(description="The path of the category. Default: the root.")
+    ] = ROOT_CATEGORY,
+    catalog: Annotated[CatalogId, Query(description="The id of the catalogue.")] = DEFAULT_CATALOG,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ProductInList]:

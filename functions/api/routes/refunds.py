@@ -22,7 +22,7 @@ router = Router()
 
 RefundId = Annotated[str, StringConstraints(pattern=REFUND_ID)]
 RefundDestination = Annotated[
-    refunds.RefundDestination, Field(description="Back to where it came from, or onto the customer's store credit.")
+    refunds.RefundDestination, Field(description="To the original payment method, or to the customer's store credit.")
 ]
 
 

@@ -18,7 +18,7 @@ from functions.shop import sales_statistics
 router = Router()
 Season = Annotated[
     Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None,
-    Query(description="A month (UTC), as 2026-11; this one if not said."),
+    Query(description="A month (UTC), such as 2026-11. Default: the current month."),
 ]
 
 
