@@ -43,7 +43,9 @@ TOOLS = (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m ops", description="What an operator runs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m ops", description="Operator tools for the local shop or a deployed stack."
+    )
     parser.set_defaults(find_local_target=find_local_target)
     commands = parser.add_subparsers(dest="command", required=True)
     for tool in TOOLS:

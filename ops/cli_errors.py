@@ -32,4 +32,4 @@ def exit_on_error() -> Iterator[None]:
     except (RecordNotFound, Permanent, Unreadable) as error:
         sys.exit(str(error))
     except (BotoCoreError, TableBusy, ClientError, Locked) as error:
-        sys.exit(f"Not done to the end: {error}. The same command goes on with it.")
+        sys.exit(f"Incomplete: {error}. Run the same command again to continue.")

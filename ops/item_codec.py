@@ -61,13 +61,13 @@ def encode_value(value: Any) -> dict[str, Any]:
         case set() | frozenset() if value:
             return _encode_set([encode_value(one) for one in value])
         case _:
-            raise TypeError(f"an item cannot hold {value!r}")
+            raise TypeError(f"DynamoDB cannot store {value!r}")
 
 
 def _encode_set(elements: list[dict[str, Any]]) -> dict[str, Any]:
     tags = {tag for element in elements for tag in element}
     if len(tags) > 1 or not tags <= {"S", "N", "B"}:
-        raise TypeError(f"a set holds text, numbers or bytes, not {sorted(tags)}")
+        raise TypeError(f"a set must contain only text, only numbers or only bytes, not {sorted(tags)}")
     (tag,) = tags
     return {f"{tag}S": sorted(element[tag] for element in elements)}
 

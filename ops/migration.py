@@ -59,7 +59,7 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
     Raises TypeError if this item type has no copies.
     """
     if row not in SOURCE_ROWS:
-        raise TypeError(f"nothing is derived from {row.type}")
+        raise TypeError(f"{row.type} has no copies")
     return Migration(description=description, item_type=row.type, rederives_copies=True)
 
 

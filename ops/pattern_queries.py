@@ -109,8 +109,8 @@ def find_pattern(id: str) -> Pattern:
         return by_id[id]
     like = difflib.get_close_matches(id.capitalize(), by_id, n=1)
     meant = f" (did you mean {like[0]}?)" if like else ""
-    said = f"there is no access pattern {id}{meant}; without one they are listed: python -m ops query"
-    raise InvalidArgument("pattern", "is no access pattern", said)
+    said = f"there is no access pattern {id}{meant}; list all with: python -m ops query"
+    raise InvalidArgument("pattern", "is not an access pattern", said)
 
 
 # build a query --------------------------------------------------------------------------------------------------------
@@ -129,15 +129,17 @@ def build_query(
     if isinstance(pattern, Get):
         given = {"from": since, "to": until, "limit": limit, "cursor": after, "all": all}
         for name in (name for name, value in given.items() if value):
-            said = f"{pattern.id} answers with one item: it takes no --{name}"
-            raise InvalidArgument(name, "is for what answers with several items", said)
+            said = f"{pattern.id} returns one item, so it does not accept --{name}"
+            raise InvalidArgument(name, "is only for patterns that return several items", said)
         return PatternQuery(pattern=pattern, known=known)
     if since or until:
         since, until = _parse_range(pattern, known, since, until)
     low, high = pattern.sort_key_range(known, since, until)
     if after is not None and not (after.isprintable() and after and (pattern.whole_partition or low <= after < high)):
         raise InvalidArgument(
-            "cursor", "is none of this question", f"the cursor is none of this question: {pattern.description}"
+            "cursor",
+            "does not belong to this query",
+            f"the cursor does not belong to this query: {pattern.description}",
         )
     limit = DEFAULT_LIMIT if limit is None else limit
     return PatternQuery(pattern=pattern, known=known, since=since, until=until, limit=limit, after=after, all=all)
@@ -153,8 +155,10 @@ def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names
     for field, names in (("where", made.where), ("fields", made.fields)):
         for name in names:
             if name not in has:
-                said = f"what {pattern.id} answers with has no {name}; it has {', '.join(has)}"
-                raise InvalidArgument(field, f"has {name}, which is no field of what {pattern.id} answers with", said)
+                said = f"the items of {pattern.id} have no field {name}; their fields: {', '.join(has)}"
+                raise InvalidArgument(
+                    field, f"contains {name}, which is not a field of the items of {pattern.id}", said
+                )
     return made
 
 
@@ -163,16 +167,16 @@ def _parse_arguments(pattern: Pattern, given: Mapping[str, str]) -> dict[str, An
     for name in given:
         if name not in (*pattern.required_fields, *optional):
             takes = " ".join(format_arguments(pattern.required_fields, optional)) or "none"
-            said = f"{pattern.id} takes no argument {name}; its arguments: {takes}"
-            raise InvalidArgument(f"arguments.{name}", f"is no argument of {pattern.id}", said)
+            said = f"{pattern.id} has no argument {name}; its arguments: {takes}"
+            raise InvalidArgument(f"arguments.{name}", f"is not an argument of {pattern.id}", said)
     for name in pattern.required_fields:
         if name not in given:
             said = f"{pattern.id} ({pattern.description}) needs --arg {name}=…"
-            raise InvalidArgument(f"arguments.{name}", "is needed", said)
+            raise InvalidArgument(f"arguments.{name}", "is required", said)
     for before, name in pairwise(optional):
         if name in given and before not in given:
-            said = f"{pattern.id} can be asked for one {name} only with --arg {before}=… too"
-            raise InvalidArgument(f"arguments.{name}", f"needs {before} too", said)
+            said = f"{pattern.id} accepts --arg {name}=… only together with --arg {before}=…"
+            raise InvalidArgument(f"arguments.{name}", f"requires {before} too", said)
     return {name: _parse_value(pattern, name, text, f"arguments.{name}") for name, text in given.items()}
 
 
@@ -189,7 +193,7 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
     try:
         return int(text)
     except ValueError:
-        raise InvalidArgument(field, "is a whole number", f"{name} is a whole number, not {text}") from None
+        raise InvalidArgument(field, "must be a whole number", f"{name} must be a whole number, not {text}") from None
 
 
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
@@ -223,8 +227,10 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
-        why = "is for what takes a range"
-        raise InvalidArgument("from" if since else "to", why, f"{pattern.id} takes no range: {pattern.description}")
+        why = "is only for patterns that accept a range"
+        raise InvalidArgument(
+            "from" if since else "to", why, f"{pattern.id} does not accept a range: {pattern.description}"
+        )
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
     # A range ends before `until`. If the field is the key's last one, exclude the key that ends with `until` too.
@@ -236,7 +242,7 @@ def _parse_bound(pattern: Query[Any], name: str, text: str, field: str) -> str:
     if _is_time(pattern, name):
         return _parse_time(text, field)
     if not text.isprintable():
-        raise InvalidArgument(field, "holds what no key can hold")
+        raise InvalidArgument(field, "contains a character that no key can contain")
     return format(_parse_value(pattern, name, text, field), _key_templates(pattern)[1].format_specs[name])
 
 
@@ -247,4 +253,4 @@ def _parse_time(text: str, field: str) -> Instant:
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         example = "write 2026-11-21 or 2026-11-21T09:30:00Z"
-        raise InvalidArgument(field, f"is no time; {example}", f"{text} is no time; {example}") from None
+        raise InvalidArgument(field, f"is not a time; {example}", f"{text} is not a time; {example}") from None

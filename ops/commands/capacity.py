@@ -79,7 +79,7 @@ class TableTraffic:
         found = cls(data["table"], data["since"], ways["read"], ways["write"], stored)
         lengths = {len(hours) for way in ways.values() for hours in way.values()}
         if len(lengths) != 1 or lengths == {0} or not found.read.keys() == found.write.keys() == stored.keys():
-            raise ValueError("it does not tell the same hours of the table and each index")
+            raise ValueError("the hours of the table and its indexes differ")
         return found
 
 
@@ -192,9 +192,9 @@ def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[
 def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules) -> Iterator[str]:
     """Yield the lines of the report: the monthly costs, and the cheapest billing mode and table class."""
     yield (
-        f"{traffic.table}: {traffic.hours} hours from {traffic.since}, as a month of {MONTH_HOURS} hours in "
-        f"{prices['currency']}, by the prices of {prices['region']} of {prices['as_of']}; provisioned: "
-        f"{rules.utilization} % in use, at least {rules.min_units}"
+        f"{traffic.table}: {traffic.hours} hours from {traffic.since}, scaled to a month of {MONTH_HOURS} hours in "
+        f"{prices['currency']}, with the prices of {prices['region']} from {prices['as_of']}; provisioned: "
+        f"{rules.utilization} % target utilization, {rules.min_units} units or more"
     )
     costs_by_class = estimate_costs(traffic, prices, rules)
     for name, places in costs_by_class.items():
@@ -202,7 +202,7 @@ def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: Autos
         for where, one in places.items():
             yield f"  {where:<26}{one.on_demand:>12.2f}{one.provisioned:>13.2f}{one.storage:>11.2f}"
     sums = sum_costs(costs_by_class)
-    yield "all together"
+    yield "total"
     yield from (f"  {billing + ', ' + name:<40}{total:>10.2f}" for (billing, name), total in sums.items())
     billing, name = min(sums, key=lambda one: sums[one])
     yield f"cheapest: billing={billing}, table_class={name}"
@@ -211,20 +211,34 @@ def format_report(traffic: TableTraffic, prices: Mapping[str, Any], rules: Autos
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "capacity", help="what the table costs by request and provisioned, and in which table class"
+        "capacity", help="estimate the monthly cost with on-demand and provisioned capacity, in each table class"
     )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
-    which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --record has written")
-    parser.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
-    parser.add_argument("--days", type=_parse_days, default=14, help="how far back (default: %(default)s)")
-    parser.add_argument("--record", metavar="FILE", type=Path, help="write the figures there, as JSON")
-    parser.add_argument("--prices", metavar="FILE", type=Path, default=PRICES, help="of another region or day")
-    prod = STAGES["prod"]
-    parser.add_argument("--utilization", type=_parse_percent, default=prod.utilization, help="default: %(default)s %%")
-    least = prod.capacity_range("write_units", TABLE)[0]
+    which.add_argument("--table", help="the name of the table (the stack output TableName)")
+    which.add_argument(
+        "--from", dest="kept", metavar="FILE", type=Path, help="read the metrics from a file that --record has written"
+    )
+    parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     parser.add_argument(
-        "--least", type=targets.positive_int, default=least, help="units a second (default: %(default)s)"
+        "--days", type=_parse_days, default=14, help="the number of past days to read (default: %(default)s)"
+    )
+    parser.add_argument("--record", metavar="FILE", type=Path, help="write the metrics to this file, as JSON")
+    parser.add_argument(
+        "--prices", metavar="FILE", type=Path, default=PRICES, help="JSON file of prices (default: ops/prices.json)"
+    )
+    prod = STAGES["prod"]
+    parser.add_argument(
+        "--utilization",
+        type=_parse_percent,
+        default=prod.utilization,
+        help="target utilization of autoscaling in percent (default: %(default)s)",
+    )
+    min_units = prod.capacity_range("write_units", TABLE)[0]
+    parser.add_argument(
+        "--min-units",
+        type=targets.positive_int,
+        default=min_units,
+        help="minimum of provisioned units per second (default: %(default)s)",
     )
     parser.set_defaults(run=estimate_table_cost)
 
@@ -243,10 +257,11 @@ def estimate_table_cost(args: argparse.Namespace) -> None:
         if args.record:
             args.record.write_text(dump_traffic(counted), encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:
-        sys.exit(f"Not reckoned: {error}")
+        sys.exit(f"Cannot estimate the cost: {error}")
     except (LookupError, TypeError, ValueError):
-        sys.exit(f"Not reckoned: {args.kept} holds no figures that --record has written")
-    print("\n".join(format_report(counted, prices, AutoscalingRules(args.utilization, args.least))))
+        files = " or ".join(str(path) for path in (args.kept, args.prices) if path)
+        sys.exit(f"Cannot estimate the cost: {files} has an invalid format")
+    print("\n".join(format_report(counted, prices, AutoscalingRules(args.utilization, args.min_units))))
 
 
 def dump_traffic(traffic: TableTraffic) -> str:
@@ -262,7 +277,9 @@ def dump_traffic(traffic: TableTraffic) -> str:
 def _parse_days(text: str) -> int:
     number = targets.positive_int(text)
     if number > MAX_DAYS:
-        raise argparse.ArgumentTypeError(f"must be {MAX_DAYS} or less: CloudWatch keeps five minutes no longer")
+        raise argparse.ArgumentTypeError(
+            f"must be {MAX_DAYS} or less: CloudWatch keeps five-minute datapoints no longer"
+        )
     return number
 
 

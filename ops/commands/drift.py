@@ -278,8 +278,8 @@ class DriftCheck:
                 if self.checkpoint:
                     self.checkpoint.extend_lock(seconds)
                 if self.progress:
-                    places = f"{len(suspicions):,} places seem wrong"
-                    self.progress.note(f"{places}, they are checked again in {seconds:.0f} seconds")
+                    items = f"{len(suspicions):,} items seem wrong"
+                    self.progress.note(f"{items}; they are checked again in {seconds:.0f} seconds")
                 self.shop.table.sleep(seconds)
             suspicions = [one for number, one in enumerate(suspicions) if self._recheck(one, number, len(suspicions))]
         self.unstable += len(suspicions)
@@ -292,7 +292,7 @@ class DriftCheck:
         if self.checkpoint:
             self.checkpoint.extend_lock()
         if self.progress:
-            self.progress.note(f"{number:,} of {total:,} places are checked again", only_when_due=True)
+            self.progress.note(f"{number:,} of {total:,} items are checked again", only_when_due=True)
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
@@ -300,7 +300,7 @@ class DriftCheck:
         same = [fault for fault in found if fault in suspicion.discrepancies]
         settled = len(same) == len(found)
         for fault in same:
-            if fault.key not in self.discrepancies and fault.kind.startswith("mark"):
+            if fault.key not in self.discrepancies and fault.kind.startswith("contribution"):
                 self._contribution_discrepancies.append(fault)
                 settled = False
             elif fault.key not in self.discrepancies:
@@ -378,21 +378,21 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "drift",
         parents=[targets.target_options(), targets.throttle_options(), targets.resume_options(with_segments=False)],
-        help="is every copy, log and total as its primaries say?",
+        help="check that copies, logs and totals agree with their primary items",
     )
-    parser.add_argument("--repair", action="store_true", help="make it so")
+    parser.add_argument("--repair", action="store_true", help="repair the drift that is found")
     some = parser.add_mutually_exclusive_group()
-    some.add_argument("--all", action="store_true", help="look at everything, totals too")
+    some.add_argument("--all", action="store_true", help="check the whole table, including totals")
     some.add_argument(
         "--sample",
         type=targets.positive_int,
         default=DEFAULT_SAMPLE_ITEMS,
         metavar="N",
-        help="else at so many items (default: %(default)s)",
+        help="check about N items from random places of the table (default: %(default)s)",
     )
     parser.add_argument(
         "--pause", type=targets.positive_number, default=PAUSE_SECONDS, metavar="SECONDS",
-        help="what is wrong must stay so for this long: longer than the stream's readers take (default: %(default)s)",
+        help="pause before a second check; it should be longer than the lag of the readers (default: %(default)s)",
     )  # fmt: skip
     parser.set_defaults(run=run_drift)
 
@@ -427,17 +427,17 @@ def format_report(drift: DriftCheck, *, whole: bool) -> Iterator[str]:
     for kind, faults in sorted(kinds.items()):
         yield f"{len(faults):>7,}  {kind}"
         yield from (f"         {' / '.join(fault.key)}" for fault in faults[:MAX_NAMED])
-    yield from (f"cannot be read: {at}: {why}" for at, why in list(drift.sweep_result.unreadable.items())[:MAX_NAMED])
+    yield from (f"unreadable: {at}: {why}" for at, why in list(drift.sweep_result.unreadable.items())[:MAX_NAMED])
     if drift.unstable:
-        yield f"{drift.unstable:,} changed whenever they were looked at: look again when it is quieter."
+        yield f"{drift.unstable:,} changed at every check and were not judged. Run it again during fewer writes."
     if drift.final_totals:
-        yield f"{drift.final_totals:,} totals are final, and stay as they are."
-    looked = f"{drift.sweep_result.read:,} items read" + ("" if whole else ", totals not (--all)")
+        yield f"{drift.final_totals:,} totals are final and were not checked."
+    looked = f"{drift.sweep_result.read:,} items read" + ("" if whole else ", totals not checked (use --all)")
     if not drift.discrepancies:
-        yield f"{looked}: nothing {'else ' if drift.unstable else ''}has drifted."
+        yield f"{looked}: no {'other ' if drift.unstable else ''}drift found."
     elif drift.repair:
-        again = "run it again" if whole else "marks want --all"
-        left = f", {drift.unrepaired:,} left: {again}" if drift.unrepaired else ""
-        yield f"{looked}: {len(drift.discrepancies):,} have drifted, {drift.repaired:,} mended{left}."
+        again = "run it again" if whole else "run it again with --all"
+        left = f", {drift.unrepaired:,} not repaired: {again}" if drift.unrepaired else ""
+        yield f"{looked}: {len(drift.discrepancies):,} discrepancies, {drift.repaired:,} repaired{left}."
     else:
-        yield f"{looked}: {len(drift.discrepancies):,} have drifted. Mend them with --repair."
+        yield f"{looked}: {len(drift.discrepancies):,} discrepancies. Repair them with --repair."

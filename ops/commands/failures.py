@@ -35,45 +35,56 @@ from ops.targets import ShopTarget
 DURATION = re.compile(r"(\d+)([dhm])")
 DURATION_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 IN_FLIGHT_MESSAGE = (
-    "{:,} dead letters are in somebody else's hands, or in those of a run that was killed: look again in a few minutes."
+    "{:,} dead letters are in flight: another run has received them and may still be running. "
+    "Run the command again in a few minutes."
 )
 
 
 def command(commands: targets.Subparsers) -> None:
-    parser = commands.add_parser(
-        "failures", help="what could not be worked: what there is of it, and have it worked again"
-    )
+    parser = commands.add_parser("failures", help="list, show and redrive failed records and messages")
     actions = parser.add_subparsers(dest="action", required=True)
     at = targets.target_options(needs_stack=True)
 
     list_parser = actions.add_parser(
-        "list", parents=[at], help="what was put aside, given up or left for dead, newest first"
+        "list", parents=[at], help="list parked records, batches that a mapping gave up and dead letters, newest first"
     )
-    list_parser.add_argument("--limit", type=targets.positive_int, default=20, help="how many (default: %(default)s)")
-    list_parser.add_argument("--redriven", action="store_true", help="what was redriven since, too")
+    list_parser.add_argument(
+        "--limit", type=targets.positive_int, default=20, help="maximum number (default: %(default)s)"
+    )
+    list_parser.add_argument("--redriven", action="store_true", help="include those that were redriven")
     list_parser.set_defaults(run=list_failures)
 
-    show_parser = actions.add_parser("show", parents=[at], help="one of them whole, as JSON")
-    show_parser.add_argument("key", help="as `list` names it")
+    show_parser = actions.add_parser("show", parents=[at], help="print one of them in full, as JSON")
+    show_parser.add_argument("key", help="the key that `failures list` prints")
     show_parser.set_defaults(run=show_failure)
 
     redrive_parser = actions.add_parser(
         "redrive",
         parents=[at],
-        help="have it worked again, each item's earlier records first",
-        description="Safe to run twice, and again after a kill. What cannot be read yet stays; ends with 1 then.",
+        help="process failed records and messages again, in the order of each item",
+        description="Safe to repeat, also after a kill. Records that this code cannot read stay in the failure store; "
+        "the exit code is then 1.",
     )
     which = redrive_parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "keys", nargs="*", default=[], metavar="KEY", help="as `list` names it; again, if it was already"
+        "keys",
+        nargs="*",
+        default=[],
+        metavar="KEY",
+        help="a key that `failures list` prints; it is redriven even if it was redriven before",
     )
-    which.add_argument("--all", action="store_true", help="all that was not redriven yet")
+    which.add_argument("--all", action="store_true", help="redrive all that were not redriven yet")
     which.add_argument(
-        "--since", metavar="WHEN", help="of that, what was put there since: 3d, 12h, or 2026-11-21T09:30Z"
+        "--since",
+        metavar="WHEN",
+        help="redrive those that `failures list` shows with this time or later: 3d, 12h, or 2026-11-21T09:30Z",
     )
-    redrive_parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    redrive_parser.add_argument("--dry-run", action="store_true", help="print what would be redriven, change nothing")
     redrive_parser.add_argument(
-        "--per-second", type=targets.positive_number, default=50, help="records and messages (default: %(default)s)"
+        "--per-second",
+        type=targets.positive_number,
+        default=50,
+        help="limit of records and messages (default: %(default)s)",
     )
     redrive_parser.set_defaults(run=redrive_failures)
 
@@ -90,9 +101,9 @@ def list_failures(args: argparse.Namespace) -> None:
         kind = f"{one['kind']}, redriven" if one["redriven"] else one["kind"]
         print(f"{one['at']}  {kind}  {one['reader']}: {one['reason']}\n  {one['key']}")
     if more:
-        print(f"There are older ones: --limit {2 * args.limit}")
+        print(f"There are older failures: use --limit {2 * args.limit}")
     elif not shown and not in_flight:
-        print("Nothing was put aside.")
+        print("No failures.")
     if in_flight:
         sys.exit(IN_FLIGHT_MESSAGE.format(in_flight))
 
@@ -104,7 +115,7 @@ def show_failure(args: argparse.Namespace) -> None:
     except RecordNotFound as error:
         sys.exit(f"{args.key}: {error}")
     except json.JSONDecodeError as error:
-        sys.exit(f"{args.key} is no JSON: {error}")
+        sys.exit(f"{args.key} is not JSON: {error}")
 
 
 def redrive_failures(args: argparse.Namespace) -> None:
@@ -126,14 +137,14 @@ def redrive_failures(args: argparse.Namespace) -> None:
     )
     for key in args.keys:
         if key not in {*result.done, *result.rejected, *result.retryable}:
-            result.rejected[key] = "nothing lies there"
+            result.rejected[key] = "no failure has this key"
     for key, why in {**result.rejected, **result.retryable}.items():
         print(f"{key}: {why}")
     print(f"{result.summary(dry=args.dry_run)}.")
     if result.retryable:
-        print("Run it again for those that may heal: what is done is not done again.")
+        print("Run the command again to retry the failed ones. The others are not redriven twice.")
     if result.has_more:
-        print(f"There may be more than {MAX_DEAD_LETTERS:,} dead letters in a queue: run it again for the rest.")
+        print(f"A queue may have more than {MAX_DEAD_LETTERS:,} dead letters. Run the command again for the rest.")
     if result.in_flight:
         print(IN_FLIGHT_MESSAGE.format(result.in_flight))
     if result.rejected or result.retryable or result.has_more or result.in_flight:
@@ -158,7 +169,7 @@ def parse_time(text: str, now: datetime) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no time: say 3d, 12h, 30m, or 2026-11-21T09:30Z") from None
+        raise UsageError(f"{text!r} is not a time. Use 3d, 12h, 30m, or 2026-11-21T09:30Z.") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 

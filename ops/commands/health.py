@@ -38,8 +38,8 @@ BUSY_MINUTES = 5
 
 If the table is busy, every stream reader must have been invoked. If it is not, the writes may not concern every reader.
 """
-WHILE_TABLE_IS_WRITTEN = "though the table was written all the time"
-CHECK_MAPPING_ADVICE = "is its mapping off? aws lambda list-event-source-mappings"
+WHILE_TABLE_IS_WRITTEN = "although the table is written to"
+CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"
 MAX_WAITING_MESSAGES = 1000
 """A queue with more waiting messages than this is reported, because they are not processed within minutes."""
 SAMPLE_ITEMS = 2000
@@ -98,19 +98,19 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
     for name, seconds in latest.items():
         if seconds is not None:
             behind = f"{name} is {seconds:,.0f} s behind the stream"
-            yield CheckResult("stream", behind, "its log says why; failures list" if seconds > MAX_LAG_SECONDS else "")
+            yield CheckResult("stream", behind, "see its log and failures list" if seconds > MAX_LAG_SECONDS else "")
         else:
-            said = f"{name} was not called in {ACTIVE_READER_WINDOW.seconds // 60} minutes"
+            said = f"{name} was not invoked in {ACTIVE_READER_WINDOW.seconds // 60} minutes"
             yield CheckResult(
                 "stream",
-                f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'in which little happened'}",
+                f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and there were few writes'}",
                 CHECK_MAPPING_ADVICE if is_busy else "",
             )
     if not latest:
-        said = f"no reader was called in {KNOWN_READER_WINDOW.days} days"
+        said = f"no reader was invoked in {KNOWN_READER_WINDOW.days} days"
         yield CheckResult(
             "stream",
-            f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and nothing written lately'}",
+            f"{said}, {WHILE_TABLE_IS_WRITTEN if is_busy else 'and there were few writes'}",
             CHECK_MAPPING_ADVICE if is_busy else "",
         )
 
@@ -119,9 +119,9 @@ def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult
     """Check which stream readers and queues of the local shop are behind, and report how far."""
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
-        yield CheckResult("lane", str(lane), "it catches up by itself; else .local/aws/functions.log says why")
+        yield CheckResult("backlog", str(lane), "it should catch up; if not, see .local/aws/functions.log")
     if not behind:
-        yield CheckResult("lanes", "no reader and no queue is behind")
+        yield CheckResult("backlog", "no reader and no queue is behind")
 
 
 def _fetch_datapoints(
@@ -157,7 +157,9 @@ def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
     parked = sum(key.startswith(PARKED_PREFIX) for key in keys)
     says = f"{parked} parked, {len(keys) - parked} given up by a mapping"
-    yield CheckResult("failure store", says, "failures list says why; mended: failures redrive" if keys else "")
+    yield CheckResult(
+        "failure store", says, "failures list shows the reasons; after a repair, run failures redrive" if keys else ""
+    )
 
 
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
@@ -167,15 +169,15 @@ def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     for url, (wait, in_hand) in waiting.items():
         if wait > MAX_WAITING_MESSAGES:
             yield CheckResult(
-                "queue", f"{_queue_name(url)}: {wait} wait, {in_hand} in hand", "its worker's log says why"
+                "queue", f"{_queue_name(url)}: {wait} waiting, {in_hand} in flight", "see the log of its worker"
             )
     total = sum(wait for wait, _ in waiting.values())
-    yield CheckResult("queues", f"{total} messages wait in {len(waiting)} queues")
+    yield CheckResult("queues", f"{total} messages waiting in {len(waiting)} queues")
     dead_letter_counts = {queue.url: sum(failures.count_messages(queue.url)) for queue in failures.dead_letter_queues}
     for url, count in dead_letter_counts.items():
         if count:
             says = f"{count} in {_queue_name(url)}"
-            yield CheckResult("dead letters", says, "failures list says whose; mended: failures redrive")
+            yield CheckResult("dead letters", says, "failures list shows them; after a repair, run failures redrive")
     if not any(dead_letter_counts.values()):
         yield CheckResult("dead letters", f"none in {len(dead_letter_counts)} queues")
 
@@ -194,19 +196,23 @@ def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResu
     ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
     large = [image for image in items if len(object_store.to_canonical_json(image)) > NEAR_LIMIT_BYTES]
     says = f"{len(large)} of {len(items)} are larger than {NEAR_LIMIT_BYTES // 1000} KB{_format_names(large)}"
-    yield CheckResult("items", says, "400 KB is the most: find out what grows in them" if large else "")
+    yield CheckResult("items", says, "the limit is 400 KB: find the attribute that grows" if large else "")
     wrong = [image for image, ttl in ends if ttl > MAX_VALID_TTL]
-    says = f"{len(wrong)} of {len(ends)} that end do so after the year 2200{_format_names(wrong)}"
+    says = f"{len(wrong)} of {len(ends)} expire after the year 2200{_format_names(wrong)}"
     yield CheckResult(
-        "ttl", says, "a ttl is in seconds: who wrote milliseconds? mend it by a migration" if wrong else ""
+        "ttl",
+        says,
+        "ttl is in seconds: find the code that writes milliseconds, repair with a migration" if wrong else "",
     )
     late = [image for image, ttl in ends if ttl < (now - TTL_OVERDUE_AFTER).timestamp()]
-    says = f"{len(late)} should have gone {TTL_OVERDUE_AFTER.days} days ago{_format_names(late)}"
+    says = f"{len(late)} still exist {TTL_OVERDUE_AFTER.days} days after their ttl{_format_names(late)}"
     yield CheckResult(
-        "ttl lag", says, "is time to live on for the attribute ttl? aws dynamodb describe-time-to-live" if late else ""
+        "ttl lag",
+        says,
+        "check that time to live is enabled for ttl: aws dynamodb describe-time-to-live" if late else "",
     )
     soon = sum(now.timestamp() <= ttl < (now + EXPIRING_WITHIN).timestamp() for _, ttl in ends)
-    yield CheckResult("expiring", f"{soon} of {len(items)} end within {EXPIRING_WITHIN.days} day")
+    yield CheckResult("expiring", f"{soon} of {len(items)} expire within {EXPIRING_WITHIN.days} day")
 
 
 def sample_items(table: Table) -> list[Image]:
@@ -232,10 +238,10 @@ def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.check_sample(DRIFT_ITEMS)
     counts = Counter(fault.kind for fault in drift.discrepancies.values())
-    counts |= {"unreadable": drift.sweep_result.passed_over, "changed whenever looked at": drift.unstable}
+    counts |= {"unreadable": drift.sweep_result.passed_over, "changed at every check": drift.unstable}
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
-    says = f"{kinds or 'nothing'} in {drift.sweep_result.read} items, and what belongs to them"
-    yield CheckResult("drift", says, "drift --all, then --repair" if kinds else "")
+    says = f"{kinds or 'none'} in {drift.sweep_result.read} items and their copies"
+    yield CheckResult("drift", says, "run drift --all, then drift --all --repair" if kinds else "")
 
 
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
@@ -253,10 +259,8 @@ def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
         units = _fetch_datapoints(target, "AWS/DynamoDB", "ConsumedReadCapacityUnits", of, "Sum", now, days, 24 * 3600)
         if not sum(units):
             unused.append(index)
-    says = f"{', '.join(unused) or 'none'} not read in {UNUSED_DAYS} days"
-    yield CheckResult(
-        "indexes", says, "young tables aside: who should ask it? else drop it, make predeploy" if unused else ""
-    )
+    says = f"not read in {UNUSED_DAYS} days: {', '.join(unused) or 'none'}"
+    yield CheckResult("indexes", says, "use or delete it (make predeploy), unless the table is new" if unused else "")
 
 
 LOCAL_CHECKS: tuple[HealthCheck, ...] = (
@@ -283,7 +287,9 @@ def run_checks(target: ShopTarget, checks: Sequence[HealthCheck], now: datetime)
             yield from check(target, now)
         except (BotoCoreError, TableBusy, ClientError) as error:
             subject = check.__name__.removeprefix("check_").replace("_", " ")
-            yield CheckResult(subject, f"cannot be looked at: {error}", "may you? is the service away?")
+            yield CheckResult(
+                subject, f"check failed: {error}", "check your permissions and whether the service is available"
+            )
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -291,7 +297,7 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "health",
         parents=[targets.target_options(needs_stack=True), targets.throttle_options()],
-        help="how the shop is, on one screen",
+        help="show the health of the shop on one screen",
     )
     parser.set_defaults(run=show_health)
 
@@ -305,7 +311,7 @@ def show_health(args: argparse.Namespace) -> None:
             print(line, flush=True)
             todo += bool(line.action)
     if not args.stack:
-        print("    the stream's readers and the indexes' use: on the page, at Stream and Insight")
+        print("    the page shows the lag of the readers (Stream) and the use of the indexes (Insight)")
     if todo:
-        sys.exit(f"{todo} to look at.")
-    print("All is well.")
+        sys.exit(f"{todo} problems found.")
+    print("No problems found.")

@@ -26,10 +26,10 @@ from ops import targets
 
 THROTTLE_EVENTS = "ThrottleEvents"
 CAUSES: Mapping[str, str] = {
-    "KeyRangeThroughput": "one partition is at its limit, 3,000 read or 1,000 write units a second: a hot key",
-    "ProvisionedThroughput": "it is at its provisioned capacity, whichever the key",
-    "MaxOnDemandThroughput": "it is at the on-demand maximum that was set for it, whichever the key",
-    "AccountLimit": "the account is at its limit in this region, whichever the key",
+    "KeyRangeThroughput": "one partition is at its limit of 3,000 read or 1,000 write units a second: a hot key",
+    "ProvisionedThroughput": "at the limit of its provisioned capacity, for any key",
+    "MaxOnDemandThroughput": "at the limit of its configured on-demand maximum, for any key",
+    "AccountLimit": "the account is at its limit in this region, for any key",
 }
 """The cause of throttling, by the middle part of the metric names {Read,Write}{cause}ThrottleEvents."""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
@@ -184,13 +184,13 @@ def format_report(report: ThrottleReport) -> Iterator[str]:
     yield f"{report.table} from {report.since} to {report.until}"
     events = [one for one in report.counted if not one.operation]
     if not events:
-        yield "Nothing was throttled."
+        yield "No requests were throttled."
         return
     for index, counted in groupby(sorted(events, key=lambda one: one.index), key=lambda one: one.index):
         yield from _format_index(report, index, list(counted))
     by_operation = sorted((one for one in report.counted if one.operation), key=lambda one: -one.total)
     if by_operation:
-        yield "requests throttled: " + ", ".join(f"{one.total} {one.operation}" for one in by_operation)
+        yield "throttled requests: " + ", ".join(f"{one.total} {one.operation}" for one in by_operation)
 
 
 def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleCount]) -> Iterator[str]:
@@ -205,10 +205,10 @@ def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleC
                 )
         one = totals.get(f"{way}{THROTTLE_EVENTS}")
         if one and not any(found for _, found in causes):
-            yield f"{index or 'table'}: {one.total} {way.lower()}s throttled; CloudWatch does not tell why"
+            yield f"{index or 'table'}: {one.total} {way.lower()}s throttled; CloudWatch has no cause"
     if any(HOT_PARTITION_CAUSE in one.metric for one in counted):
         if index not in found.seen:
-            yield f"  which key: turn on Contributor Insights for {index or 'the table'}, mode THROTTLED_KEYS"
+            yield f"  to see the key, enable Contributor Insights for {index or 'the table'} in mode THROTTLED_KEYS"
         for key in sorted((key for key in found.keys if key.index == index), key=lambda key: -key.total):
             yield f"  {key.total:>8}  {key.key}"
 
@@ -216,14 +216,18 @@ def _format_index(found: ThrottleReport, index: str, counted: Sequence[ThrottleC
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "hot-keys", help="which table, index or key is throttled, by CloudWatch's own figures, and why"
+        "hot-keys", help="find the throttled table, index or key, and the cause, from CloudWatch metrics"
     )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--table", help="the table's name, as the stack tells it (TableName)")
-    which.add_argument("--from", dest="kept", metavar="FILE", type=Path, help="the figures that --save has written")
-    parser.add_argument("--region", help="where the table is; the one of your AWS settings if not said")
-    parser.add_argument("--hours", type=_parse_hours, default=24, help="how far back (default: %(default)s)")
-    parser.add_argument("--save", metavar="FILE", type=Path, help="write the figures there, as JSON")
+    which.add_argument("--table", help="the name of the table (the stack output TableName)")
+    which.add_argument(
+        "--from", dest="kept", metavar="FILE", type=Path, help="read the metrics from a file that --save has written"
+    )
+    parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
+    parser.add_argument(
+        "--hours", type=_parse_hours, default=24, help="the number of past hours to read (default: %(default)s)"
+    )
+    parser.add_argument("--save", metavar="FILE", type=Path, help="write the metrics to this file, as JSON")
     parser.set_defaults(run=find_hot_keys)
 
 
@@ -240,9 +244,9 @@ def find_hot_keys(args: argparse.Namespace) -> None:
         if args.save:
             args.save.write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
     except (BotoCoreError, ClientError, OSError) as error:
-        sys.exit(f"Not looked at: {error}")
+        sys.exit(f"Cannot read the metrics: {error}")
     except (LookupError, TypeError, ValueError):
-        sys.exit(f"Not looked at: {args.kept} holds no figures that --save has written")
+        sys.exit(f"Cannot read the metrics: {args.kept} was not written by --save")
     print("\n".join(format_report(found)))
     if has_hot_partition(found):
         sys.exit(1)
@@ -251,5 +255,7 @@ def find_hot_keys(args: argparse.Namespace) -> None:
 def _parse_hours(text: str) -> int:
     number = targets.positive_int(text)
     if number > MAX_HOURS:
-        raise argparse.ArgumentTypeError(f"must be {MAX_HOURS} or less: CloudWatch keeps minutes no longer")
+        raise argparse.ArgumentTypeError(
+            f"must be {MAX_HOURS} or less: CloudWatch keeps one-minute datapoints no longer"
+        )
     return number

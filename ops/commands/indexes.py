@@ -128,9 +128,9 @@ class DeployPlan:
     def describe(self) -> Iterator[str]:
         yield from self.obstacles
         if self.fits_one_deploy:
-            yield f"One deploy does it: {self.steps[0]}." if self.steps else "The indexes stay as they are."
+            yield f"One deploy is enough: {self.steps[0]}." if self.steps else "The indexes do not change."
         elif self.steps:
-            yield f"DynamoDB changes one index at a time. Deploy {len(self.steps)} times, one after the other is done:"
+            yield f"DynamoDB changes one index at a time. Run {len(self.steps)} deploys, one after the other:"
             yield from (f"  {number}. {wave}" for number, wave in enumerate(self.steps, 1))
 
 
@@ -141,17 +141,23 @@ def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployP
     be created under a new name, because two indexes of one name cannot exist at the same time.
     """
     if wanted is None or wanted.keys != deployed.keys:
-        return DeployPlan((), ("The table's own keys differ: a deploy would make a new and empty table in its place.",))
+        return DeployPlan(
+            (),
+            ("The template has no table with this primary key: a deploy would create an empty table in its place.",),
+        )
     before, after = deployed.indexes, wanted.indexes
     made = [
-        f"make {name}, and fill what has no keys for it by a migration" for name in sorted(after.keys() - before.keys())
+        f"create {name}, then migrate the items that have no keys for it"
+        for name in sorted(after.keys() - before.keys())
     ]
     changed = sorted(name for name in before.keys() & after.keys() if not before[name].has_same_definition(after[name]))
-    made += [f"make what {name} shall be under a new name, and have that asked in {name}'s place" for name in changed]
+    made += [f"create the new definition of {name} under a new name, and query that index instead" for name in changed]
     gone = [f"delete {name}" for name in sorted({*(before.keys() - after.keys()), *changed})]
-    why_not = [f"{name} cannot be changed: its keys and what it holds are for ever." for name in changed]
+    why_not = [
+        f"{name} cannot be changed: DynamoDB cannot change the keys or projection of an index." for name in changed
+    ]
     why_not += [
-        f"{name} is {one.status} still: wait until it is ACTIVE."
+        f"{name} is {one.status}: wait until it is ACTIVE."
         for name, one in sorted(before.items())
         if one.status != "ACTIVE" and (made or gone)
     ]
@@ -163,15 +169,15 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "indexes",
         parents=[targets.target_options()],
-        help="before a deploy: can the deployed table's indexes become the template's at once?",
-        description="Compares the table that is named, or a stack's, or that of the shop on this machine, with a "
-        "template. Ends with 1 where a deploy would fail, and says which deploys lead there.",
+        help="check before a deploy whether one deploy can change the indexes",
+        description="Compares the indexes of a table with a template. If one deploy would fail, prints the "
+        "necessary deploys and exits with 1.",
     )
     parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="a template, or what describe-table said, instead of a table"
+        "--against", type=Path, metavar="FILE", help="use a template or the output of describe-table instead of a table"
     )
     parser.add_argument(
-        "--template", type=Path, metavar="FILE", help="what is to be deployed (default: what the model says)"
+        "--template", type=Path, metavar="FILE", help="the template to deploy (default: the key table of the code)"
     )
     parser.set_defaults(run=check_indexes)
 
@@ -182,9 +188,9 @@ def check_indexes(args: argparse.Namespace) -> None:
         wanted = indexes_from_file(args.template) if args.template else indexes_from_model()
         deployed = _deployed_indexes(args)
     except (BotoCoreError, ClientError, LookupError, OSError, ValueError) as error:
-        sys.exit(f"Not compared: {error}")
+        sys.exit(f"Cannot compare the indexes: {error}")
     if deployed is None:
-        print("There is no table yet: it is made with all its indexes at once.")
+        print("There is no table yet. The first deploy creates it with all its indexes.")
         return
     found = plan_deploys(deployed, wanted)
     print("\n".join(found.describe()))

@@ -67,7 +67,7 @@ def find_account_errors(table: Table, account_id: str) -> list[str]:
     except (Unreadable, InvalidKeyValue) as error:
         return [f"cannot be read: {error}"]
     if account is None or latest is None:
-        return [f"there is none, but it has {len(entries)} entries"]
+        return [f"it does not exist, but it has {len(entries)} entries"]
     entries.sort(key=lambda entry: entry.version)
     known = [entry for entry in entries if entry.version <= account.version]
     found = list(_find_entry_errors(account, known))
@@ -78,17 +78,17 @@ def find_account_errors(table: Table, account_id: str) -> list[str]:
 
 def _find_entry_errors(account: Account, entries: Sequence[Entry]) -> Iterator[str]:
     if gaps := sorted({*range(1, account.version + 1)} - {entry.version for entry in entries}):
-        yield f"{_format_versions('entry', 'entries', gaps)} of {account.version} missing"
+        yield f"missing {_format_versions('entry', 'entries', gaps)} of {account.version}"
     total = sum(entry.amount for entry in entries)
     if total != account.balance:
-        yield f"its balance is {account.balance}, its entries make {total}"
+        yield f"its balance is {account.balance}, but the sum of its entries is {total}"
     if account.balance < 0:
-        yield f"its balance is {account.balance}, below zero"
+        yield f"its balance is {account.balance}, which is below zero"
     balances = {0: 0} | {entry.version: entry.balance for entry in entries}
     for entry in entries:
         before = balances.get(entry.version - 1)
         if before is not None and before + entry.amount != entry.balance:
-            yield f"entry {entry.version} is of {entry.amount}, from {before} to {entry.balance}"
+            yield f"entry {entry.version} is {entry.amount}, but changes the balance from {before} to {entry.balance}"
 
 
 def _format_versions(one: str, many: str, versions: Sequence[int]) -> str:
@@ -101,7 +101,7 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "ledger",
         parents=[targets.target_options(), targets.throttle_options()],
-        help="is every account's balance what its entries make?",
+        help="check that each account's balance is the sum of its ledger entries",
     )
     parser.set_defaults(run=lambda given: check_ledger(targets.resolve_table(given), targets.units_per_second(given)))
 
@@ -118,5 +118,5 @@ def check_ledger(table: Table, units_per_second: float | None) -> None:
 
     check_accounts(table, report, progress=SweepProgress(table, "ledger"), units_per_second=units_per_second)
     if wrong:
-        sys.exit(f"{checked} accounts, {wrong} not balanced.")
-    print(f"{checked} accounts, all balanced.")
+        sys.exit(f"{checked} accounts checked, {wrong} not balanced.")
+    print(f"{checked} accounts checked, all balanced.")

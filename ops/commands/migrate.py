@@ -54,7 +54,7 @@ def load_migrations() -> Migrations:
         if not (named := MODULE_NAME.fullmatch(module.name)):
             continue
         if named[1] in known:
-            raise UsageError(f"two migrations are number {named[1]}: give one of them the next number")
+            raise UsageError(f"Two migrations have the number {named[1]}: give one of them the next free number.")
         known[named[1]] = importlib.import_module(f"{migrations.__name__}.{module.name}").MIGRATION
     return known
 
@@ -88,7 +88,7 @@ def plan_migrations(
     """
     for version in (to, again):
         if version is not None and version not in known and not (task == "down" and version == "0000"):
-            raise UsageError(f"there is no migration {version}; there are {', '.join(known) or 'none'}")
+            raise UsageError(f"There is no migration {version}. Known migrations: {', '.join(known) or 'none'}.")
     if again is not None:
         versions = [again]
     elif task == "up":
@@ -182,7 +182,7 @@ def migrate_image(step: TransformItem, image: Image) -> Image:
     if after is None:
         return image
     if changed_attributes := [name for name in IMMUTABLE_ATTRIBUTES if after.get(name) != before.get(name)]:
-        raise UsageError(f"a migration leaves {', '.join(changed_attributes)} as it is")
+        raise UsageError(f"A migration must not change {', '.join(changed_attributes)}.")
     written, was = encode_item(after), encode_item(before)
     return {name: image[name] if was.get(name) == value else value for name, value in written.items()}
 
@@ -200,19 +200,20 @@ def describe_migrations(shop: Shop, known: Migrations) -> Iterator[str]:
         sweep = sweeps.get(version)
         yield f"{version}  {_describe_sweep(sweep, now)}: {migration.description}"
         if sweep is not None:
-            yield from (f"      passed over: {key}: {why}" for key, why in sweep.unreadable.items())
+            yield from (f"      skipped: {key}: {why}" for key, why in sweep.unreadable.items())
 
 
 def _describe_sweep(sweep: Sweep | None, now: str) -> str:
     if sweep is None:
-        return "not up"
-    counts = f"{sweep.changed:,} changed, {sweep.right:,} right already" + (
-        f", {sweep.passed_over:,} passed over" if sweep.passed_over else ""
+        return "not applied"
+    counts = f"{sweep.changed:,} changed, {sweep.right:,} already correct" + (
+        f", {sweep.passed_over:,} skipped" if sweep.passed_over else ""
     )
     if sweep.status == "DONE":
-        return f"{sweep.task} since {sweep.updated_at} by {sweep.by} ({counts})"
-    going = "going" if sweep.held_until > now else "stopped half-way"
-    return f"{going} {sweep.task} by {sweep.by}, last page {sweep.updated_at} ({counts} so far)"
+        done = "applied" if sweep.task == "up" else "undone"
+        return f"{done} at {sweep.updated_at} by {sweep.by} ({counts})"
+    state = "running" if sweep.held_until > now else "stopped"
+    return f"{sweep.task} is {state}, by {sweep.by}, last page {sweep.updated_at} ({counts} so far)"
 
 
 MODULE_TEMPLATE = '''"""{description}"""
@@ -221,12 +222,12 @@ from ops.migration import Item, Migration
 
 
 def up(item: Item) -> Item | None:
-    """The item as it shall be; None: as it is. It does nothing but compute."""
+    """Return the item in the new format; None if it needs no change. The function must have no side effects."""
     return None
 
 
 def down(item: Item) -> Item | None:
-    """The item as the code before this knew it; None: as it is."""
+    """Return the item in the format of the previous code; None if it needs no change."""
     return None
 
 
@@ -242,7 +243,7 @@ def write_migration_module(description: str, folder: Path | None = None) -> Path
     """
     words = re.findall(r"[a-z0-9]+", description.lower())
     if not words or not description.isprintable() or {'"', "\\"} & set(description):
-        raise UsageError("say in a few plain words what the migration does, such as: products have a weight")
+        raise UsageError("Describe in a few plain words what the migration does, such as: products have a weight")
     folder = folder or Path(migrations.__path__[0])
     numbers = [int(named[1]) for path in folder.glob("*.py") if (named := MODULE_NAME.fullmatch(path.stem))]
     path = folder / f"m{max(numbers, default=0) + 1:04}_{'_'.join(words)}.py"
@@ -252,40 +253,46 @@ def write_migration_module(description: str, folder: Path | None = None) -> Path
 
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
-    parser = commands.add_parser("migrate", help="make items what they are now, while the shop is open")
+    parser = commands.add_parser(
+        "migrate", help="migrate stored items to the format of the current code, while the shop is open"
+    )
     tasks = parser.add_subparsers(dest="task", required=True)
     target_options = targets.target_options()
     new_parser = tasks.add_parser("new", help="write the module of a new migration")
-    new_parser.add_argument("name", nargs="+", help="what it does, in a few words: products have a weight")
+    new_parser.add_argument("name", nargs="+", help="what the migration does, in a few words: products have a weight")
     new_parser.set_defaults(run=lambda given: create_migration(" ".join(given.name)))
-    status_parser = tasks.add_parser("status", parents=[target_options], help="which have run, and how far they are")
+    status_parser = tasks.add_parser(
+        "status", parents=[target_options], help="show which migrations are applied, and their progress"
+    )
     status_parser.set_defaults(
         run=lambda given: print("\n".join(describe_migrations(targets.resolve_shop(given), load_migrations())))
     )
     for task, what in (
-        ("up", "run those that have not run, or have stopped; up to a version, or all"),
-        ("down", "undo those above a version, the last first; or the last one"),
+        ("up", "apply migrations that are not applied or were stopped: all, or up to a version"),
+        ("down", "undo the last migration, or all above a version, the last one first"),
     ):
         run_parser = tasks.add_parser(task, parents=[target_options, targets.throttle_options()], help=what)
         which = run_parser.add_mutually_exclusive_group()
-        which.add_argument("--to", type=_pad_version, metavar="VERSION", help="such as 0001; down to 0000 undoes all")
-        if task == "up":
-            which.add_argument("--again", type=_pad_version, metavar="VERSION", help="just this one, though it is up")
-        run_parser.add_argument(
-            "--dry-run", action="store_true", help="say what would be changed in the table as it is, write nothing"
+        which.add_argument(
+            "--to", type=_pad_version, metavar="VERSION", help="a version such as 0001; `down --to 0000` undoes all"
         )
+        if task == "up":
+            which.add_argument(
+                "--again", type=_pad_version, metavar="VERSION", help="apply only this migration, even if it is applied"
+            )
+        run_parser.add_argument("--dry-run", action="store_true", help="print what would be changed, write nothing")
         run_parser.add_argument(
             "--segments",
             type=targets.positive_int,
             default=1,
-            help="how many parts of the table at once (default: %(default)s)",
+            help="segments of the table to scan in parallel (default: %(default)s)",
         )
         run_parser.set_defaults(run=run_migrations)
 
 
 def create_migration(description: str) -> None:
     """Write the module of a new migration and print its path. Exits with 2 if the description cannot be used."""
-    print(f"{write_migration_module(description)}: say which items it is about, and what becomes of one.")
+    print(f"{write_migration_module(description)}: now set the item type, and write up and down.")
 
 
 def run_migrations(args: argparse.Namespace) -> None:
@@ -298,7 +305,7 @@ def run_migrations(args: argparse.Namespace) -> None:
     again = getattr(args, "again", None)
     todo = plan_migrations(known, load_state(shop, known), args.task, args.to, again)
     if not todo:
-        print(f"Nothing to take {args.task}.")
+        print(f"No migration to {'apply' if args.task == 'up' else 'undo'}.")
     for one in todo:
         done = run_migration(
             shop,
@@ -312,9 +319,9 @@ def run_migrations(args: argparse.Namespace) -> None:
         passed_over += done.passed_over
         print(f"{one.title}: {done.summary(dry=args.dry_run)} ({one.migration.description})", flush=True)
         for key, why in done.unreadable.items():
-            print(f"  passed over: {key}: {why}")
+            print(f"  skipped: {key}: {why}")
     if passed_over:
-        sys.exit(f"{passed_over} items were passed over: nobody can read them.")
+        sys.exit(f"{passed_over} items were skipped because they cannot be read or written.")
 
 
 def _pad_version(text: str) -> str:

@@ -180,7 +180,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
         )
         size, stored_at = archive_summary["bytes"], archive_summary["stored_at"]
         yield f"  archive: {archive_summary['key']} in {archive_summary['bucket']}, {size:,} bytes, stored {stored_at}"
-        yield f"  it holds {', '.join(f'{count} {kind}' for kind, count in archive_summary['items'].items())}"
+        yield f"  it contains {', '.join(f'{count} {kind}' for kind, count in archive_summary['items'].items())}"
         images = {image["SK"]["S"]: image for image in archived_images} | images
         order = next(
             (ROWS_BY_TYPE["Order"].decode(image) for image in archived_images if image["type"]["S"] == "Order"), order
@@ -200,13 +200,15 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
         )
     items = [item for kind in groups if kind not in ("Effect", "Notification") for item in groups[kind]]
     entries = whole(target.journal_entries(order_id), entries_from_table(stub, items, mails, effects))
-    yield from _format_table("story", TIMELINE_COLUMNS, [[one[name] for name in TIMELINE_COLUMNS] for one in entries])
+    yield from _format_table(
+        "timeline", TIMELINE_COLUMNS, [[one[name] for name in TIMELINE_COLUMNS] for one in entries]
+    )
     compared = compare_copies(target.shop, order_id)
     yield from _format_table(
         "copy", ("type", "SK", "state"), [[c["type"], c["SK"], c["state"]] for c in compared["copies"]]
     )
     if not archive_summary:
-        yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: look again in a moment'}"
+        yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: run the command again in a moment'}"
 
 
 def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
@@ -220,7 +222,7 @@ def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:
             yield f"  {line.quantity} x {id} at {line.price}: {', '.join(f'{n} {what}' for what, n in counts.items())}"
     for image in images:
         if image["type"]["S"] == "Expiry":
-            yield f"  ends {instant_from_epoch(int(image['ttl']['N']))}, then it is archived"
+            yield f"  expires {instant_from_epoch(int(image['ttl']['N']))}, then it is archived"
 
 
 def _format_table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
@@ -243,9 +245,9 @@ def _format_cell(cell: Any) -> str:
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
-        "order", parents=[targets.target_options(needs_stack=True)], help="all there is of one order, as text"
+        "order", parents=[targets.target_options(needs_stack=True)], help="show everything about one order"
     )
-    parser.add_argument("order_id", metavar="ID", help="its id")
+    parser.add_argument("order_id", metavar="ID", help="the id of the order")
     parser.set_defaults(run=show_order)
 
 

@@ -36,7 +36,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise InvalidArgument(option, f"is given as name=value, not as {text}")
+            raise InvalidArgument(option, f"must have the form name=value, not {text}")
         if name in found:
             raise InvalidArgument(f"{option} {name}", "is given twice")
         found[name] = value
@@ -62,17 +62,17 @@ def format_result(result: PatternResult, display_filter: DisplayFilter) -> Itera
     counted = (result.units, "unit"), (len(result.requests), "request"), (result.pages, "page")
     yield ", ".join(f"{number:g} {what}" + ("" if number == 1 else "s") for number, what in counted)
     if result.cursor is not None:
-        yield f"There is more: --cursor {quote(result.cursor)} (or --all)"
+        yield f"There are more items: --cursor {quote(result.cursor)} (or --all)"
 
 
 def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
     """Yield the reasons why fewer items are shown than DynamoDB read. The display filter does not reduce the reads."""
     if result.passed_over:
-        yield f"{result.passed_over} lie behind the page's end, have expired, or are no answer"
+        yield f"{result.passed_over} are after the end of the page, have expired, or do not match"
     if display_filter.where:
-        yield "--where chooses among what was read, it reads no less"
+        yield "--where filters after the read and saves no capacity"
     if display_filter.fields:
-        yield "--fields chooses what is shown, whole items were read"
+        yield "--fields selects what is shown; whole items were read"
 
 
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
     The first is shown in full, the others by their differences from the first.
     """
     for number, request in enumerate(requests, 1):
-        yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 but for")
+        yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 except for")
         width = max(map(len, requests[0].sent))
         for name, text in request.sent.items():
             yield f"   {name:{width}}  {'(not sent)' if text is None else text}"
@@ -111,25 +111,27 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "query",
         parents=[targets.target_options()],
-        help="ask an access pattern, and see the requests, the items and what it cost",
-        description="Asks the shop on this machine, or the table that is named. Without a pattern: which there are.",
+        help="run an access pattern and show the requests, the items and the consumed capacity",
+        description="Runs on the local shop or on the given table. Without a pattern: lists all access patterns.",
     )
-    parser.add_argument("pattern", nargs="?", help="such as A9; all are in docs/access-patterns.md")
-    parser.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="what is known; repeatable")
-    parser.add_argument("--from", dest="since", default="", help="the range's first (a time, mostly)")
-    parser.add_argument("--to", dest="until", default="", help="the first beyond the range")
-    parser.add_argument("--limit", type=targets.positive_int, help=f"items of a page (default: {DEFAULT_LIMIT})")
+    parser.add_argument("pattern", nargs="?", help="its id, such as A9; docs/access-patterns.md lists all")
+    parser.add_argument(
+        "--arg", action="append", default=[], metavar="NAME=VALUE", help="an argument of the pattern; repeatable"
+    )
+    parser.add_argument("--from", dest="since", default="", help="start of the range, usually a time (inclusive)")
+    parser.add_argument("--to", dest="until", default="", help="end of the range (exclusive)")
+    parser.add_argument("--limit", type=targets.positive_int, help=f"items per page (default: {DEFAULT_LIMIT})")
     pages = parser.add_mutually_exclusive_group()
-    pages.add_argument("--cursor", help="where to go on, as the page before told it")
-    pages.add_argument("--all", action="store_true", help="page after page, to the end")
+    pages.add_argument("--cursor", help="continue from this cursor of the previous page")
+    pages.add_argument("--all", action="store_true", help="read all pages")
     parser.add_argument(
         "--where",
         action="append",
         default=[],
         metavar="FIELD=VALUE",
-        help="show only such, of what is read; repeatable",
+        help="show only items with this value; repeatable",
     )
-    parser.add_argument("--fields", default="", metavar="A,B", help="show only these, in this order and in full")
+    parser.add_argument("--fields", default="", metavar="A,B", help="show only these fields, in this order and in full")
     parser.set_defaults(run=run_query)
 
 
@@ -156,4 +158,4 @@ def run_query(args: argparse.Namespace) -> None:
         display_filter = build_display_filter(pattern, parse_pairs(args.where, "--where"), fields)
         print("\n".join(format_result(run_pattern(targets.resolve_table(args), query, display_filter), display_filter)))
     except (BotoCoreError, TableBusy, ClientError, Unreadable) as error:
-        sys.exit(f"Not answered: {error}")
+        sys.exit(f"The query failed: {error}")

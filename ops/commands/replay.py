@@ -62,9 +62,7 @@ def find_rule(shop: ShopTarget, text: str) -> EventRule:
     rules = {rule["Name"]: rule for page in pages for rule in page["Rules"] if "EventPattern" in rule}
     meant = [text] if text in rules else [name for name in rules if text.lower() in name.lower()]
     if len(meant) != 1:
-        raise UsageError(
-            f"{len(meant) or 'no'} rules are called {text!r}; the bus has: {', '.join(sorted(meant or rules))}"
-        )
+        raise UsageError(f"{len(meant) or 'No'} rules match {text!r}. Use one of: {', '.join(sorted(meant or rules))}")
     found = rules[meant[0]]
     found_targets = client.list_targets_by_rule(Rule=meant[0], EventBusName=shop.bus_name)["Targets"]
     return EventRule(
@@ -79,11 +77,11 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
     the pattern, or if a target of the rule is not an SQS queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
-        raise UsageError(f"{rule.name} chooses by {', '.join(sorted(more))}, too: only the archive can play to it")
+        raise UsageError(f"{rule.name} also filters by {', '.join(sorted(more))}: use --from-archive")
     if any(not isinstance(wanted, str) for values in rule.pattern.values() for wanted in values):
-        raise UsageError(f"{rule.name} chooses by more than whole words: only the archive can play to it")
+        raise UsageError(f"{rule.name} does not only compare whole values: use --from-archive")
     if others := [arn for arn in rule.targets if arn.split(":")[2] != "sqs"]:
-        raise UsageError(f"{rule.name} goes to {others[0]}, which is no queue: only the archive can play to it")
+        raise UsageError(f"{rule.name} has the target {others[0]}, which is not an SQS queue: use --from-archive")
     sqs = target.client("sqs")
     urls = [sqs.get_queue_url(QueueName=arn.rpartition(":")[2])["QueueUrl"] for arn in rule.targets]
 
@@ -111,9 +109,11 @@ class TimeRange:
 
     def validate(self, now: datetime) -> None:
         if self.since >= self.until:
-            raise UsageError("it ends before it begins")
+            raise UsageError("--since must be before --until.")
         if self.since < now - timedelta(days=BUS_ARCHIVE_DAYS):
-            raise UsageError(f"the archive keeps {BUS_ARCHIVE_DAYS} days; what is older is played --from-table")
+            raise UsageError(
+                f"The archive keeps events for {BUS_ARCHIVE_DAYS} days. Use --from-table for older changes."
+            )
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class EventArchive:
         bus_arn = client.describe_event_bus(Name=target.bus_name)["Arn"]
         archives = client.list_archives(EventSourceArn=bus_arn)["Archives"]
         if not archives:
-            raise UsageError("the bus keeps no archive; play --from-table")
+            raise UsageError("The event bus has no archive. Use --from-table.")
         found = client.describe_archive(ArchiveName=archives[0]["ArchiveName"])
         return cls(client, found["ArchiveArn"], bus_arn, found.get("EventCount", 0))
 
@@ -175,7 +175,7 @@ class EventArchive:
             found = self.client.describe_replay(ReplayName=name)
             if (state := str(found["State"])) in FINAL_STATES:
                 return state
-            report(f"{state.lower()}, up to {found.get('EventLastReplayedTime', found['EventStartTime'])}")
+            report(f"{state.lower()}, replayed up to {found.get('EventLastReplayedTime', found['EventStartTime'])}")
             time.sleep(POLL_SECONDS)
 
 
@@ -184,22 +184,26 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "replay",
         parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
-        help="history for a new or repaired consumer, from the bus archive or from the table's state",
-        description="Safe to run twice: whoever has acted on an event knows it by its id. Totals are never played "
-        "again; what was not counted yet is, with the copies.",
+        help="replay events or copies for a new or repaired consumer, from the bus archive or from the table",
+        description="Safe to repeat: consumers recognize the id of an event that they have handled. Totals are never "
+        "replayed; --copies adds only items that were not counted yet.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--from-archive", action="store_true", help="events as they were said, up to 30 days ago")
-    source.add_argument("--from-table", action="store_true", help="what the table's items say by now")
+    source.add_argument("--from-archive", action="store_true", help="replay published events of the last 30 days")
+    source.add_argument("--from-table", action="store_true", help="replay the current state of the items")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--copies", action="store_true", help="from the table: copies, logs and totals; no event")
-    what.add_argument("--reactions", action="store_true", help="from the table: the event of each item's present state")
+    what.add_argument(
+        "--copies", action="store_true", help="from the table: write missing copies and log entries; no events"
+    )
+    what.add_argument("--reactions", action="store_true", help="from the table: publish each item's latest event")
     to = parser.add_mutually_exclusive_group()
-    to.add_argument("--to", metavar="RULE", help="events go to this rule of the bus alone: to nobody else's effects")
-    to.add_argument("--to-all", action="store_true", help="events go to everybody who listens")
-    parser.add_argument("--since", metavar="WHEN", help="from the archive: 3d, 12h, or 2026-11-21T09:30Z")
-    parser.add_argument("--until", metavar="WHEN", default="0m", help="the same (default: now)")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    to.add_argument("--to", metavar="RULE", help="send events only to this rule of the bus (its name, or a part of it)")
+    to.add_argument("--to-all", action="store_true", help="send events to all rules of the bus")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="from the archive: start time, as 3d, 12h, or 2026-11-21T09:30Z"
+    )
+    parser.add_argument("--until", metavar="WHEN", default="0m", help="from the archive: end time (default: now)")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be replayed, change nothing")
     parser.set_defaults(run=run_replay)
 
 
@@ -209,15 +213,15 @@ def run_replay(args: argparse.Namespace) -> None:
     Exits with 1 if the replay failed or items were skipped. Exits with 2 for wrong usage.
     """
     if args.from_table and not (args.copies or args.reactions):
-        raise UsageError("From the table: --copies or --reactions?")
+        raise UsageError("--from-table needs --copies or --reactions.")
     if args.copies and (args.to or args.to_all):
-        raise UsageError("Copies are made in the table: nobody is told.")
+        raise UsageError("--copies sends no events: leave out --to and --to-all.")
     if not args.copies and not (args.to or args.to_all):
-        raise UsageError("To whom? --to RULE, or --to-all.")
+        raise UsageError("Choose the receivers: --to RULE or --to-all.")
     if args.from_archive and (args.copies or args.reactions or not args.since):
-        raise UsageError("From the archive: --since WHEN, and neither --copies nor --reactions.")
+        raise UsageError("--from-archive needs --since WHEN, and accepts neither --copies nor --reactions.")
     if args.from_archive and args.to and not args.stack:
-        raise UsageError("The bus of this machine plays to every rule: --to-all, or --from-table --to RULE.")
+        raise UsageError("The local bus replays to every rule. Use --to-all, or --from-table --to RULE.")
     resolved = targets.resolve_target(args)
     if args.from_archive:
         _replay_from_archive(args, resolved)
@@ -231,16 +235,16 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
     time_range.validate(now)
     archive = EventArchive.for_target(target)
     rule = find_rule(target, args.to) if args.to else None
-    receiver = rule.name if rule else "everybody who listens"
+    receiver = rule.name if rule else "all rules"
     summary = f"{to_instant(time_range.since)} to {to_instant(time_range.until)}, to {receiver}"
     if args.dry_run:
-        print(f"Would be played: {summary} (the archive has {archive.events:,} events in all).")
+        print(f"Would replay: {summary} (the archive has {archive.events:,} events in total).")
         return
     name, state = archive.start_replay(time_range, rule)
     if state == "COMPLETED":
-        print(f"Was played before, to its end: {summary} ({name}). Nothing is played again.")
+        print(f"Already replayed: {summary} ({name}). Nothing is replayed again.")
         return
-    print(f"Plays {summary} ({name}). It goes on if this is stopped; to follow it then:", flush=True)
+    print(f"Replaying {summary} ({name}). It continues if this command stops. To follow it again:", flush=True)
     print(f"  {_resume_command(args, time_range)}", flush=True)
     state = archive.wait_for_end(name, lambda line: print(line, file=sys.stderr, flush=True))
     print(f"{state.capitalize()}.")
@@ -291,9 +295,9 @@ def _publish_nothing(_: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_result(what: str, found: SweepResult, *, dry: bool) -> None:
-    done = {"copies": "brought up to their primaries", "reactions": "told of"}[what]
-    print(f"{found.read:,} items read, {found.changed:,} {'would be ' if dry else ''}{done}.")
+    noun, done = {"copies": ("copies", "updated"), "reactions": ("events", "published")}[what]
+    print(f"{found.read:,} items read, {noun} of {found.changed:,} items {'would be ' if dry else ''}{done}.")
     for key, why in found.unreadable.items():
         print(f"{key}: {why}")
     if found.passed_over:
-        sys.exit(f"{found.passed_over:,} passed over: mend them, and run it again.")
+        sys.exit(f"{found.passed_over:,} items were skipped: repair them, and run the command again.")

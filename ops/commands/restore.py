@@ -88,11 +88,11 @@ class RestoredOrder:
     is_customer_erased: bool
 
     def __str__(self) -> str:
-        without = ", without name and address: its customer was forgotten" if self.is_customer_erased else ""
-        return f"{self.items} items, until {self.ends_at}{without}"
+        without = ", without name and address: its customer was erased" if self.is_customer_erased else ""
+        return f"{self.items} items, expires {self.ends_at}{without}"
 
 
-RestoreOutcome = RestoredOrder | Literal["there already", "no such order"]
+RestoreOutcome = RestoredOrder | Literal["already in the table", "no such order"]
 
 
 def restore_order(
@@ -116,15 +116,15 @@ def restore_order(
         if stub is None:
             return "no such order"
         if isinstance(stub, Order):
-            return "there already"
+            return "already in the table"
         if settles and stub.archived_at and shop.now() < (free := datetime.fromisoformat(stub.archived_at) + settles):
             raise NotRestorable(
-                f"it was archived just now, and somebody may still be at it: again after {free:%H:%M:%S} UTC"
+                f"it was archived recently and the archive Lambda may still run: try again after {free:%H:%M:%S} UTC"
             )
         images = _fetch_images(shop, fetch, stub)
         closed = next((image for image in images if image["type"]["S"] == ORDER.type), None)
         if closed is None:
-            raise NotRestorable(f"its object {stub.object_key} does not hold it")
+            raise NotRestorable(f"its object {stub.object_key} does not contain the order")
         now = shop.now_instant()
         customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=stub.customer_id)
         is_customer_erased = isinstance(customer, ErasedCustomer)
@@ -178,7 +178,7 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
     """
     found = hashlib.sha256(body).hexdigest()
     if found != stub.sha256:
-        raise NotRestorable(f"its object {stub.object_key} is another than was written: sha256 {found}")
+        raise NotRestorable(f"its object {stub.object_key} is not the one that was written: sha256 {found}")
     return parse_archive(body)
 
 
@@ -212,14 +212,16 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
         ):
             continue
         if found and row.kind != "log":
-            raise NotRestorable(f"{image['SK']['S']} has come again since it was archived, and is not as it was then")
+            raise NotRestorable(
+                f"{image['SK']['S']} was written again since the order was archived, and differs from its object"
+            )
         yield {**image, RESTORED_ATTRIBUTE: {"S": now}}
 
 
 def _known_row(image: Image) -> Row[Any]:
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     if row is None or int(image["schema"]["N"]) > row.schema:
-        raise NotRestorable(f"{image['SK']['S']} is such as this code does not know: deploy the newer one")
+        raise NotRestorable(f"{image['SK']['S']} has a type or schema that this code does not know: deploy newer code")
     return row
 
 
@@ -310,7 +312,7 @@ def make_archive_fetcher(client: Any, bucket: str) -> FetchObject:
         except ClientError as error:
             if error.response["Error"]["Code"] not in UNAVAILABLE_CODES:
                 raise
-            raise NotRestorable(f"its object {key} is not to be had: {error}") from error
+            raise NotRestorable(f"its object {key} is not available: {error}") from error
 
     return fetch
 
@@ -320,21 +322,23 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "restore",
         parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
-        help="bring archived orders back, as they were, without any effect",
-        description="Of the shop on this machine, or of the stack that is named. Safe to repeat, also after a kill.",
+        help="restore archived orders into the table, without any effects",
+        description="Works on the local shop or on the given stack. Safe to repeat, also after a kill.",
     )
-    parser.add_argument("orders", nargs="*", metavar="ORDER", help="their ids")
+    parser.add_argument("orders", nargs="*", metavar="ORDER", help="the ids of the orders")
     parser.add_argument(
-        "--from", dest="since", type=_parse_date, metavar="DATE", help="all placed on this day or later"
+        "--from", dest="since", type=_parse_date, metavar="DATE", help="restore all orders placed on this day or later"
     )
-    parser.add_argument("--to", dest="until", type=_parse_date, metavar="DATE", help="all placed before this day")
+    parser.add_argument(
+        "--to", dest="until", type=_parse_date, metavar="DATE", help="restore all orders placed before this day"
+    )
     parser.add_argument(
         "--keep-days",
         type=targets.positive_int,
         default=KEEP_DAYS,
-        help="then they are archived again (default: %(default)s)",
+        help="archive them again after this many days (default: %(default)s)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be restored, write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be restored, write nothing")
     parser.set_defaults(run=run_restore)
 
 
@@ -345,9 +349,9 @@ def _parse_date(text: str) -> Instant:
 
 def _check_usage(args: argparse.Namespace) -> None:
     if bool(args.orders) == bool(args.since or args.until) or bool(args.since) != bool(args.until):
-        raise UsageError("Name orders, or a time by both --from and --to.")
+        raise UsageError("Give order ids, or a time range with both --from and --to.")
     if args.since and args.since >= args.until:
-        raise UsageError("--from is before --to.")
+        raise UsageError("--from must be before --to.")
 
 
 def run_restore(args: argparse.Namespace) -> None:
@@ -361,12 +365,13 @@ def run_restore(args: argparse.Namespace) -> None:
     with limit_capacity(where.shop.table, targets.units_per_second(args)):
         tally = _restore_all(where.shop, fetch, args)
     print(
-        f"{tally.restored} {'would be restored' if args.dry_run else 'restored'}, {tally.already_there} there already."
+        f"{tally.restored} {'would be restored' if args.dry_run else 'restored'}, "
+        f"{tally.already_there} already in the table."
     )
     if tally.not_restored:
-        sys.exit(f"{tally.not_restored} not restored: see above. What they have in the archive stays as it is.")
+        sys.exit(f"{tally.not_restored} not restored: see above. Their archive objects are unchanged.")
     if tally.restored and not args.dry_run:
-        print("Next: python -m ops order ID tells all of one of them; their copies follow within seconds.")
+        print("Next: `python -m ops order ID` shows one of them. Their copies follow within seconds.")
 
 
 @dataclass
@@ -379,11 +384,11 @@ class _RestoreTally:
     def add_outcome(self, order_id: str, outcome: RestoreOutcome | Exception) -> None:
         if isinstance(outcome, RestoredOrder):
             self.restored += 1
-        elif outcome == "there already":
+        elif outcome == "already in the table":
             self.already_there += 1
         else:
             self.not_restored += 1
-        says = f"stays archived: {outcome}" if isinstance(outcome, Exception) else str(outcome)
+        says = f"not restored: {outcome}" if isinstance(outcome, Exception) else str(outcome)
         self.bar.print_line(f"{order_id}: {says}")
 
 

@@ -97,7 +97,7 @@ def attribute_types() -> dict[str, str]:
     for row in t.ROWS:
         for name, hint in row.fields.items():
             if found.setdefault(name, attribute_type(hint)) != attribute_type(hint):
-                raise TypeError(f"{row.type}.{name} is {attribute_type(hint)}, elsewhere {found[name]}")
+                raise TypeError(f"{row.type}.{name} is {attribute_type(hint)}, but {found[name]} in another item type")
     return found
 
 
@@ -178,15 +178,15 @@ def _sample_value(name: str, hint: Any, number: int) -> Any:
 
 # the command ----------------------------------------------------------------------------------------------------------
 def command(commands: targets.Subparsers) -> None:
-    parser = commands.add_parser("model", help="the key table for other tools")
+    parser = commands.add_parser("model", help="export the key table as a diagram or a NoSQL Workbench model")
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--diagram", action="store_true", help="an entity diagram, as Mermaid text")
+    which.add_argument("--diagram", action="store_true", help="print an entity diagram as Mermaid text")
     which.add_argument(
         "--workbench",
         nargs="?",
         const="-",
         metavar="FILE",
-        help="a data model for NoSQL Workbench (default: to stdout)",
+        help="write a data model for NoSQL Workbench (default: to stdout)",
     )
     parser.set_defaults(run=export_model)
 
@@ -201,4 +201,4 @@ def export_model(args: argparse.Namespace) -> None:
         try:
             Path(args.workbench).write_text(render_model() + "\n", encoding="utf-8")
         except OSError as error:
-            sys.exit(f"Not written: {error}")
+            sys.exit(f"Cannot write the file: {error}")

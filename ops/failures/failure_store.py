@@ -91,7 +91,9 @@ class DeadLetter:
         raises that count.
         """
         reason = (
-            f"failed at all {self.queue.max_receive_count} deliveries" if self.queue.source else "a call that never was"
+            f"failed at all {self.queue.max_receive_count} deliveries"
+            if self.queue.source
+            else "a scheduled run failed or did not start"
         )
         return {"kind": "dead letter", "reader": self.queue.name, "reason": reason}
 
@@ -241,7 +243,7 @@ class FailureRepository:
             whose = context["functionArn"].rpartition(":")[2]
             return {"kind": "given up", "reader": whose, "reason": context["condition"]}
         except (RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
-            return {"kind": "parked", "reader": "nobody", "reason": f"no document of ours: {type(error).__name__}"}
+            return {"kind": "parked", "reader": "unknown", "reason": f"unknown document format: {type(error).__name__}"}
 
     def read_document(self, key: str) -> Any:
         """Return a document of the failure store. If its payload is JSON text, the payload is parsed.
@@ -267,7 +269,7 @@ class FailureRepository:
             for letter in letters:
                 if letter.key == key:
                     return letter.to_document()
-        raise RecordNotFound("it is not in the dead-letter queue any more")
+        raise RecordNotFound("it is no longer in the dead-letter queue")
 
     def list_page(
         self, limit: int, *, before: str | None = None, redriven: bool = True

@@ -65,8 +65,8 @@ class RedriveResult:
 
     def summary(self, *, dry: bool = False) -> str:
         parts = [f"{len(self.done):,} {'would be redriven' if dry else 'redriven'}"]
-        parts += [f"{len(self.rejected):,} stay as they are"] if self.rejected else []
-        parts += [f"{len(self.retryable):,} to be tried again"] if self.retryable else []
+        parts += [f"{len(self.rejected):,} cannot be redriven"] if self.rejected else []
+        parts += [f"{len(self.retryable):,} to be retried"] if self.retryable else []
         return ", ".join(parts)
 
 
@@ -154,13 +154,13 @@ class _RedriveRun:
         """
         url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
         if url is None:
-            raise Permanent("it is of no queue that is here")
+            raise Permanent("its source queue is not a queue of this shop")
         return self._requeue_step(url, message, message["body"], check=lambda: parse_event(message), done=lambda: None)
 
     def _dead_letter_step(self, letter: DeadLetter) -> RedriveStep:
         url = letter.queue.source
         if url is None:
-            raise Permanent("it is of no queue: the next run of what was called does all there is to do")
+            raise Permanent("it has no source queue: the next scheduled run does the same work")
         return self._requeue_step(
             url,
             letter.message,
@@ -222,9 +222,7 @@ class _RedriveRun:
             return
         days = (self.shop.now().timestamp() - step.happened_at) / timedelta(days=1).total_seconds()
         if days > MAX_REPLAY_AGE_DAYS:
-            raise TooOld(
-                f"it is {days:.0f} days old, and what is older than {MAX_REPLAY_AGE_DAYS} could have its effect twice"
-            )
+            raise TooOld(f"it is {days:.0f} days old: after {MAX_REPLAY_AGE_DAYS} days its effect could be repeated")
 
     def _finish(self, step: RedriveStep, *, dry: bool) -> None:
         for key in step.keys:

@@ -22,6 +22,4 @@ def down(item: Item) -> Item:
     return {**item, "GSI1PK": f"CATEGORY#{item.get('category', ROOT_CATEGORY)}"}
 
 
-MIGRATION = Migration(
-    description="products name their catalogue, and are found by it", item_type="Product", up=up, down=down
-)
+MIGRATION = Migration(description="products have a catalogue and its index keys", item_type="Product", up=up, down=down)

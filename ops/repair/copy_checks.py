@@ -98,7 +98,7 @@ def read_source(image: Image) -> SourceItem:
     """Decode a primary item. Returns its row of the key table and the entity. Raises Unreadable."""
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     if row is None or int(image.get("schema", {}).get("N", 0)) > row.schema:
-        raise Unreadable(f"a {image.get('type')} of schema {image.get('schema')}")
+        raise Unreadable(f"unknown type {image.get('type')} or schema {image.get('schema')}")
     return row, row.decode(image)
 
 

@@ -147,7 +147,7 @@ def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, 
                     longer[step[1]] = one
         ways = longer
     if order.status not in ways:
-        raise Permanent(f"order {order.order_id} has no way of {order.version} versions to {order.status}")
+        raise Permanent(f"order {order.order_id}: no history of {order.version} versions leads to {order.status}")
     return dict(zip(order.logged_versions, ways[order.status].steps, strict=True))
 
 
@@ -187,7 +187,7 @@ def past_change(order: Order, version: int, at: Instant, name: str, status: str)
     """Return a change from an order's past. Its id is the same as when the change was first published."""
     past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
     change = changes.parse_change(make_stream_record(ORDER.encode(past)))
-    assert change is not None, "an image without the one before it is a change"
+    assert change is not None, "a record without an old image must be a change"
     return replace(change, name=name)
 
 

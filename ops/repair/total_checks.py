@@ -54,9 +54,9 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
         todo = totals.current_contribution(row, item, now)
         if todo is not None and not _is_contribution_current(mark, todo):
             wanted = _contribution_image(todo, mark)
-            yield Discrepancy(f"mark {'wrong' if mark else 'missing'}", place, mark, wanted, (row, item))
+            yield Discrepancy(f"contribution {'wrong' if mark else 'missing'}", place, mark, wanted, (row, item))
         elif mark is not None and not totals.contributions_of(row, item) and getattr(item, "status", "") != "ARCHIVING":
-            yield Discrepancy("mark orphaned", place, mark, None, (row, item))
+            yield Discrepancy("contribution orphaned", place, mark, None, (row, item))
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
@@ -82,7 +82,7 @@ def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -
     if of not in (REVIEW.type, RETURN.type) and ":" not in source:
         row, item = find_order(sources, source)
         if isinstance(item, Mapping) and of == ORDER.type:
-            yield Discrepancy("mark orphaned", place, image, None, (row, item))
+            yield Discrepancy("contribution orphaned", place, image, None, (row, item))
     elif ":" in source:
         key = REVIEW.key_of(totals.placeholder_review(source))
         if item_key(key) in sources:
@@ -97,7 +97,7 @@ def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -
         else:
             if wanted is None and mark.gone and not any(n for one in mark.amounts.values() for n in one.values()):
                 return
-        yield Discrepancy("mark orphaned", place, image, wanted, (REVIEW, key))
+        yield Discrepancy("contribution orphaned", place, image, wanted, (REVIEW, key))
 
 
 def _text_attribute(image: Image, name: str) -> str:
@@ -201,7 +201,7 @@ class TotalsScan:
                 source not in self.returns
                 and (_text_attribute(image, "created_at") or "~") > self.last_archived_return_at
             ):
-                yield Discrepancy("mark orphaned", item_key(image), image, None, (COUNTED, None))
+                yield Discrepancy("contribution orphaned", item_key(image), image, None, (COUNTED, None))
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ def check_totals(
     before = load_existing(shop, [_parse_key(where) for where in judged])
     again = TotalsScan(last_archived_return_at=totals_scan.last_archived_return_at)
     if progress:
-        progress.note("totals or marks seem wrong, all of them are read once more")
+        progress.note("totals or contributions seem wrong; all contributions are read again")
     sweep(shop.table, again.add_item, scan=CONTRIBUTIONS_SCAN, after_page=after_page, progress=progress)
     after = load_existing(shop, [_parse_key(where) for where in judged])
     lie = load_existing(shop, [mark.key for mark in candidates])

@@ -36,7 +36,7 @@ class Locked(Exception):
     """Another run holds the checkpoint of this table sweep."""
 
 
-TAKEN_OVER_MESSAGE = "somebody else has just taken it over"
+TAKEN_OVER_MESSAGE = "another run has taken over"
 
 
 def current_operator() -> str:
@@ -70,7 +70,7 @@ class Checkpoint:
         now = to_instant(table.clock())
         existing = load_sweeps(table, tool, [name]).get(name)
         if existing is not None and existing.status == "RUNNING" and existing.held_until > now:
-            raise Locked(f"{existing.by} runs it until {existing.held_until} at least ({existing.task})")
+            raise Locked(f"{existing.by} is running it ({existing.task}), at least until {existing.held_until}")
         is_recent = max_age is None or (
             existing is not None and existing.updated_at > to_instant(table.clock() - max_age)
         )
@@ -107,7 +107,7 @@ class Checkpoint:
     @property
     def resume_message(self) -> str:
         """A sentence for the operator: when the sweep was stopped and how many items had been read."""
-        return f"Goes on where it was stopped at {self.stopped_at}: {self.result.read:,} items were read by then."
+        return f"Resumes the run that stopped at {self.stopped_at}: {self.result.read:,} items were already read."
 
     def save_progress(self, found: SweepResult, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
         """Store the counts, the scan position of each segment, and the keys of the items that still must be checked.

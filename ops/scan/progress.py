@@ -102,7 +102,7 @@ class SweepProgress(ProgressBar):
         part = 1.0 if done else min(found.read / self._size, 0.99) if self._size else 0.0
         says = found.summary(dry=self._dry)
         if self._size and not self._out.isatty():
-            says += f"; {self._size:,} are to be read" if self._is_sample else f"; about {self._size:,} in the table"
+            says += f"; {self._size:,} to read" if self._is_sample else f"; about {self._size:,} in the table"
         self.update(part, says, done=done)
 
 

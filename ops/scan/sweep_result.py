@@ -52,10 +52,10 @@ class SweepResult:
         """Return the counts as one line of text."""
         if not self.matched:
             return f"{self.read:,} read"
-        parts = [f"{self.matched:,} looked at (of {self.read:,} read)"]
-        parts += [f"{self.changed:,} {'would be changed' if dry else 'changed'}", f"{self.right:,} right already"]
-        parts += [f"{self.lost:,} decided again"] if self.lost else []
-        parts += [f"{self.passed_over:,} passed over"] if self.passed_over else []
+        parts = [f"{self.matched:,} matched (of {self.read:,} read)"]
+        parts += [f"{self.changed:,} {'would be changed' if dry else 'changed'}", f"{self.right:,} already correct"]
+        parts += [f"{self.lost:,} retried"] if self.lost else []
+        parts += [f"{self.passed_over:,} skipped"] if self.passed_over else []
         return ", ".join(parts)
 
 

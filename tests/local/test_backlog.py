@@ -50,9 +50,9 @@ def test_nothing_is_reported_while_every_lane_follows(shop: Shop) -> None:
 
 def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caught_up(shop: Shop) -> None:
     shop.records, shop.age_ms = 340, 12_000
-    assert shop.look() == ["copies is 12 s behind: 340 wait"]
+    assert shop.look() == ["copies is 12 s behind: 340 waiting"]
     assert [shop.look() for _ in range(4)] == [[]] * 4
-    assert shop.look() == ["copies is 12 s behind: 340 wait"]
+    assert shop.look() == ["copies is 12 s behind: 340 waiting"]
     shop.records, shop.age_ms = 0, 0
     assert shop.look() == ["copies has caught up"]
     assert shop.look() == []
@@ -62,7 +62,7 @@ def test_a_queue_is_as_far_behind_as_it_has_not_been_empty(shop: Shop) -> None:
     assert shop.look() == []
     shop.messages = 50
     assert [shop.look(), shop.look()] == [[], []]
-    assert shop.look() == ["archive is 6 s behind: 50 wait"]
+    assert shop.look() == ["archive is 6 s behind: 50 waiting"]
     shop.messages = 0
     assert shop.look() == ["archive has caught up"]
     shop.messages = 50

@@ -165,14 +165,14 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
 def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
     kept.write_text(text)
-    with pytest.raises(SystemExit, match="holds no figures"):
+    with pytest.raises(SystemExit, match="has an invalid format"):
         main(["capacity", "--from", str(kept)])
 
 
 def test_more_days_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["capacity", "--table", "orders", "--days", "64"])
-    assert "keeps five minutes no longer" in capsys.readouterr().err
+    assert "keeps five-minute datapoints no longer" in capsys.readouterr().err
 
 
 def test_the_prices_say_of_when_and_where_they_are() -> None:

@@ -13,7 +13,7 @@ from ops.__main__ import main
 from ops.cli_errors import RecordNotFound, UsageError
 from ops.scan.checkpoint import Locked
 
-NOT_DONE = "Not done to the end: "
+NOT_DONE = "Incomplete: "
 REFUSED = ClientError({"Error": {"Code": "AccessDenied", "Message": "not for you"}}, "Scan")
 COMMANDS = (
     ["failures", "list"],

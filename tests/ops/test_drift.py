@@ -420,7 +420,7 @@ def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: Shop
     harness.pay_order(order_id)
     harness.new_records()  # lost
     kinds = {fault.kind for fault in looked(harness, repair=True).discrepancies.values()}
-    assert kinds >= {"mark missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
+    assert kinds >= {"contribution missing", "total missing", "snapshot missing", "snapshot wrong", "log missing"}
     units = [image["units"]["N"] for image in everything(harness.shop.table).values() if "units" in image]
     assert units == ["2", "2"]
 
@@ -473,11 +473,11 @@ def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
         assert "      1  snapshot missing\n         CUSTOMER#ann / ORDER#" in told
         assert "      2  log missing\n" in told
         assert order_id in told
-        assert "3 have drifted. Mend them with --repair." in told
+        assert "3 discrepancies. Repair them with --repair." in told
     main(["drift", "--all", "--repair", *quickly])
-    assert "3 have drifted, 3 mended." in capsys.readouterr().out
+    assert "3 discrepancies, 3 repaired." in capsys.readouterr().out
     main(["drift", "--sample", "5", *quickly])
-    assert "totals not (--all): nothing has drifted." in capsys.readouterr().out
+    assert "totals not checked (use --all): no drift found." in capsys.readouterr().out
 
 
 def test_what_cannot_be_meant_is_said(capsys: pytest.CaptureFixture[str]) -> None:

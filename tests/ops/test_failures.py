@@ -262,7 +262,7 @@ def test_what_is_older_than_its_effects_are_remembered_is_refused(
     harness.place_order("one", mug=1)
     (key,) = give_up(harness.new_records())
     harness.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS + 1)
-    assert "could have its effect twice" in redrive(harness, store).rejected[key]
+    assert "its effect could be repeated" in redrive(harness, store).rejected[key]
     assert marks(harness) == set()
     harness.clock_offset = timedelta(days=MAX_REPLAY_AGE_DAYS - 1)
     assert redrive(harness, store).done == [key]
@@ -291,7 +291,7 @@ def test_documents_of_nobody_are_named_and_stop_no_other(harness: ShopHarness, s
     assert (found.done, {*found.rejected}) == ([sound], {*bodies})
     assert all(found.rejected.values())
     listed, _ = store.list_page(100)
-    assert {one["reader"] for one in listed if one["key"] in bodies} == {"nobody"}
+    assert {one["reader"] for one in listed if one["key"] in bodies} == {"unknown"}
 
 
 def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(
@@ -399,7 +399,7 @@ def test_a_message_of_no_queue_that_is_here_stays(harness: ShopHarness, store: F
     dead_letters.dead_letter_writer("failures", "fulfilment")(
         {"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any"
     )
-    assert [*redrive(harness, store).rejected.values()] == ["it is of no queue that is here"]
+    assert [*redrive(harness, store).rejected.values()] == ["its source queue is not a queue of this shop"]
 
 
 def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopHarness) -> None:
@@ -408,9 +408,13 @@ def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopH
     sqs.send_message(QueueUrl=url, MessageBody="{}")
     store = FailureRepository(clients.client("s3"), sqs, "failures", [url])
     (one,), _ = store.list_page(10)
-    assert (one["kind"], one["reader"], one["reason"]) == ("dead letter", "lapse-dead", "a call that never was")
+    assert (one["kind"], one["reader"], one["reason"]) == (
+        "dead letter",
+        "lapse-dead",
+        "a scheduled run failed or did not start",
+    )
     (why,) = redrive(harness, store).rejected.values()
-    assert why.startswith("it is of no queue")
+    assert why.startswith("it has no source queue")
     assert len(store.list_page(10)[0]) == 1
 
 
@@ -437,7 +441,7 @@ def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
             with pytest.raises(SystemExit) as ended:
                 main(["failures", *command.split()])
             assert ended.value.code
-            assert "1 dead letters are in somebody else's hands" in f"{capsys.readouterr().out}{ended.value.code}"
+            assert "1 dead letters are in flight" in f"{capsys.readouterr().out}{ended.value.code}"
     assert len(redrive(here, store).done) == 1
 
 
@@ -503,7 +507,7 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
     main(["failures", "redrive", "--since", "3d"])
     assert capsys.readouterr().out == "0 redriven.\n"
     main(["failures", "list"])
-    assert capsys.readouterr().out == "Nothing was put aside.\n"
+    assert capsys.readouterr().out == "No failures.\n"
     main(["failures", "list", "--redriven"])
     assert "given up, redriven" in capsys.readouterr().out
 
@@ -513,11 +517,11 @@ def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, caps
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", "--all"])
     assert ended.value.code == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "0 redriven, 1 stay as they are."
+    assert capsys.readouterr().out.splitlines()[-1] == "0 redriven, 1 cannot be redriven."
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", "none"])
     assert ended.value.code == 1
-    assert capsys.readouterr().out.splitlines()[0] == "none: nothing lies there"
+    assert capsys.readouterr().out.splitlines()[0] == "none: no failure has this key"
     with pytest.raises(SystemExit, match="no such document"):
         main(["failures", "show", "none"])
 

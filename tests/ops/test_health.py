@@ -109,8 +109,8 @@ def test_a_reader_that_is_not_called_while_another_is_is_told(where: ShopTarget)
     for minute in range(1, 7):
         measured("IteratorAge", 100, "AWS/Lambda", now - timedelta(minutes=minute), FunctionName="on")
     silent, called = lines(readers(where, "off", "on"), "stream")
-    assert silent.status == "off was not called in 15 minutes, though the table was written all the time"
-    assert "is its mapping off?" in silent.action
+    assert silent.status == "off was not invoked in 15 minutes, although the table is written to"
+    assert "check whether its mapping is enabled: " in silent.action
     assert not called.action
 
 
@@ -125,7 +125,7 @@ def test_readers_none_of_which_is_called_though_the_table_is_written_are_told(wh
         measured("ConsumedWriteCapacityUnits", 5, "AWS/DynamoDB", at, TableName=where.outputs["TableName"])
     assert [bool(line.action) for line in lines(both, "stream")] == [True, True]
     (nobody,) = lines(readers(where, "never called"), "stream")
-    assert (nobody.status.partition(",")[0], bool(nobody.action)) == ("no reader was called in 14 days", True)
+    assert (nobody.status.partition(",")[0], bool(nobody.action)) == ("no reader was invoked in 14 days", True)
 
 
 def test_what_was_put_aside_and_what_is_dead_is_told(where: ShopTarget) -> None:
@@ -145,7 +145,7 @@ def test_a_queue_that_fills_is_told(where: ShopTarget, monkeypatch: pytest.Monke
     for _ in range(2):
         clients.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[0], MessageBody="{}")
     (line,) = lines(where, "queue")
-    assert (line.status, bool(line.action)) == ("archive: 2 wait, 0 in hand", True)
+    assert (line.status, bool(line.action)) == ("archive: 2 waiting, 0 in flight", True)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_of_a_large_table_only_a_sample_is_read(where: ShopTarget, monkeypatch: 
 def test_what_has_drifted_is_told(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.01)
     (line,) = lines(where, "drift")
-    assert (line.status.split(" in ")[0], line.action) == ("nothing", "")
+    assert (line.status.split(" in ")[0], line.action) == ("none", "")
     names: Any = {"ProjectionExpression": "PK, SK", "FilterExpression": "#type = :type"}
     names |= {"ExpressionAttributeNames": {"#type": "type"}, "ExpressionAttributeValues": {":type": {"S": "OrderLine"}}}
     (key, _) = where.table.client.scan(TableName=where.table.name, **names)["Items"]
@@ -194,7 +194,7 @@ def test_what_nobody_can_read_and_what_changes_all_the_time_is_told(
 
     monkeypatch.setattr(DriftCheck, "check_sample", some)
     (line,) = lines(where, "drift")
-    assert line.status.startswith("2 unreadable, 1 changed whenever looked at in ")
+    assert line.status.startswith("2 unreadable, 1 changed at every check in ")
     assert line.action
 
 
@@ -209,7 +209,7 @@ def test_a_sample_of_a_table_whose_size_nobody_knows_is_no_more_than_asked_for(
 
 def test_an_index_that_nobody_reads_is_told(where: ShopTarget) -> None:
     (line,) = lines(where, "indexes")
-    assert line.status == "GSI1, GSI2, GSI3 not read in 14 days"
+    assert line.status == "not read in 14 days: GSI1, GSI2, GSI3"
     assert line.action
 
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_looked_at_is_a_line_too(where: ShopTarget) -> None:
     (line,) = (
         line for line in run_checks(elsewhere, LOCAL_CHECKS, datetime.now(UTC)) if line.subject == "failure store"
     )
-    assert line.status.startswith("cannot be looked at: ")
+    assert line.status.startswith("check failed: ")
     assert line.action
 
 
@@ -229,18 +229,18 @@ def test_the_command_ends_with_1_where_something_is_to_be_done(
     found.stack.names = where.resources
     monkeypatch.setattr(shop_client, "find", lambda: found)
     main(["health"])
-    assert capsys.readouterr().out.endswith("All is well.\n")
+    assert capsys.readouterr().out.endswith("No problems found.\n")
     object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")
-    with pytest.raises(SystemExit, match="1 to look at"):
+    with pytest.raises(SystemExit, match="1 problems found"):
         main(["health"])
     assert "!!  failure store  1 parked" in capsys.readouterr().out
 
 
 def test_on_this_machine_a_lane_that_is_behind_is_named_with_how_far(where: ShopTarget) -> None:
     assert [str(line) for line in health.check_local_backlog(where, datetime.now(UTC))] == [
-        "ok  lanes          no reader and no queue is behind"
+        "ok  backlog        no reader and no queue is behind"
     ]
     slow = [ConsumerLag("copies", 340, 12.4), ConsumerLag("archive", 3, 1.0)]
     (line,) = health.check_local_backlog(replace(where, lanes=lambda: slow), datetime.now(UTC))
-    assert line.status == "copies is 12 s behind: 340 wait"
+    assert line.status == "copies is 12 s behind: 340 waiting"
     assert line.action

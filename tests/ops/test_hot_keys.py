@@ -62,7 +62,7 @@ def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> Non
     put("SystemErrors", 30, Operation="GetItem")
     found = look(cloudwatch)
     assert found.counted == ()
-    assert list(hot_keys.format_report(found))[1:] == ["Nothing was throttled."]
+    assert list(hot_keys.format_report(found))[1:] == ["No requests were throttled."]
     assert not hot_keys.has_hot_partition(found)
 
 
@@ -80,8 +80,8 @@ def test_f17_a_hot_partition_is_told_by_its_own_metric_with_the_index_and_the_wo
     cause = hot_keys.CAUSES[hot_keys.HOT_PARTITION_CAUSE]
     assert list(hot_keys.format_report(found))[1:] == [
         f"GSI2: 940 writes throttled, 900 of them in the minute of {worst}: {cause}",
-        "  which key: turn on Contributor Insights for GSI2, mode THROTTLED_KEYS",
-        "requests throttled: 310 TransactWriteItems, 7 UpdateItem",
+        "  to see the key, enable Contributor Insights for GSI2 in mode THROTTLED_KEYS",
+        "throttled requests: 310 TransactWriteItems, 7 UpdateItem",
     ]
 
 
@@ -99,9 +99,7 @@ def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatc
 def test_what_is_throttled_without_a_cause_is_told_as_that(cloudwatch: Any, put: Put) -> None:
     put("ReadThrottleEvents", 3)
     put("ReadThrottleEvents", 99, 60 * 30)  # the day before
-    assert list(hot_keys.format_report(look(cloudwatch)))[1:] == [
-        "table: 3 reads throttled; CloudWatch does not tell why"
-    ]
+    assert list(hot_keys.format_report(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch has no cause"]
 
 
 def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
@@ -151,11 +149,11 @@ def test_figures_that_were_kept_say_the_same_again(
 def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
     kept.write_text(text)
-    with pytest.raises(SystemExit, match="holds no figures"):
+    with pytest.raises(SystemExit, match="was not written by --save"):
         main(["hot-keys", "--from", str(kept)])
 
 
 def test_more_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["hot-keys", "--table", "orders", "--hours", "361"])
-    assert "keeps minutes no longer" in capsys.readouterr().err
+    assert "keeps one-minute datapoints no longer" in capsys.readouterr().err

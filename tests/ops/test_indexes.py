@@ -70,14 +70,16 @@ def test_what_is_the_same_stays(deployed: Description, planned: Planned) -> None
     table["GlobalSecondaryIndexes"].reverse()
     index(table, "GSI2")["Projection"]["NonKeyAttributes"].reverse()
     assert planned(table) == DeployPlan()
-    assert list(planned(table).describe()) == ["The indexes stay as they are."]
+    assert list(planned(table).describe()) == ["The indexes do not change."]
 
 
 def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned: Planned) -> None:
     remove(deployed, "GSI3")
     made = planned(deployed)
     assert made.fits_one_deploy
-    assert list(made.describe()) == ["One deploy does it: make GSI3, and fill what has no keys for it by a migration."]
+    assert list(made.describe()) == [
+        "One deploy is enough: create GSI3, then migrate the items that have no keys for it."
+    ]
     add(deployed, "GSI3", "GSI9")
     index(deployed, "GSI3")["Projection"] = {"ProjectionType": "ALL"}
     index(deployed, "GSI3")["KeySchema"] = [
@@ -86,7 +88,7 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
     ]
     gone = planned(deployed)
     assert gone.fits_one_deploy
-    assert list(gone.describe()) == ["One deploy does it: delete GSI9."]
+    assert list(gone.describe()) == ["One deploy is enough: delete GSI9."]
 
 
 def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
@@ -97,9 +99,9 @@ def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
     found = planned(deployed)
     assert not found.fits_one_deploy
     assert list(found.describe()) == [
-        "DynamoDB changes one index at a time. Deploy 4 times, one after the other is done:",
-        "  1. make GSI2, and fill what has no keys for it by a migration",
-        "  2. make GSI3, and fill what has no keys for it by a migration",
+        "DynamoDB changes one index at a time. Run 4 deploys, one after the other:",
+        "  1. create GSI2, then migrate the items that have no keys for it",
+        "  2. create GSI3, then migrate the items that have no keys for it",
         "  3. delete GSI0",
         "  4. delete GSI9",
     ]
@@ -117,9 +119,9 @@ def test_a_changed_index_is_a_new_one_under_another_name(deployed: Description, 
     found = planned(deployed)
     assert not found.fits_one_deploy
     assert list(found.describe()) == [
-        "GSI2 cannot be changed: its keys and what it holds are for ever.",
-        "DynamoDB changes one index at a time. Deploy 2 times, one after the other is done:",
-        "  1. make what GSI2 shall be under a new name, and have that asked in GSI2's place",
+        "GSI2 cannot be changed: DynamoDB cannot change the keys or projection of an index.",
+        "DynamoDB changes one index at a time. Run 2 deploys, one after the other:",
+        "  1. create the new definition of GSI2 under a new name, and query that index instead",
         "  2. delete GSI2",
     ]
 
@@ -128,14 +130,14 @@ def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description,
     index(deployed, "GSI1")["IndexStatus"] = "CREATING"
     assert planned(deployed).fits_one_deploy, "nothing is to be changed"
     remove(deployed, "GSI3")
-    assert planned(deployed).obstacles == ("GSI1 is CREATING still: wait until it is ACTIVE.",)
+    assert planned(deployed).obstacles == ("GSI1 is CREATING: wait until it is ACTIVE.",)
     assert not planned(deployed).fits_one_deploy
 
 
 def test_other_keys_of_the_table_itself_would_be_another_table(deployed: Description, planned: Planned) -> None:
     deployed["KeySchema"] = deployed["KeySchema"][:1]
     assert not planned(deployed).fits_one_deploy
-    assert "new and empty table" in planned(deployed).obstacles[0]
+    assert "create an empty table in its place" in planned(deployed).obstacles[0]
 
 
 # where they are found -------------------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ def test_a_deployed_table_is_asked_itself(
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
     where = ["indexes", "--table", table.name, "--region", REGION]
     main(where)
-    assert capsys.readouterr().out == "The indexes stay as they are.\n"
+    assert capsys.readouterr().out == "The indexes do not change.\n"
     wanted = create_table_request("t")
     wanted["GlobalSecondaryIndexes"].pop(0)
     wanted["GlobalSecondaryIndexes"].pop(0)
@@ -184,17 +186,17 @@ def test_a_stack_is_asked_for_its_table_and_one_that_is_not_there_yet_is_made_at
     monkeypatch.setattr(boto3, "client", client)
     for name in ("0", "1"):  # none, and one whose first deploy failed
         main(["indexes", "--stack", name, "--region", REGION])
-        assert capsys.readouterr().out == "There is no table yet: it is made with all its indexes at once.\n"
+        assert capsys.readouterr().out == "There is no table yet. The first deploy creates it with all its indexes.\n"
     with pytest.raises(SystemExit):
         main(["indexes", "--stack", "2", "--region", REGION])
-    assert "Deploy 2 times" in capsys.readouterr().out
+    assert "Run 2 deploys" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", ["", '{"Table": {}}'])
 def test_a_file_that_is_no_template_is_told_in_one_sentence(tmp_path: Path, content: str) -> None:
     path = tmp_path / "template.json"
     path.write_text(content)
-    with pytest.raises(SystemExit, match=r"^Not compared: "):
+    with pytest.raises(SystemExit, match=r"^Cannot compare the indexes: "):
         main(["indexes", "--against", str(path)])
 
 

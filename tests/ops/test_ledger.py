@@ -82,11 +82,11 @@ def test_a_shop_whose_accounts_are_balanced_is_told_so(
     shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     transfer(shop, "t", new_gift_card(shop, 90), mine, 90)
-    assert run(shop, capsys) == (0, ["2 accounts, all balanced."])
+    assert run(shop, capsys) == (0, ["2 accounts checked, all balanced."])
 
 
 def test_a_shop_without_accounts_is_balanced(shop: Shop, on_aws: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(shop, capsys) == (0, ["0 accounts, all balanced."])
+    assert run(shop, capsys) == (0, ["0 accounts checked, all balanced."])
 
 
 def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
@@ -96,12 +96,12 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
     plant(shop, ACCOUNT, replace(get_account(shop, wrong), balance=91))
     remove(shop, mine, 2)
     code, lines = run(shop, capsys)
-    assert code == "2 accounts, 2 not balanced.", "text to leave with is an exit code of 1"
+    assert code == "2 accounts checked, 2 not balanced.", "text to leave with is an exit code of 1"
     assert sorted(lines) == sorted(
         [
-            f"account {wrong}: its balance is 91, its entries make 90",
-            f"account {mine}: entry 2 of 4 missing",
-            f"account {mine}: its balance is 357, its entries make 457",
+            f"account {wrong}: its balance is 91, but the sum of its entries is 90",
+            f"account {mine}: missing entry 2 of 4",
+            f"account {mine}: its balance is 357, but the sum of its entries is 457",
         ]
     )
 
@@ -112,7 +112,7 @@ def test_it_looks_at_the_shop_that_runs_on_this_machine(
     found = fake_running_shop(engine, shop.table.name)
     monkeypatch.setattr(shop_client, "find", lambda: found)
     main(["ledger", "--local"])
-    assert capsys.readouterr().out == "1 accounts, all balanced.\n"
+    assert capsys.readouterr().out == "1 accounts checked, all balanced.\n"
     monkeypatch.setattr(shop_client, "find", lambda: None)
     with pytest.raises(SystemExit, match="not running here"):
         main(["ledger", "--local"])
@@ -137,34 +137,34 @@ def test_it_is_told_where_to_look_and_how_fast(arguments: list[str], capsys: pyt
 def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) -> None:
     remove(shop, mine, 4)
     assert ledger.find_account_errors(shop.table, mine) == [
-        "entry 4 of 4 missing",
-        "its balance is 357, its entries make 350",
+        "missing entry 4 of 4",
+        "its balance is 357, but the sum of its entries is 350",
     ]
 
 
 def test_a_gap_shows_where_its_amount_was_nothing(shop: Shop, mine: str) -> None:
     change_balance(shop, mine, 0)
     remove(shop, mine, 5)
-    assert ledger.find_account_errors(shop.table, mine) == ["entry 5 of 5 missing"]
+    assert ledger.find_account_errors(shop.table, mine) == ["missing entry 5 of 5"]
 
 
 def test_many_gaps_are_counted_and_not_all_named(shop: Shop, mine: str) -> None:
     for _ in range(5):
         change_balance(shop, mine, 0)
     remove(shop, mine, *range(2, 10))
-    assert ledger.find_account_errors(shop.table, mine)[0] == "entries 2, 3, 4, 5, 6, … of 9 missing"
+    assert ledger.find_account_errors(shop.table, mine)[0] == "missing entries 2, 3, 4, 5, 6, … of 9"
 
 
 def test_an_entry_that_was_changed_is_found_where_it_stands(shop: Shop, mine: str) -> None:
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=401))
     assert ledger.find_account_errors(shop.table, mine) == [
-        "entry 2 is of -100, from 500 to 401",
-        "entry 3 is of -50, from 401 to 350",
+        "entry 2 is -100, but changes the balance from 500 to 401",
+        "entry 3 is -50, but changes the balance from 401 to 350",
     ]
     plant(shop, ENTRY, replace(entry(shop, mine, 2), balance=400, amount=-99))
     assert ledger.find_account_errors(shop.table, mine) == [
-        "its balance is 357, its entries make 358",
-        "entry 2 is of -99, from 500 to 400",
+        "its balance is 357, but the sum of its entries is 358",
+        "entry 2 is -99, but changes the balance from 500 to 400",
     ]
 
 
@@ -179,12 +179,12 @@ def test_a_balance_below_zero_is_found(shop: Shop, mine: str) -> None:
     broken = replace(before, balance=-143, version=5)
     shop.table.write(update(ACCOUNT, before, broken), put_entry)
     plant(shop, ENTRY, replace(entry(shop, mine, 5), amount=-500, balance=-143))
-    assert ledger.find_account_errors(shop.table, mine) == ["its balance is -143, below zero"]
+    assert ledger.find_account_errors(shop.table, mine) == ["its balance is -143, which is below zero"]
 
 
 def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:
     shop.table.batch_delete([ACCOUNT.key(account_id=mine)])
-    assert looked_at(shop) == [(mine, ["there is none, but it has 4 entries"])]
+    assert looked_at(shop) == [(mine, ["it does not exist, but it has 4 entries"])]
 
 
 def test_what_cannot_be_read_is_found_and_stops_nothing(shop: Shop, mine: str) -> None:

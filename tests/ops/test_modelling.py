@@ -118,11 +118,11 @@ def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture
     told = capsys.readouterr()
     text = (told.out + told.err if err else told.out).replace(table.name, NAME)
     text = re.sub(r"(:now +)\d+", r"\g<1>1795253400", text)
-    text = re.sub(r"since \S+Z by", f"since {AT} by", text)
+    text = re.sub(r"applied at \S+Z by", f"applied at {AT} by", text)
     text = re.sub(r"[0-9a-f]{64}\.json", "KEY.json", text)
     text = re.sub(r"^\S+Z(?=  (parked|given up|dead letter))", AT, text, flags=re.MULTILINE)
     text = re.sub(r"stored 20\S+Z", f"stored {AT}", text)
-    text = re.sub(r"until 20\S+Z", "until 2026-12-21T09:30:00.000Z", text)
+    text = re.sub(r"expires 20\S+Z", "expires 2026-12-21T09:30:00.000Z", text)
     return "".join(text.splitlines(keepends=True)[: int(head) if head else None])
 
 

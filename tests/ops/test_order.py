@@ -57,7 +57,7 @@ def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
         "Invoice": 1,
         "Effect": 1,
         "Notification": 4,
-        "story": 14,
+        "timeline": 14,
         "copy": 4,
     }
     parts = ("2 x mug at 1250", "paid 3750", "pi_1", "2026-00000001", "OrderShipped", "then it is archived")
@@ -111,7 +111,7 @@ def test_what_the_shop_on_this_machine_has_seen_is_told_with_what_was_before_tha
 
 def story_in(text: str) -> list[str]:
     """The lines of the story, without its head."""
-    lines = text[text.index("\nstory (") :].splitlines()[3:]
+    lines = text[text.index("\ntimeline (") :].splitlines()[3:]
     return [line.strip() for line in lines[: lines.index("")]]
 
 
@@ -126,8 +126,8 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     text = told(capsys, order_id)
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
-    assert "it holds 1 Invoice, 1 Order, 2 OrderLine" in text
-    lost = ("Effect", "Notification", "story", "copy")  # the mails and effects are forgotten by then
+    assert "it contains 1 Invoice, 1 Order, 2 OrderLine" in text
+    lost = ("Effect", "Notification", "timeline", "copy")  # the mails and effects are forgotten by then
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
         harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME

@@ -42,7 +42,7 @@ def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
     with suppress(SystemExit):  # not all that the samples say can be true
         main(command.split())
     lines = capsys.readouterr().err.splitlines()
-    reports = [re.search(r"[\d,]+ read.*; (about [\d,]+ in the table|[\d,]+ are to be read)$", line) for line in lines]
+    reports = [re.search(r"[\d,]+ read.*; (about [\d,]+ in the table|[\d,]+ to read)$", line) for line in lines]
     assert sum(found is not None for found in reports) > 1, "one after the page, and at least one within it"
 
 
@@ -53,7 +53,7 @@ def test_while_drift_waits_and_checks_again_it_reports_that(harness: ShopHarness
     out, clock = io.StringIO(), ManualClock(harness.now())
     harness.shop.table.clock, harness.shop.table.sleep = clock, clock.sleep
     DriftCheck(harness.shop, progress=progress_of(harness, out)).check_all()
-    assert "drift: 1 places seem wrong, they are checked again in 30 seconds\n" in out.getvalue()
+    assert "drift: 1 items seem wrong; they are checked again in 30 seconds\n" in out.getvalue()
     assert sum(clock.pauses) == 30
 
 
@@ -68,7 +68,9 @@ def test_while_drift_reads_all_marks_once_more_it_reports_that(harness: ShopHarn
     drift = DriftCheck(harness.shop, pause_seconds=0, progress=progress_of(harness, out))
     drift.check_all()
     assert [fault.kind for fault in drift.discrepancies.values()]
-    first, _, second = out.getvalue().partition("drift: totals or marks seem wrong, all of them are read once more\n")
+    first, _, second = out.getvalue().partition(
+        "drift: totals or contributions seem wrong; all contributions are read again\n"
+    )
     assert "100%" in first
     assert "100%" in second
 

@@ -98,7 +98,7 @@ def test_the_request_is_shown_as_it_was_sent_and_what_it_cost(table: Table, run:
         "  c1           5",
         "  c0           1",
         "",
-        "4 read, 4 shown (--fields chooses what is shown, whole items were read)",
+        "4 read, 4 shown (--fields selects what is shown; whole items were read)",
         "0.5 units, 1 request, 1 page",
     ]
 
@@ -168,7 +168,7 @@ def test_one_page_after_another_by_its_cursor(table: Table, run: Run) -> None:
         lines = run("A9", "--arg", "product_id=mug", "--limit", "2", "--fields", "customer_id", *more)
         found += column(lines, "customer_id")
         assert lines[-3 if found[-1:] != ["c0"] else -2].startswith(f"{len(column(lines, 'customer_id'))} read, ")
-        more = shlex.split(lines[-1].removeprefix("There is more: ").removesuffix(" (or --all)"))
+        more = shlex.split(lines[-1].removeprefix("There are more items: ").removesuffix(" (or --all)"))
     assert found == ["c4", "c3", "c2", "c1", "c0"]
     assert lines[-1] == "0.5 units, 1 request, 1 page"
 
@@ -177,9 +177,9 @@ def test_all_pages_at_once_show_how_each_request_differs(table: Table, run: Run)
     reviews(table, 5)
     lines = run("A9", "--arg", "product_id=mug", "--limit", "2", "--all", "--fields", "customer_id")
     assert column(lines, "customer_id") == ["c4", "c3", "c2", "c1", "c0"]
-    second = lines.index("2. Query, as 1 but for")
+    second = lines.index("2. Query, as 1 except for")
     assert lines[second + 1].split() == [":high", repr(f"REVIEW#{moment(3)}#c2{HIGHEST_CHARACTER}")]
-    assert lines[second + 2] == "3. Query, as 1 but for"
+    assert lines[second + 2] == "3. Query, as 1 except for"
     assert lines[-1] == "1.5 units, 3 requests, 3 pages"
 
 
@@ -191,7 +191,7 @@ def test_a_question_to_all_shards_shows_a_request_for_each_and_what_lay_behind_t
         f"   :pk                     'STATUS#PENDING#{shard}'" for shard in range(4)
     ]
     assert column(lines, "order_id") == ["o00", "o01", "o02"]
-    assert lines[-3] == "12 read, 3 shown (9 lie behind the page's end, have expired, or are no answer)"
+    assert lines[-3] == "12 read, 3 shown (9 are after the end of the page, have expired, or do not match)"
     assert lines[-2] == "2 units, 4 requests, 1 page"
 
 
@@ -201,7 +201,7 @@ def test_where_chooses_among_what_was_read_and_costs_the_same(table: Table, run:
     every = run("A9", "--arg", "product_id=mug")
     chosen = run("A9", "--arg", "product_id=mug", "--where", "stars=1", "--where", "customer_id=c3")
     assert column(chosen, "customer_id") == ["c3"]
-    assert chosen[-2] == "12 read, 1 shown (--where chooses among what was read, it reads no less)"
+    assert chosen[-2] == "12 read, 1 shown (--where filters after the read and saves no capacity)"
     assert chosen[-1] == every[-1]
     assert chosen[: chosen.index("")] == every[: every.index("")]
 
@@ -265,14 +265,14 @@ def test_it_asks_the_shop_that_runs_on_this_machine(
 
 def test_a_table_that_is_not_there_is_told_in_one_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
-    with pytest.raises(SystemExit, match=r"^Not answered: .*ResourceNotFoundException"):
+    with pytest.raises(SystemExit, match=r"^The query failed: .*ResourceNotFoundException"):
         main(["query", "A7", "--arg", "product_id=mug", "--table", "none", "--region", REGION])
 
 
 def test_an_item_that_cannot_be_read_is_told_in_one_sentence(table: Table, run: Run) -> None:
     image = t.PRODUCT.encode(SAMPLES[t.PRODUCT])
     table.client.put_item(TableName=table.name, Item={**image, "price": {"S": "much"}})
-    with pytest.raises(SystemExit, match=r"^Not answered: Product: "):
+    with pytest.raises(SystemExit, match=r"^The query failed: Product: "):
         run("A7", "--arg", f"product_id={SAMPLES[t.PRODUCT].product_id}")
 
 
@@ -293,53 +293,59 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("a9", "there is no access pattern a9 (did you mean A9?); without one they are listed: python -m ops query"),
-        ("everything", "there is no access pattern everything; without one they are listed: python -m ops query"),
+        ("a9", "there is no access pattern a9 (did you mean A9?); list all with: python -m ops query"),
+        ("everything", "there is no access pattern everything; list all with: python -m ops query"),
         ("A9", "A9 (reviews of a product, newest first) needs --arg product_id=…"),
-        ("A9 --arg product=1", "A9 takes no argument product; its arguments: product_id [written_at] [customer_id]"),
-        ("A9 --arg product_id", "--arg is given as name=value, not as product_id"),
+        ("A9 --arg product=1", "A9 has no argument product; its arguments: product_id [written_at] [customer_id]"),
+        ("A9 --arg product_id", "--arg must have the form name=value, not product_id"),
         ("A9 --arg product_id=1 --arg product_id=2", "--arg product_id is given twice"),
         (
             "A9 --arg product_id=mug --arg customer_id=ann",
-            "A9 can be asked for one customer_id only with --arg written_at=… too",
+            "A9 accepts --arg customer_id=… only together with --arg written_at=…",
         ),
-        ("A11 --arg product_id=mug --arg part=first", "part is a whole number, not first"),
-        ("A22c --arg account_id=a1 --from first", "version is a whole number, not first"),
-        ("A12 --arg order_id=o1 --from 2026-11-21", "A12 answers with one item: it takes no --from"),
-        ("A12 --arg order_id=o1 --limit 3", "A12 answers with one item: it takes no --limit"),
-        ("A12 --arg order_id=o1 --all", "A12 answers with one item: it takes no --all"),
+        ("A11 --arg product_id=mug --arg part=first", "part must be a whole number, not first"),
+        ("A22c --arg account_id=a1 --from first", "version must be a whole number, not first"),
+        ("A12 --arg order_id=o1 --from 2026-11-21", "A12 returns one item, so it does not accept --from"),
+        ("A12 --arg order_id=o1 --limit 3", "A12 returns one item, so it does not accept --limit"),
+        ("A12 --arg order_id=o1 --all", "A12 returns one item, so it does not accept --all"),
         (
             "A3 --arg customer_id=ann --from 2026-11-21",
-            "A3 takes no range: customer page: profile, settings and newest orders",
+            "A3 does not accept a range: customer page: profile, settings and newest orders",
         ),
-        ("A12b --arg order_id=o1 --to 2026-11-21", "A12b takes no range: order with all its items"),
+        ("A12b --arg order_id=o1 --to 2026-11-21", "A12b does not accept a range: order with all its items"),
         (
             "A9 --arg product_id=mug --from yesterday",
-            "yesterday is no time; write 2026-11-21 or 2026-11-21T09:30:00Z",
+            "yesterday is not a time; write 2026-11-21 or 2026-11-21T09:30:00Z",
         ),
         (
             "A9 --arg product_id=mug --to 0001-01-01T00:00:00+14:00",
-            "0001-01-01T00:00:00+14:00 is no time; write 2026-11-21 or 2026-11-21T09:30:00Z",
+            "0001-01-01T00:00:00+14:00 is not a time; write 2026-11-21 or 2026-11-21T09:30:00Z",
         ),
-        ("A14 --arg customer_id=ann --arg placed_at=2026 --from \ud800", "from holds what no key can hold"),
+        (
+            "A14 --arg customer_id=ann --arg placed_at=2026 --from \ud800",
+            "from contains a character that no key can contain",
+        ),
         (
             "A9 --arg product_id=mug --cursor REVIEW#\0",
-            "the cursor is none of this question: reviews of a product, newest first",
+            "the cursor does not belong to this query: reviews of a product, newest first",
         ),
         (
             "A9 --arg product_id=mug --cursor STOCK#000",
-            "the cursor is none of this question: reviews of a product, newest first",
+            "the cursor does not belong to this query: reviews of a product, newest first",
         ),
-        ("A12b --arg order_id=o1 --cursor=", "the cursor is none of this question: order with all its items"),
+        ("A12b --arg order_id=o1 --cursor=", "the cursor does not belong to this query: order with all its items"),
         (
             "A10 --arg customer_id=ann --where stars=1",
-            "what A10 answers with has no stars; it has customer_id, product_id, created_at, version",
+            "the items of A10 have no field stars; their fields: customer_id, product_id, created_at, version",
         ),
         (
             "A10 --arg customer_id=ann --fields stars",
-            "what A10 answers with has no stars; it has customer_id, product_id, created_at, version",
+            "the items of A10 have no field stars; their fields: customer_id, product_id, created_at, version",
         ),
-        ("A15 --arg order_id=o1 --fields total", "what A15 answers with has no total; it has order_id, customer_id"),
+        (
+            "A15 --arg order_id=o1 --fields total",
+            "the items of A15 have no field total; their fields: order_id, customer_id",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told_in_one_sentence(arguments: str, told: str, refused: Callable[..., str]) -> None:

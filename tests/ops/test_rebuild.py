@@ -350,6 +350,6 @@ def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
 
 def test_a_state_that_no_way_leads_to_is_said_and_none_is_invented() -> None:
     order = lived([("OrderPlaced", "PENDING"), ("OrderDelivered", "DELIVERED")])
-    with pytest.raises(Permanent, match="has no way of 2 versions to DELIVERED"):
+    with pytest.raises(Permanent, match="no history of 2 versions leads to DELIVERED"):
         find_likely_path(order, {})
     assert ORDER.decode(ORDER.encode(order)) == order

@@ -253,7 +253,7 @@ def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_r
         harness.process_all()
         is_back(harness, order_id, before)
     at_rest = order_partition(harness, order_id)
-    assert bring_back(harness, order_id) == "there already"
+    assert bring_back(harness, order_id) == "already in the table"
     assert order_partition(harness, order_id) == at_rest
 
 
@@ -261,7 +261,7 @@ def test_an_order_that_one_transaction_holds_is_written_with_one(harness: ShopHa
     order_id, before = archived_order(harness)
     with lose_response("dynamodb", "TransactWriteItems"), pytest.raises(ReadTimeoutError):
         bring_back(harness, order_id)
-    assert bring_back(harness, order_id) == "there already"
+    assert bring_back(harness, order_id) == "already in the table"
     harness.process_all()
     is_back(harness, order_id, before)
 
@@ -271,7 +271,7 @@ def test_an_order_that_one_transaction_holds_is_written_with_one(harness: ShopHa
 def test_two_who_restore_the_same_order_at_once_come_to_one_end(harness: ShopHarness, call: int) -> None:
     order_id, before = archived_order(harness)
     with run_before_call("dynamodb", "TransactWriteItems", lambda: bring_back(harness, order_id), call):
-        assert bring_back(harness, order_id) == "there already"
+        assert bring_back(harness, order_id) == "already in the table"
     harness.process_all()
     is_back(harness, order_id, before)
     versions = Counter(image["version"]["N"] for image in order_partition(harness, order_id) if "event" in image)
@@ -334,7 +334,7 @@ def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHa
     told = payments.ProviderPaymentEvent("evt_again", "pi_1", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(harness.shop, told, {"id": "evt_again"})
     before = order_partition(harness, order_id)
-    with pytest.raises(NotRestorable, match="PAYMENT#pi_1 has come again"):
+    with pytest.raises(NotRestorable, match="PAYMENT#pi_1 was written again"):
         bring_back(harness, order_id)
     assert order_partition(harness, order_id) == before
 
@@ -459,7 +459,7 @@ def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(harnes
     order_id, _ = archived_order(harness)
     harness.clock_offset -= timedelta(seconds=5)
     before = order_partition(harness, order_id)
-    with pytest.raises(NotRestorable, match="it was archived just now"):
+    with pytest.raises(NotRestorable, match="it was archived recently"):
         bring_back(harness, order_id)
     assert order_partition(harness, order_id) == before
     assert isinstance(bring_back(harness, order_id, settles=LOCAL_SETTLE_TIME), RestoredOrder)
@@ -543,16 +543,16 @@ def test_the_command_says_what_became_of_each_and_ends_with_1_where_one_stays(
 ) -> None:
     order_id, before = archived_order(harness)
     code, out, _ = run(capsys, order_id, "--dry-run")
-    assert (code, "1 would be restored, 0 there already." in out) == (0, True)
+    assert (code, "1 would be restored, 0 already in the table." in out) == (0, True)
     code, out, _ = run(capsys, order_id)
     harness.process_all()
     is_back(harness, order_id, before)
     assert code == 0
-    assert out.startswith(f"{order_id}: 11 items, until ")
-    assert "1 restored, 0 there already.\nNext: " in out
+    assert out.startswith(f"{order_id}: 11 items, expires ")
+    assert "1 restored, 0 already in the table.\nNext: " in out
     code, out, _ = run(capsys, order_id, "unheard-of")
-    assert f"{order_id}: there already\nunheard-of: no such order\n" in out
-    assert code == "1 not restored: see above. What they have in the archive stays as it is."
+    assert f"{order_id}: already in the table\nunheard-of: no such order\n" in out
+    assert code == "1 not restored: see above. Their archive objects are unchanged."
 
 
 @pytest.mark.usefixtures("here")
@@ -561,7 +561,9 @@ def test_the_command_restores_by_the_day_an_order_was_placed(
 ) -> None:
     day = orders.get_order(harness.shop, STAFF, order_id).placed_at[:10]
     before = archived(harness, order_id)
-    assert run(capsys, "--from", "2001-01-01", "--to", "2001-01-02")[1].endswith("0 restored, 0 there already.\n")
+    assert run(capsys, "--from", "2001-01-01", "--to", "2001-01-02")[1].endswith(
+        "0 restored, 0 already in the table.\n"
+    )
     code, out, err = run(capsys, "--from", day, "--to", "2199-01-01")
     assert (code, "1 restored" in out, "restore [" in err) == (0, True, True)
     harness.process_all()

@@ -170,7 +170,7 @@ def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
     capsys.readouterr()
     with asked() as rest:
         tool.run()
-    assert "Goes on where it was stopped at " in capsys.readouterr().out
+    assert "Resumes the run that stopped at " in capsys.readouterr().out
     records = here.new_records()
     assert set(written(records).values()) == {1}
     if name == "restore":
@@ -213,7 +213,9 @@ def test_of_two_at_once_one_is_told_who_has_it(here: ShopHarness, tool: Tool) ->
     refused = []
 
     def another() -> None:
-        with pytest.raises(SystemExit, match=r"^Not done to the end: \S+ runs it until 20.* The same command goes on"):
+        with pytest.raises(
+            SystemExit, match=r"^Incomplete: \S+ is running it \(.*\), at least until 20.* Run the same command again"
+        ):
             tool.run()
         refused.append(True)
 
@@ -234,7 +236,7 @@ def test_what_was_stopped_a_day_ago_says_nothing_of_today(
     killed(tool, 6)
     here.clock_offset += MAX_RESUME_AGE
     tool.run()
-    assert "Goes on" not in capsys.readouterr().out
+    assert "Resumes" not in capsys.readouterr().out
     (kept,) = [SWEEP.decode(one) for one in everything(here.shop.table).values() if one["type"]["S"] == "Sweep"]
     assert (kept.status, kept.waiting) == ("DONE", ())
 
@@ -244,8 +246,8 @@ def test_who_says_so_begins_anew(here: ShopHarness, capsys: pytest.CaptureFixtur
     tool = TOOLS["copies"]
     killed(tool, 20)
     here.clock_offset += timedelta(seconds=LOCK_SECONDS + 1)
-    main([*tool.command.split(), "--units-per-second", "1e6", "--anew"])
-    assert "Goes on" not in capsys.readouterr().out
+    main([*tool.command.split(), "--units-per-second", "1e6", "--restart"])
+    assert "Resumes" not in capsys.readouterr().out
 
 
 # drift ----------------------------------------------------------------------------------------------------------------
@@ -277,7 +279,7 @@ def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_rig
                 others[0].check_all()
 
     first = DriftCheck(here.shop, repair=True, pause_seconds=0, report_discrepancy=meanwhile_another)
-    with pytest.raises(Locked, match="taken it over"), kept_by(here, "ann@desk") as first.checkpoint:
+    with pytest.raises(Locked, match="taken over"), kept_by(here, "ann@desk") as first.checkpoint:
         first.check_all()
     assert (others[0].repaired, others[0].unrepaired) == (1, 0)
     image = everything(here.shop.table)[item_key(right)]

@@ -74,7 +74,7 @@ def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
     for alarm in ALARMS:
         text = (PROJECT / alarm.runbook_path).read_text(encoding="utf-8")
         assert f"`{alarm.name}" in text, "it names the alarm"
-        for part in ("**What is seen.**", "**First look.**", "**Why.**", "**Cure.**", "**It is over**"):
+        for part in ("**Symptoms.**", "**Diagnosis.**", "**Causes.**", "**Fix.**", "**Resolved** when"):
             assert text.count(part) == 1, (alarm.runbook_path, part)
 
 

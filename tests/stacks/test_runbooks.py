@@ -17,7 +17,7 @@ CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`]+)`", re.DOTALL | re.MULTILINE
 AWS = re.compile(r"\baws\s+([a-z0-9-]+)\s+([a-z0-9-]+)([^;|&\n]*(?:\\\n[^;|&\n]*)*)")
 VARIABLE = re.compile(r"\$([A-Z][A-Z_]+)")
 NAMED = re.compile(r"^\| `\$([A-Z_]+)` \| (.*) \|$", re.MULTILINE)
-ADMINISTERS = "somebody who may administer the account"
+ADMINISTERS = "need an administrator of the account"
 SERVICES = {"s3api": "s3"}
 
 

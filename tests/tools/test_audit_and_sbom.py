@@ -22,8 +22,8 @@ def recorded(name: str) -> str:
 def test_it_is_clean_when_all_was_looked_at_and_nothing_is_known() -> None:
     audits = [parse_pip_audit(recorded("pip-clean"), PYTHON), parse_npm_audit(recorded("npm-clean"), NODE)]
     assert [str(it) for it in audits] == [
-        "Python: clean: nothing is known of its 2 packages",
-        "Node: clean: nothing is known of its 3 packages",
+        "Python: clean: no known vulnerabilities in 2 packages",
+        "Node: clean: no known vulnerabilities in 3 packages",
     ]
     assert overall_outcome(audits) is AuditOutcome.CLEAN
 
@@ -31,8 +31,8 @@ def test_it_is_clean_when_all_was_looked_at_and_nothing_is_known() -> None:
 def test_a_finding_is_said_with_what_mends_it() -> None:
     found = [parse_pip_audit(recorded("pip-findings"), PYTHON), parse_npm_audit(recorded("npm-findings"), NODE)]
     assert [it.outcome for it in found] == [AuditOutcome.FINDINGS, AuditOutcome.FINDINGS]
-    assert str(found[0]) == "Python: 1 findings\n  attrs 26.1.0: PYSEC-0000-1, mended in 99.1.0"
-    assert "  axe-core 4.14.1: A made-up weakness of axe-core, of <4.15.0, https://github.com/" in str(found[1])
+    assert str(found[0]) == "Python: 1 findings\n  attrs 26.1.0: PYSEC-0000-1, fixed in 99.1.0"
+    assert "  axe-core 4.14.1: A made-up weakness of axe-core, in <4.15.0, https://github.com/" in str(found[1])
 
 
 @pytest.mark.parametrize("said", ["", "no JSON", "[]", "{}", '{"dependencies": []}', recorded("pip-silent")])
@@ -49,7 +49,7 @@ def test_packages_of_node_that_nobody_looked_at_are_not_clean(said: str) -> None
 
 def test_one_package_that_was_left_out_is_enough_not_to_be_clean() -> None:
     left_out = parse_pip_audit(recorded("pip-clean"), {**PYTHON, "boto3": "1"})
-    assert (left_out.outcome, left_out.unaudited) == (AuditOutcome.NOT_AUDITED, ["nothing was told of boto3"])
+    assert (left_out.outcome, left_out.unaudited) == (AuditOutcome.NOT_AUDITED, ["no result for boto3"])
     empty = json.loads(recorded("npm-clean"))
     empty["metadata"]["dependencies"]["total"] = 0
     assert parse_npm_audit(json.dumps(empty), NODE).outcome is AuditOutcome.NOT_AUDITED
