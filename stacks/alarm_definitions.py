@@ -108,7 +108,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         metric=metrics.ORDERS_STALLED,
         statistic="Minimum",
         above=0,
-        runbook="orders-stand-still",
+        runbook="fulfilment-stalled",
     ),
     *_lag_alarms(),
     AlarmDefinition(
@@ -196,7 +196,7 @@ ALARMS: tuple[AlarmDefinition, ...] = (
         statistic="Sum",
         below=1,
         minutes=15,
-        runbook="nobody-watches",
+        runbook="backlog-monitor-silent",
         for_each="watch",
     ),
 )

@@ -455,7 +455,7 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
-    "orders-stand-still": standing,
+    "fulfilment-stalled": standing,
     "lag": lagging,
     "stream-lag": stream_lagging,
     "failure-store-not-empty": given_up_on,
@@ -467,7 +467,7 @@ STORIES: Mapping[str, Callable[[Scene, AlarmDefinition], Story]] = {
     "throttling": throttled,
     "lapse-backlog": not_lapsing,
     "archive-mismatch": mismatching,
-    "nobody-watches": unwatched,
+    "backlog-monitor-silent": unwatched,
 }
 """By the runbook, or by the alarm where a runbook is for several that differ."""
 

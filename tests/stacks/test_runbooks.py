@@ -85,7 +85,7 @@ def test_whoever_follows_a_runbook_may_type_what_it_says_or_is_told_who_may(
 def test_commands_of_aws_are_found_wherever_they_stand() -> None:
     found = {page.stem: [action for part in parts(page) for action, _ in typed(part)] for page in PAGES}
     assert found["lag"] == ["lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping"]
-    assert found["orders-stand-still"] == ["events:EnableRule", "lambda:UpdateEventSourceMapping"]
+    assert found["fulfilment-stalled"] == ["events:EnableRule", "lambda:UpdateEventSourceMapping"]
     assert found["archive-mismatch"] == ["s3:DeleteObject"]
     assert found["restore-table"] == found["region-move"] == []
     assert len({action for actions in found.values() for action in actions}) >= 9
