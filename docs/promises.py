@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from docs import markdown
 from docs.pages.table import describe_type, embedded_classes
-from functions.dynamodb.codec import set_element_codec, unwrap_newtype, unwrap_optional
+from functions.dynamodb.codec import set_element_type, unwrap_newtype, unwrap_optional
 from functions.model import table as t
 
 Description = Mapping[str, Any]
@@ -84,7 +84,7 @@ def describe_entity(entity: type[Any], schema: int) -> Description:
     attributes = {}
     for field in fields(entity):
         hint = hints[field.name]
-        missing = field.default is not MISSING or unwrap_optional(hint) or set_element_codec(hint)
+        missing = field.default is not MISSING or unwrap_optional(hint) or set_element_type(hint)
         attributes[field.name] = describe_type(unwrap_newtype(unwrap_optional(hint) or hint)) + ("?" if missing else "")
     return {"schema": schema, "attributes": attributes}
 

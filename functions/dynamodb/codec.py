@@ -1,18 +1,19 @@
-"""Decode items into typed classes and encode them, with code generated from the classes' declared fields.
+"""Decode items into typed classes and encode them, by the declared fields of the classes.
 
 An *image* is an item in DynamoDB's JSON, as the client and the stream deliver it. Every value is tagged with its type:
-`{"order_id": {"S": "o1"}, "total": {"N": "995"}}`. The decoder and the encoder of a class are compiled once, on first
-use. They are faster than boto3's TypeDeserializer because they do not inspect each tag and do not create a Decimal for
-each number.
+`{"order_id": {"S": "o1"}, "total": {"N": "995"}}`. The decoder and the encoder of a class are built once, on first use.
+They are faster than boto3's TypeDeserializer because they do not inspect each tag and do not create a Decimal for each
+number.
 """
 
 import base64
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
+from operator import itemgetter, not_
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from functions.dynamodb.errors import Unreadable, UnreadableWithin
@@ -91,13 +92,18 @@ def decode_binary(value: str | bytes) -> bytes:
     return base64.b64decode(value, validate=True) if isinstance(value, str) else memoryview(value).tobytes()
 
 
-SCALAR_TYPES: dict[Any, tuple[str, str, str]] = {  # type: (tag, expression that decodes, expression that encodes)
-    str: ("S", "{}", "{}"),
-    int: ("N", "int({})", "str({})"),
-    Decimal: ("N", "Decimal({})", "str({})"),
-    bytes: ("B", "binary({})", "{}"),
-    bool: ("BOOL", "{}", "{}"),
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+SCALAR_TYPES: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    str: ("S", _unchanged, _unchanged),
+    int: ("N", int, str),
+    Decimal: ("N", Decimal, str),
+    bytes: ("B", decode_binary, _unchanged),
+    bool: ("BOOL", _unchanged, _unchanged),
 }
+"""For each scalar type: its tag, the function that decodes a tagged value, and the function that encodes it."""
 
 
 def unwrap_newtype(hint: Any) -> Any:
@@ -115,53 +121,59 @@ def unwrap_optional(hint: Any) -> Any:
     return inner[0] if union and len(inner) == 1 and len(typing.get_args(hint)) == 2 else None
 
 
-def decode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
-    """Return the source of a Python expression that decodes a value of the type `hint`.
+def value_decoder(hint: Any) -> Callable[[Any], Any]:
+    """Return a function that decodes a tagged value, such as {"N": "5"}, to the type `hint`.
 
-    `value`: the source of the expression for the tagged value. Functions that the result calls are added to `scope`.
+    Raises TypeError if an item cannot contain this type.
     """
     hint = unwrap_newtype(hint)
-    arguments = typing.get_args(hint)
     if hint in SCALAR_TYPES:
         tag, read, _ = SCALAR_TYPES[hint]
-        return read.format(f"{value}[{tag!r}]")
+        return itemgetter(tag) if read is _unchanged else lambda value: read(value[tag])
     if inner := unwrap_optional(hint):
-        return f"(None if 'NULL' in {value} else {decode_expression(inner, value, scope)})"
+        decode_inner = value_decoder(inner)
+        return lambda value: None if "NULL" in value else decode_inner(value)
     if hint is types.NoneType:
-        return f"(None if {value}['NULL'] else None)"
+        return _decode_null
     if is_list(hint):
-        return f"tuple([{decode_expression(arguments[0], 'x', scope)} for x in {value}['L']])"
+        decode_element = value_decoder(typing.get_args(hint)[0])
+        return lambda value: tuple([decode_element(element) for element in value["L"]])
     if is_map(hint):
-        return f"{{k: {decode_expression(arguments[1], 'x', scope)} for k, x in {value}['M'].items()}}"
+        decode_entry = value_decoder(typing.get_args(hint)[1])
+        return lambda value: {name: decode_entry(entry) for name, entry in value["M"].items()}
     if isinstance(hint, type) and is_dataclass(hint):
-        name = f"read_{len(scope)}"
-        scope[name] = compile_decoder(hint)
-        return f"{name}({value}['M'])"
+        decode_part = build_decoder(hint)
+        return lambda value: decode_part(value["M"])
     raise TypeError(f"an item cannot contain {hint}")
 
 
-def encode_expression(hint: Any, value: str, scope: dict[str, Any]) -> str:
-    """Return the source of a Python expression that encodes a value of the type `hint` with its tag.
+def _decode_null(value: Any) -> None:
+    value["NULL"]  # raises KeyError for any other value
 
-    `value`: the source of the expression for the value. Functions that the result calls are added to `scope`.
+
+def value_encoder(hint: Any) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that encodes a value of the type `hint` with its tag, such as {"N": "5"}.
+
+    Raises TypeError if an item cannot contain this type.
     """
     hint = unwrap_newtype(hint)
-    arguments = typing.get_args(hint)
     if hint in SCALAR_TYPES:
         tag, _, write = SCALAR_TYPES[hint]
-        return f"{{{tag!r}: {write.format(value)}}}"
+        return lambda value: {tag: write(value)}
     if inner := unwrap_optional(hint):
-        return f"({{'NULL': True}} if {value} is None else {encode_expression(inner, value, scope)})"
+        encode_inner = value_encoder(inner)
+        return lambda value: {"NULL": True} if value is None else encode_inner(value)
     if hint is types.NoneType:
-        return "{'NULL': True}"
+        return lambda _: {"NULL": True}
     if is_list(hint):
-        return f"{{'L': [{encode_expression(arguments[0], 'x', scope)} for x in {value}]}}"
+        encode_element = value_encoder(typing.get_args(hint)[0])
+        return lambda value: {"L": [encode_element(element) for element in value]}
     if is_map(hint):
-        return f"{{'M': {{k: {encode_expression(arguments[1], 'x', scope)} for k, x in {value}.items()}}}}"
+        encode_entry = value_encoder(typing.get_args(hint)[1])
+        return lambda value: {"M": {name: encode_entry(entry) for name, entry in value.items()}}
     if isinstance(hint, type) and is_dataclass(hint):
-        name = f"write_{len(scope)}"
-        scope[name] = compile_encoder(hint)
-        return f"{{'M': {name}({value})}}"
+        encode_part = build_encoder(hint)
+        return lambda value: {"M": encode_part(value)}
     raise TypeError(f"an item cannot contain {hint}")
 
 
@@ -174,100 +186,110 @@ def is_map(hint: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Mapping) and unwrap_newtype(typing.get_args(hint)[0]) is str
 
 
-def set_element_codec(hint: Any) -> tuple[str, str, str] | None:
-    """Return a set's element tag and the expressions that decode and encode an element.
-
-    Returns None if the type is not a set, or is a set that items cannot hold. DynamoDB stores no empty set, so the
-    encoder leaves out an empty set and the decoder reads a missing set as empty. This works only for a top-level
-    attribute without another default.
-    """
+def set_element_type(hint: Any) -> Any:
+    """Return the element type of a set that an item can contain. Returns None for any other type."""
     inner = unwrap_newtype(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
-    return SCALAR_TYPES[inner] if inner in SCALAR_TYPES and inner is not bool else None
+    return inner if inner in SCALAR_TYPES and inner is not bool else None
 
 
-def compile_decoder(cls: type[T]) -> Callable[[Image], T]:
-    """Compile a function that decodes an image into an instance of `cls`, without __init__ and without loops over
-    attributes.
+def _is_set_field(field: Field[Any], hint: Any) -> bool:
+    """Return whether a field is stored as a DynamoDB set.
+
+    DynamoDB stores no empty set, so the encoder leaves out an empty set and the decoder reads a missing set as empty.
+    This works only for a top-level attribute without another default.
+    """
+    return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
+
+
+def build_decoder(cls: type[T]) -> Callable[[Image], T]:
+    """Return a function that decodes an image into an instance of `cls`, without calling __init__.
 
     If an attribute is missing, the field gets its default, None (if optional) or the empty set. The function raises
     Unreadable if an attribute without such a default is missing, or if a value is not of the declared type. Undeclared
     attributes are ignored.
     """
-    return cast(Callable[[Image], T], _compile_decoder(cast(Any, cls)))
+    return cast(Callable[[Image], T], _build_decoder(cast(Any, cls)))
 
 
-def compile_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
-    """Compile a decoder that decodes maps of nested objects on first access. That access may raise UnreadableWithin.
+def build_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
+    """Return a decoder that decodes maps of nested objects on first access. That access may raise UnreadableWithin.
 
-    The second argument of the compiled function is the item's other image (before or after the change), already
+    The second argument of the returned function is the item's other image (before or after the change), already
     decoded, or None. Maps that are equal in both images are decoded once.
     """
-    return cast(Callable[[Image, T | None], T], _compile_decoder(cast(Any, cls), late=True))
+    return cast(Callable[[Image, T | None], T], _build_decoder(cast(Any, cls), lazy=True))
 
 
 @cache
-def _compile_decoder(cls: type[Any], late: bool = False) -> Any:
-    scope: dict[str, Any] = {
-        "new": object.__new__,
-        "C": cls,
-        "Decimal": Decimal,
-        "binary": decode_binary,
-        "Late": LazyMap,
-    }
-    body = [" item = new(C)"]
+def _build_decoder(cls: type[Any], lazy: bool = False) -> Callable[..., Any]:
     hints = typing.get_type_hints(cls)
-    for field in fields(cls):
-        hint = hints[field.name]
-        if elements := set_element_codec(hint) if field.default in (MISSING, frozenset()) else None:
-            tag, read_one, _ = elements
-            absent, read = "frozenset()", f"frozenset([{read_one.format('x')} for x in v['{tag}S']])"
-        else:
-            absent, read = "None" if unwrap_optional(hint) else "", decode_expression(hint, "v", scope)
-            if late and is_map(hint) and is_dataclass(part := typing.get_args(hint)[1]):
-                scope[f"part_{field.name}"] = compile_decoder(cast(Any, part))
-                read = f"Late(v['M'], part_{field.name}, twin and twin.{field.name})"
-            if field.default is not MISSING:
-                absent = f"default_{field.name}"
-                scope[absent] = field.default
-        if absent:
-            body.append(f" if {field.name!r} in image: v = image[{field.name!r}]; item.{field.name} = {read}")
-            body.append(f" else: item.{field.name} = {absent}")
-        else:
-            body.append(f" v = image[{field.name!r}]; item.{field.name} = {read}")
-    lines = [f"def read(image{', twin' if late else ''}):", " try:", *[f" {line}" for line in body], "  return item"]
-    lines += [" except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:"]
-    lines += ["  raise Unreadable(f'{C.__name__}: {error!r}') from error"]
-    scope["Unreadable"] = Unreadable
-    exec("\n".join(lines), scope)
-    return scope["read"]
+    plan = [(field.name, *_field_decoder(field, hints[field.name], lazy)) for field in fields(cls)]
+
+    def decode(image: Image, counterpart: Any = None) -> Any:
+        item = object.__new__(cls)
+        try:
+            for name, read, read_lazy, absent in plan:
+                if absent is not MISSING and name not in image:
+                    setattr(item, name, absent)
+                elif read_lazy:
+                    twin = getattr(counterpart, name) if counterpart else None
+                    setattr(item, name, LazyMap(image[name]["M"], read_lazy, twin))
+                else:
+                    setattr(item, name, read(image[name]))
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            raise Unreadable(f"{cls.__name__}: {error!r}") from error
+        return item
+
+    return decode
 
 
-def compile_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
-    """Compile a function that encodes an instance of `cls` as an image.
+def _field_decoder(
+    field: Field[Any], hint: Any, lazy: bool
+) -> tuple[Callable[[Any], Any], Callable[[Image], Any] | None, Any]:
+    """Return how to decode a field: its decoder, the decoder of its parts if it is lazy, and its value if it is absent.
+
+    The value is MISSING if the attribute must not be absent.
+    """
+    if _is_set_field(field, hint):
+        tag, read, _ = SCALAR_TYPES[set_element_type(hint)]
+        return (lambda value: frozenset(map(read, value[f"{tag}S"]))), None, frozenset()
+    absent = None if field.default is MISSING and unwrap_optional(hint) else field.default
+    part: Any = typing.get_args(hint)[1] if lazy and is_map(hint) else None
+    return value_decoder(hint), build_decoder(cast(Any, part)) if is_dataclass(part) else None, absent
+
+
+def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
+    """Return a function that encodes an instance of `cls` as an image.
 
     The function leaves out each value that the decoder restores if it is missing: an empty set, None, and a zero or
     False that is the field's default.
     """
-    return cast(Callable[[T], dict[str, Any]], _compile_encoder(cast(Any, cls)))
+    return cast(Callable[[T], dict[str, Any]], _build_encoder(cast(Any, cls)))
 
 
 @cache
-def _compile_encoder(cls: type[Any]) -> Any:
-    scope: dict[str, Any] = {}
-    body = ["def write(item):", " image = {}"]
+def _build_encoder(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     hints = typing.get_type_hints(cls)
-    for field in fields(cls):
-        hint = hints[field.name]
-        body.append(f" v = item.{field.name}")
-        if elements := set_element_codec(hint) if field.default in (MISSING, frozenset()) else None:
-            tag, _, write_one = elements
-            condition, written = " if v:", f"{{'{tag}S': sorted([{write_one.format('x')} for x in v])}}"
-        elif unwrap_optional(hint) and field.default in (MISSING, None):
-            condition, written = " if v is not None:", encode_expression(unwrap_optional(hint), "v", scope)
-        elif hint in (int, bool) and field.default in (0, False):
-            condition, written = " if v:", encode_expression(hint, "v", scope)
-        else:
-            condition, written = "", encode_expression(hint, "v", scope)
-        body.append(f"{condition} image[{field.name!r}] = {written}")
-    exec("\n".join([*body, " return image"]), scope)
-    return scope["write"]
+    plan = [(field.name, *_field_encoder(field, hints[field.name])) for field in fields(cls)]
+
+    def encode(item: Any) -> dict[str, Any]:
+        image = {}
+        for name, write, is_left_out in plan:
+            value = getattr(item, name)
+            if not is_left_out(value):
+                image[name] = write(value)
+        return image
+
+    return encode
+
+
+def _field_encoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], bool]]:
+    """Return how to encode a field: its encoder, and whether a value is left out."""
+    if _is_set_field(field, hint):
+        tag, _, write = SCALAR_TYPES[set_element_type(hint)]
+        return (lambda value: {f"{tag}S": sorted(map(write, value))}), not_
+    if (inner := unwrap_optional(hint)) and field.default in (MISSING, None):
+        return value_encoder(inner), lambda value: value is None
+    if hint in (int, bool) and field.default in (0, False):
+        return value_encoder(hint), not_
+    return value_encoder(hint), lambda _: False

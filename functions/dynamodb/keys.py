@@ -16,9 +16,9 @@ from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
 from functions.dynamodb.codec import (
     Image,
-    compile_decoder,
-    compile_encoder,
-    compile_lazy_decoder,
+    build_decoder,
+    build_encoder,
+    build_lazy_decoder,
     unwrap_newtype,
     unwrap_optional,
 )
@@ -237,12 +237,12 @@ class Row(Generic[T]):
     @cached_property
     def decode(self) -> Callable[[Image], T]:
         """Decode an image into an item. Raises images.Unreadable."""
-        return compile_decoder(self.entity)
+        return build_decoder(self.entity)
 
     @cached_property
     def decode_lazy(self) -> Callable[[Image, T | None], T]:
-        """Decode an image into an item whose maps are decoded on first access (see images.compile_lazy_decoder)."""
-        return compile_lazy_decoder(self.entity)
+        """Decode an image into an item whose maps are decoded on first access (see codec.build_lazy_decoder)."""
+        return build_lazy_decoder(self.entity)
 
     @cached_property
     def _index_templates(self) -> list[tuple[str, str, KeyTemplate, KeyTemplate, set[str]]]:
@@ -251,7 +251,7 @@ class Row(Generic[T]):
 
     def encode(self, item: T) -> dict[str, Any]:
         """Encode an item as an image with all its keys, its type and its schema version. Raises InvalidKeyValue."""
-        image = compile_encoder(self.entity)(item)
+        image = build_encoder(self.entity)(item)
         for pk, sk, partition, sort, names in self._index_templates:
             known = {name: getattr(item, name) for name in names}
             if None not in known.values():

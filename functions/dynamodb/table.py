@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from botocore.exceptions import ClientError
 
-from functions.dynamodb.codec import Image, compile_decoder
+from functions.dynamodb.codec import Image, build_decoder
 from functions.dynamodb.errors import Impossible, Unreadable
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Get, Query
@@ -272,7 +272,7 @@ class Table:
         row = self._row_of(image)
         if row not in pattern.rows or self._is_expired(image):
             return None
-        return cast(T, compile_decoder(pattern.view)(image) if pattern.view else _decode_item(row, image))
+        return cast(T, build_decoder(pattern.view)(image) if pattern.view else _decode_item(row, image))
 
     def _is_expired(self, image: Image) -> bool:
         ttl = image.get("ttl")

@@ -1,4 +1,4 @@
-"""Items read and written by compiled code, against boto3's own deserializer over all ten types of DynamoDB."""
+"""Items decoded and encoded, against boto3's own deserializer over all ten types of DynamoDB."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from boto3.dynamodb.types import Binary, TypeDeserializer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.dynamodb.codec import compile_decoder, compile_encoder, compile_lazy_decoder, entity
+from functions.dynamodb.codec import build_decoder, build_encoder, build_lazy_decoder, entity
 from functions.dynamodb.errors import Unreadable, UnreadableWithin
 from local.dynamodb_engine import Engine
 from tests.support.scale import many
@@ -134,12 +134,12 @@ def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
 @settings(max_examples=many(200, 20))
 def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
     cls, item = made
-    image = compile_encoder(cls)(item)
-    assert compile_decoder(cls)(image) == item
-    assert compile_decoder(cls)(as_lambda_has_it(image)) == item
-    seen = compile_lazy_decoder(cls)(as_lambda_has_it(image), None)
+    image = build_encoder(cls)(item)
+    assert build_decoder(cls)(image) == item
+    assert build_decoder(cls)(as_lambda_has_it(image)) == item
+    seen = build_lazy_decoder(cls)(as_lambda_has_it(image), None)
     assert seen == item
-    assert compile_lazy_decoder(cls)(image, seen) == item
+    assert build_lazy_decoder(cls)(image, seen) == item
     assert deserialized(image) == plain(item)
 
 
@@ -169,17 +169,17 @@ def test_all_ten_types_survive_the_table_and_its_stream(engine: Engine, new_tabl
         S="ß", N=Decimal("-1.50"), B=b"\0\xff", BOOL=False, NULL=None, L=(part,), M={"k": part},
         SS=frozenset({"a", "b"}), NS=frozenset({1, 2}), BS=frozenset({b"\0", b"1"}),
     )  # fmt: skip
-    image = compile_encoder(Ten)(item)
+    image = build_encoder(Ten)(item)
     assert {name: set(value) for name, value in image.items()} == {field.name: {field.name} for field in fields(item)}
 
     name, key = new_table(), {"PK": {"S": "p"}, "SK": {"S": "s"}}
     client = engine.dynamodb()
     client.put_item(TableName=name, Item={**image, **key})
-    assert compile_decoder(Ten)(client.get_item(TableName=name, Key=key)["Item"]) == item
+    assert build_decoder(Ten)(client.get_item(TableName=name, Key=key)["Item"]) == item
 
     (as_event,) = read_stream_records(engine, name)
     assert isinstance(as_event["dynamodb"]["NewImage"]["B"]["B"], str)
-    assert compile_decoder(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
+    assert build_decoder(Ten)(json.loads(json.dumps(as_event))["dynamodb"]["NewImage"]) == item
 
 
 @entity
@@ -189,17 +189,17 @@ class Box:
 
 
 def box(text: str) -> dict[str, Any]:
-    return compile_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
+    return build_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
 
 
 def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for() -> None:
     image = box("long")
-    broken = compile_lazy_decoder(Box)(image, None)
+    broken = build_lazy_decoder(Box)(image, None)
     del image["parts"]["M"]["one"]["M"]["none"]
     with pytest.raises(UnreadableWithin, match="Part: KeyError\\('none'\\)"):
         len(broken.parts)
-    now = compile_lazy_decoder(Box)(box("long"), None)
-    alike, other = compile_lazy_decoder(Box)(box("long"), now), compile_lazy_decoder(Box)(box("short"), now)
+    now = build_lazy_decoder(Box)(box("long"), None)
+    alike, other = build_lazy_decoder(Box)(box("long"), now), build_lazy_decoder(Box)(box("short"), now)
     assert alike.parts["one"] is now.parts["one"]
     assert (now.parts["one"].text, other.parts["one"].text) == ("long", "short")
 
@@ -207,7 +207,7 @@ def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for()
 @pytest.mark.parametrize("parts", [{"L": []}, {"M": [1]}, {"M": {"one": {"S": "x"}}}, {"M": {"one": None}}, "M", None])
 def test_parts_that_are_none_are_unreadable_at_the_latest_when_they_are_asked_for(parts: Any) -> None:
     with pytest.raises(Unreadable):
-        len(compile_lazy_decoder(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
+        len(build_lazy_decoder(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
 
 
 GARBAGE = st.recursive(
@@ -226,7 +226,7 @@ def test_a_malformed_image_is_unreadable_and_raises_nothing_else(
     made: tuple[type[Any], Any], data: st.DataObject
 ) -> None:
     cls, item = made
-    image: Any = as_lambda_has_it(compile_encoder(cls)(item))
+    image: Any = as_lambda_has_it(build_encoder(cls)(item))
     parent: Any = None
     key: Any = None
     while isinstance(here := image if parent is None else parent[key], dict | list) and here:
@@ -240,7 +240,7 @@ def test_a_malformed_image_is_unreadable_and_raises_nothing_else(
     else:
         parent[key] = data.draw(GARBAGE)
     try:
-        assert isinstance(compile_decoder(cls)(image), cls)
+        assert isinstance(build_decoder(cls)(image), cls)
     except Unreadable as error:
         assert str(error).startswith(f"{cls.__name__}: ")  # noqa: PT017  most draws are readable
 
@@ -261,7 +261,7 @@ FULL: dict[str, Any] = {"name": {"S": "n"}, "size": {"N": "3"}}
 @pytest.mark.parametrize("missing", ["name", "size"])
 def test_a_missing_attribute_with_no_default_is_unreadable(missing: str) -> None:
     with pytest.raises(Unreadable, match=f"Thing: KeyError\\('{missing}'\\)"):
-        compile_decoder(Thing)({name: value for name, value in FULL.items() if name != missing})
+        build_decoder(Thing)({name: value for name, value in FULL.items() if name != missing})
 
 
 @pytest.mark.parametrize(
@@ -284,31 +284,31 @@ def test_a_missing_attribute_with_no_default_is_unreadable(missing: str) -> None
 )
 def test_an_attribute_of_another_type_is_unreadable(wrong: dict[str, Any]) -> None:
     with pytest.raises(Unreadable):
-        compile_decoder(Thing)({**FULL, **wrong})
+        build_decoder(Thing)({**FULL, **wrong})
 
 
 @pytest.mark.parametrize("image", [None, [], "text", 5])
 def test_what_is_no_image_at_all_is_unreadable(image: Any) -> None:
     with pytest.raises(Unreadable):
-        compile_decoder(Thing)(image)
+        build_decoder(Thing)(image)
 
 
 def test_base64_that_is_none_is_unreadable() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
-        compile_decoder(cls)({"data": {"B": "no base64!"}})
+        build_decoder(cls)({"data": {"B": "no base64!"}})
 
 
 def test_a_number_is_not_taken_for_as_many_bytes() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
-        compile_decoder(cls)({"data": {"B": 3}})
+        build_decoder(cls)({"data": {"B": 3}})
 
 
 def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
-    thing = compile_decoder(Thing)(FULL)
-    assert thing == compile_decoder(Thing)(FULL)
-    assert thing != compile_decoder(Thing)({**FULL, "size": {"N": "4"}})
+    thing = build_decoder(Thing)(FULL)
+    assert thing == build_decoder(Thing)(FULL)
+    assert thing != build_decoder(Thing)({**FULL, "size": {"N": "4"}})
     other: object = Part(text="n", none=None)
     assert thing != other
     with pytest.raises(TypeError, match="unhashable"):
@@ -316,22 +316,22 @@ def test_items_are_equal_where_they_are_of_one_kind_and_alike() -> None:
 
 
 def test_absent_attributes_take_their_defaults() -> None:
-    assert compile_decoder(Thing)(FULL) == Thing(name="n", size=3)
+    assert build_decoder(Thing)(FULL) == Thing(name="n", size=3)
     assert all(field.default is not MISSING for field in fields(Thing)[2:])
 
 
 def test_a_none_where_the_default_is_something_else_reads_back_as_none() -> None:
     item = Thing(name="n", size=3, colour=None)
-    assert compile_encoder(Thing)(item)["colour"] == {"NULL": True}
-    assert compile_decoder(Thing)(compile_encoder(Thing)(item)) == item
+    assert build_encoder(Thing)(item)["colour"] == {"NULL": True}
+    assert build_decoder(Thing)(build_encoder(Thing)(item)) == item
 
 
 def test_none_and_empty_sets_are_left_out_of_the_image() -> None:
-    assert compile_encoder(Thing)(Thing(name="n", size=3)).keys() == {"name", "size", "ratio", "colour"}
+    assert build_encoder(Thing)(Thing(name="n", size=3)).keys() == {"name", "size", "ratio", "colour"}
 
 
 def test_attributes_that_are_not_declared_are_passed_over() -> None:
-    assert compile_decoder(Thing)({**FULL, "later": {"S": "of a newer version"}, "PK": {"S": "p"}}) == Thing(
+    assert build_decoder(Thing)({**FULL, "later": {"S": "of a newer version"}, "PK": {"S": "p"}}) == Thing(
         name="n", size=3
     )
 
@@ -340,8 +340,8 @@ def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
     one, two = entity_of({"a": SCALARS[0]}, "Part"), entity_of({"a": SCALARS[3]}, "Part")
     whole = entity_of({"one": Kind(one, st.none()), "two": Kind(two, st.none())}, "Whole")
     item = whole(one=one(a="text"), two=two(a=5))
-    assert compile_encoder(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
-    assert compile_decoder(whole)(compile_encoder(whole)(item)) == item
+    assert build_encoder(whole)(item) == {"one": {"M": {"a": {"S": "text"}}}, "two": {"M": {"a": {"N": "5"}}}}
+    assert build_decoder(whole)(build_encoder(whole)(item)) == item
 
 
 @pytest.mark.parametrize(
@@ -366,9 +366,9 @@ def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
 def test_a_type_that_an_item_cannot_hold_without_loss_is_refused(hint: Any) -> None:
     cls = entity_of({"a": Kind(hint, st.none())}, "Odd")
     with pytest.raises(TypeError, match="an item cannot contain"):
-        compile_decoder(cls)
+        build_decoder(cls)
     with pytest.raises(TypeError, match="an item cannot contain"):
-        compile_encoder(cls)
+        build_encoder(cls)
 
 
 def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it() -> None:
@@ -377,4 +377,4 @@ def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it()
         tags: frozenset[str] = frozenset({"new"})
 
     with pytest.raises(TypeError, match="an item cannot contain"):
-        compile_encoder(Odd)
+        build_encoder(Odd)

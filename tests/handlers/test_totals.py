@@ -8,8 +8,8 @@ import pytest
 
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader
-from functions.model import entities, totals
-from functions.model.entities import BestSeller, Counted, Metric
+from functions.model import totals
+from functions.model.entities import BestSeller, Counted, Metric, sharding
 from functions.model.retention import METRIC_DAYS
 from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
 from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
@@ -322,7 +322,7 @@ def test_f16_more_shards_lose_nothing_of_what_was_counted_with_fewer(
 ) -> None:
     orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
     opened.process_all(("copies",))
-    monkeypatch.setattr(entities, "SHARD_COUNT", 64)
+    monkeypatch.setattr(sharding, "SHARD_COUNT", 64)
     for order_id in orders[:3]:
         cancellation.cancel_order(opened.shop, ANN, order_id)
     for number in range(5):
