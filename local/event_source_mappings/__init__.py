@@ -13,7 +13,7 @@ local/poller.py drives the model with the wall clock. The simulator drives it wi
 deterministic: the same calls return the same actions. Times are epoch seconds. The model is not thread-safe.
 
 The model follows AWS's documentation; each module names the pages that it follows. Behaviour that AWS does not document
-is a field of `MappingAssumptions` or `FilterDialect`. The model does not cover tumbling windows (it rejects them),
+is a field of `MappingAssumptions`. The model does not cover tumbling windows (it rejects them),
 recursive loop detection, and the minutes until changed settings take effect.
 """
 
@@ -30,7 +30,7 @@ from local.event_source_mappings.actions import (
     Outcome,
     ShardIteratorRequest,
 )
-from local.event_source_mappings.filters import FilterCriteria, FilterDialect
+from local.event_source_mappings.filters import FilterCriteria
 from local.event_source_mappings.mapping import EventSourceMapping
 from local.event_source_mappings.records import StreamRecord, is_unchanged, to_lambda_record
 from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
@@ -41,7 +41,6 @@ __all__ = [
     "EventSourceMapping",
     "FailureDelivered",
     "FilterCriteria",
-    "FilterDialect",
     "InvocationFailed",
     "InvocationReturned",
     "Invoke",

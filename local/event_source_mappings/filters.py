@@ -2,7 +2,7 @@
 
 Sources: Lambda developer guide, "Control which events Lambda sends to your function" (rule syntax, limits) and
 "Using event filtering with a DynamoDB event source" (keys, typed attributes, `exists`). If those pages do not answer
-a question, this module follows EventBridge. If AWS's behaviour is not documented, `FilterDialect` has a switch.
+a question, this module follows EventBridge.
 
 A filter pattern is a JSON object shaped like the record. A record matches a pattern if all fields of the pattern match
 (AND). A field matches if one value in its array matches (OR). A mapping accepts a record if one of its patterns matches
@@ -13,15 +13,17 @@ A filter pattern is a JSON object shaped like the record. A record matches a pat
 - A missing field matches only `exists: false`. `anything-but` needs a value; null counts as a value.
 """
 
-import ipaddress
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 MAX_PATTERN_CHARACTERS: Final = 4096
+MAX_FILTERS: Final = 5
+"""The number of filters of one mapping. AWS raises it to 10 on request."""
+KEYS: Final = ("dynamodb", "eventName", "userIdentity")
+"""The top-level fields that a pattern may name. The guide allows only `dynamodb`; the other two are known to work."""
 MISSING: Final = object()
 
 Matcher: TypeAlias = Callable[[object], bool]
@@ -29,38 +31,20 @@ Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FilterDialect:
-    """Switches for filter rules that AWS documents ambiguously or not at all. The defaults are the strict variant.
-
-    `numbers`: how numbers are compared. With "value", 300 equals 300.0, as in EventBridge. With "text", numbers are
-    compared as they are written, as the Lambda guide says. `eventbridge_operators`: whether to accept `wildcard`,
-    `cidr` and an operator inside `anything-but`. `keys`: the top-level fields that a filter pattern may name. The
-    guide allows only `dynamodb`, but the other two fields are known to work.
-    `quota`: the maximum number of filters of one mapping; AWS raises it to 10 on request.
-    """
-
-    numbers: Literal["text", "value"] = "text"
-    eventbridge_operators: bool = False
-    keys: tuple[str, ...] = ("dynamodb", "eventName", "userIdentity")
-    quota: int = 5
-
-
-@dataclass(frozen=True, slots=True)
 class FilterCriteria:
     """The compiled filter patterns of one event source mapping. Without patterns, every record matches.
 
-    Raises ValueError if AWS would reject a pattern when the mapping is created (InvalidParameterValueException), or if
-    the dialect does not support the pattern. The message contains the path of the error in the pattern.
+    Raises ValueError if AWS would reject a pattern when the mapping is created (InvalidParameterValueException). The
+    message contains the path of the error in the pattern.
     """
 
     patterns: tuple[str, ...] = ()
-    dialect: FilterDialect = FilterDialect()
     _matchers: tuple[Matcher, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(self.patterns) > self.dialect.quota:
-            raise ValueError(f"{len(self.patterns)} filters; a mapping may have {self.dialect.quota}")
-        matchers = tuple(_Compiler(self.dialect).compile_pattern(text) for text in self.patterns)
+        if len(self.patterns) > MAX_FILTERS:
+            raise ValueError(f"{len(self.patterns)} filters; a mapping may have {MAX_FILTERS}")
+        matchers = tuple(_Compiler().compile_pattern(text) for text in self.patterns)
         object.__setattr__(self, "_matchers", matchers)
 
     def matches(self, record: Mapping[str, object]) -> bool:
@@ -71,8 +55,7 @@ class FilterCriteria:
 class _Compiler:
     """Compiles a filter pattern into a predicate on records. Raises ValueError if the pattern is invalid."""
 
-    def __init__(self, dialect: FilterDialect) -> None:
-        self._dialect = dialect
+    def __init__(self) -> None:
         self._operators: dict[str, Callable[[object, Path], Matcher]] = {
             "exists": self._exists,
             "prefix": self._prefix,
@@ -81,14 +64,12 @@ class _Compiler:
             "anything-but": self._anything_but,
             "numeric": self._numeric,
         }
-        if dialect.eventbridge_operators:
-            self._operators |= {"wildcard": self._wildcard, "cidr": self._cidr}
 
     def compile_pattern(self, text: str) -> Matcher:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
-            # Decimal keeps each number as it is written, because `numbers="text"` compares the text. If a key occurs
+            # Decimal keeps each number as it is written, because the Lambda guide compares the text. If a key occurs
             # twice, the last value is used.
             tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
@@ -111,8 +92,8 @@ class _Compiler:
     def _field(self, name: str, rule: object, path: Path) -> Matcher:
         if name == "$or":
             return self._alternatives(rule, path)
-        if not path and name not in self._dialect.keys:
-            _reject((name,), f"a DynamoDB filter may start with {', '.join(self._dialect.keys)}")
+        if not path and name not in KEYS:
+            _reject((name,), f"a DynamoDB filter may start with {', '.join(KEYS)}")
         here = (*path, name)
         inner = self._leaf(rule, here) if isinstance(rule, list) else self._object(rule, here)
         return lambda value: inner(value.get(name, MISSING) if isinstance(value, dict | Mapping) else MISSING)
@@ -144,10 +125,7 @@ class _Compiler:
     def _equals(self, expected: object, value: object) -> bool:
         if not isinstance(expected, Decimal):
             return type(expected) is type(value) and expected == value
-        if not _is_number(value):
-            return False
-        written = json.dumps(value)
-        return str(expected) == written if self._dialect.numbers == "text" else expected == Decimal(written)
+        return _is_number(value) and str(expected) == json.dumps(value)
 
     def _exists(self, operand: object, path: Path) -> Matcher:
         if not isinstance(operand, bool):
@@ -167,10 +145,10 @@ class _Compiler:
         return lambda value: isinstance(value, str) and value.lower() == text
 
     def _anything_but(self, operand: object, path: Path) -> Matcher:
-        if isinstance(operand, dict) and not self._dialect.eventbridge_operators:
+        if isinstance(operand, dict):
             _reject(path, "anything-but takes strings and numbers; an operator inside it is EventBridge's")
         refused = operand if isinstance(operand, list) else [operand]
-        if not refused or not all(isinstance(one, str | Decimal | dict) for one in refused):
+        if not refused or not all(isinstance(one, str | Decimal) for one in refused):
             _reject(path, "anything-but takes a string, a number, or an array of them")
         tests = [self._rule(one, path) for one in refused]
         return lambda value: value is not MISSING and not any(test(value) for test in tests)
@@ -189,22 +167,6 @@ class _Compiler:
                 return False
             number = Decimal(json.dumps(value))
             return all(holds(number, bound) for holds, bound in comparisons)
-
-        return matches
-
-    def _wildcard(self, operand: object, path: Path) -> Matcher:
-        text = _require_string(operand, "wildcard", path)
-        expression = re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
-        return lambda value: isinstance(value, str) and expression.fullmatch(value) is not None
-
-    def _cidr(self, operand: object, path: Path) -> Matcher:
-        network = ipaddress.ip_network(_require_string(operand, "cidr", path), strict=False)
-
-        def matches(value: object) -> bool:
-            try:
-                return isinstance(value, str) and ipaddress.ip_address(value) in network
-            except ValueError:
-                return False
 
         return matches
 

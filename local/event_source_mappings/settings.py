@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn
 
-from local.event_source_mappings.filters import FilterCriteria, FilterDialect
+from local.event_source_mappings.filters import FilterCriteria
 
 INFINITE: Final = -1
 REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
@@ -65,7 +65,6 @@ class MappingSettings:
         properties: Mapping[str, Any],
         *,
         resolve: Callable[[object], str] = _reject_reference,
-        dialect: FilterDialect | None = None,
     ) -> "MappingSettings":
         """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
@@ -87,7 +86,7 @@ class MappingSettings:
         settings = cls(
             bisect_on_error=rest.pop("BisectBatchOnFunctionError", False),
             report_item_failures=bool(response_types),
-            filters=FilterCriteria(patterns, dialect or FilterDialect()),
+            filters=FilterCriteria(patterns),
             starting_position=rest.pop("StartingPosition"),
             on_failure=destination,
             enabled=rest.pop("Enabled", True),

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from local.event_source_mappings import FilterCriteria, FilterDialect
+from local.event_source_mappings import FilterCriteria
 from tests.local.event_source_mappings.stream import record
 
 RECORD: dict[str, Any] = {
@@ -27,8 +27,8 @@ RECORD: dict[str, Any] = {
 }
 
 
-def accepts(pattern: object, *, dialect: FilterDialect | None = None, event: dict[str, Any] = RECORD) -> bool:
-    return FilterCriteria((json.dumps(pattern),), dialect or FilterDialect()).matches(event)
+def accepts(pattern: object, *, event: dict[str, Any] = RECORD) -> bool:
+    return FilterCriteria((json.dumps(pattern),)).matches(event)
 
 
 def image(**rules: object) -> dict[str, object]:
@@ -97,14 +97,11 @@ def test_anything_but_matches_null() -> None:
     assert not accepts(image(note=[""]), event=event)
 
 
-def test_numbers_are_compared_as_written_unless_the_dialect_says_by_value() -> None:
-    by_value = FilterDialect(numbers="value")
+def test_numbers_are_compared_as_written() -> None:
     for text, as_written in (("300", True), ("300.0", False), ("3e2", False)):
         pattern = '{"dynamodb": {"SizeBytes": [' + text + "]}}"
         assert FilterCriteria((pattern,)).matches(RECORD) is as_written
-        assert FilterCriteria((pattern,), by_value).matches(RECORD)
     assert FilterCriteria(('{"dynamodb": {"ApproximateCreationDateTime": [300.0]}}',)).matches(RECORD)
-    assert not FilterCriteria(('{"dynamodb": {"SizeBytes": [301]}}',), by_value).matches(RECORD)
 
 
 def test_the_filters_of_a_mapping_are_ored_and_none_accept_everything() -> None:
@@ -159,21 +156,3 @@ def test_more_filters_than_the_quota_are_refused() -> None:
     assert FilterCriteria((pattern,) * 5).matches(record(1))
     with pytest.raises(ValueError, match="6 filters; a mapping may have 5"):
         FilterCriteria((pattern,) * 6)
-    assert FilterCriteria((pattern,) * 10, FilterDialect(quota=10)).matches(record(1))
-
-
-def test_undocumented_keys_and_operators_are_a_matter_of_dialect() -> None:
-    wide = FilterDialect(eventbridge_operators=True, keys=("dynamodb", "eventSource"))
-    assert accepts({"eventSource": ["aws:dynamodb"]}, dialect=wide, event=record(1))
-    for rule, expected in (
-        ({"wildcard": "O*r"}, True),
-        ({"wildcard": "O*x"}, False),
-        ({"wildcard": "Ord.r"}, False),
-        ({"anything-but": {"prefix": "Or"}}, False),
-        ({"anything-but": {"prefix": "In"}}, True),
-        ({"cidr": "10.0.0.0/8"}, False),
-    ):
-        assert accepts(image(type={"S": [rule]}), dialect=wide) is expected
-    at_home = {"dynamodb": {"NewImage": {"ip": {"S": "10.1.2.3"}}}}
-    assert accepts(image(ip={"S": [{"cidr": "10.0.0.0/8"}]}), dialect=wide, event=at_home)
-    assert not accepts(image(ip={"S": [{"cidr": "10.2.0.0/16"}]}), dialect=wide, event=at_home)
