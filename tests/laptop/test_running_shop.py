@@ -59,7 +59,7 @@ def test_while_it_runs_no_other_takes_it_over(laptop: LaptopShop, command: str) 
     ("setting", "said"),
     [
         ("retention_days=0", "retention_days is 0: it must be from 1 to 3650."),
-        ("retention=30", "retention is no setting: did you mean retention_days?"),
+        ("retention=30", "retention is not a setting: did you mean retention_days?"),
         ("stage=prod", "'stage=prod' is not a setting of the local shop"),
     ],
 )
