@@ -160,7 +160,7 @@ def run(harness: ShopHarness) -> dict[str, int]:
 
 
 @pytest.mark.thorough
-def test_of_fifty_canaries_none_is_left_anywhere_but_on_invoices(harness: ShopHarness, log: io.StringIO) -> None:
+def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: ShopHarness, log: io.StringIO) -> None:
     those = live(harness, *PEOPLE)
     before = found(harness)
     assert before.keys() == set(CANARIES)

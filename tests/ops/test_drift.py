@@ -238,7 +238,7 @@ def looked(harness: ShopHarness, **settings: Any) -> DriftCheck:
 
 # ----------------------------------------------------------------------------------------------------------------------
 @pytest.mark.thorough
-def test_a_thousand_corruptions_are_all_found_and_all_mended(harness: ShopHarness) -> None:
+def test_random_corruptions_are_all_found_and_repaired(harness: ShopHarness) -> None:
     a_busy_shop(harness, ORDERS)
     table = harness.shop.table
     pristine = everything(table)
