@@ -43,7 +43,7 @@ def tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
     url = cognito.redirect_uri.rstrip("/")
     with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
         yield tab
-        assert [one for one in tab.seen.requests if "/local" in one] == []
+        assert [one for one in tab.seen.requests if "/local/" in one] == []
 
 
 def sign_in(page: Page, name: str, button: str = "Sign in") -> None:
