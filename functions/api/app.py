@@ -1,4 +1,4 @@
-"""The API as one router: the routes of all nouns, the OpenAPI document and the documentation page."""
+"""Build the API's router from all route modules, the OpenAPI document and the documentation page."""
 
 from aws_lambda_powertools.event_handler import Response
 

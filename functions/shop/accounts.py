@@ -1,8 +1,10 @@
 """Gift cards and store credit: change the balances, and write a ledger entry for every change.
 
-Each change writes two items: the account, with a condition on its version, and a ledger entry whose key contains the
-account's new version. Both writes are part of the transaction that moves the money. So the balance always equals the
-sum of the entries. No change is lost or applied twice.
+Each change writes two items: the account, with a condition on the account's version, and a ledger entry whose key
+contains the account's new version. The transaction that moves the money contains both writes. So the balance always
+equals the sum of the entries, and no change is lost or applied twice.
+
+All amounts are whole numbers in the smallest unit of the currency, for example cents.
 """
 
 from collections.abc import Sequence
@@ -31,9 +33,10 @@ CODE_LENGTH, CODE_GROUP_LENGTH = 20, 5
 # sources of money -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CreditSource:
-    """The account to take money from: the payer's own account, or a gift card if `by_code` is True.
+    """The account to take money from: the payer's own account or a gift card.
 
-    The code of a gift card is enough to spend from the card.
+    `by_code`: True if the payer gave the code of a gift card. Anyone who knows the code may spend from the card, so the
+    owner of the account is not checked.
     """
 
     account_id: str
@@ -41,7 +44,7 @@ class CreditSource:
 
 
 def gift_card_source(shop: Shop, code: str) -> CreditSource:
-    """Return the gift card with this code as a source of money. This does not check that the card exists.
+    """Return the gift card with this code as a source of money. The function does not check that the card exists.
 
     The code may be typed in lower case, with O for 0, with I or L for 1, and without hyphens.
     """
@@ -49,9 +52,9 @@ def gift_card_source(shop: Shop, code: str) -> CreditSource:
 
 
 def store_credit_account_id(shop: Shop, customer_id: str, currency: str) -> str:
-    """Return the id of a customer's store credit account in this currency. This does not check that the account exists.
+    """Return the id of a customer's store credit account in this currency.
 
-    The id is derived from the customer's id and the currency.
+    The id is derived from the customer's id and the currency. The function does not check that the account exists.
     """
     return shop.derive_id("store credit", customer_id, currency)
 
@@ -79,8 +82,8 @@ def adjust_balance(
 ) -> list[Write[Any]]:
     """Return the two writes that add `amount` to an account: the new balance and its ledger entry.
 
-    A negative `amount` is taken out of the account. Raises InsufficientFunds, and InvalidInput if the new balance
-    exceeds the limit of an account.
+    A negative `amount` takes money out of the account. The caller puts both writes into its transaction. Raises
+    InsufficientFunds if the new balance would be negative, and InvalidInput if it would exceed the limit of an account.
     """
     if account.balance + amount < 0:
         raise InsufficientFunds(account.balance)
@@ -107,13 +110,17 @@ def credit_account(
     other_account_id: str | None = None,
     order_id: str | None = None,
 ) -> list[Write[Any]]:
-    """Return the writes that add `amount` to an account. The calling function puts them into its transaction.
+    """Return the writes that add `amount` to an account. The caller puts the writes into its transaction.
 
-    If the account does not exist and a `customer_id` is given, the writes create it as that customer's store credit.
+    If the account does not exist and `customer_id` is given, the writes create the account as that customer's store
+    credit.
 
-    The writes raise WriteConflict if the account or its customer changed after this function read them: call it again.
-    Raises WrongCurrency, InvalidInput, and NotFound if the account or its customer does not exist, for example after an
-    erasure. The reads are consistent.
+    The transaction raises WriteConflict if the account or its customer changed after this function read them. The
+    caller must then call this function again. All reads are strongly consistent.
+
+    Raises WrongCurrency if the account has another currency than `currency`. Raises InvalidInput if the new balance
+    would exceed the limit of an account. Raises NotFound if the account or its customer does not exist, for example
+    because the customer was erased.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     customer_check = _check_customer_exists(shop, account.customer_id if account else customer_id)
@@ -144,10 +151,10 @@ def credit_account(
 
 
 def _check_customer_exists(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
-    """Return a condition check that fails the transaction if the customer changed after this read.
+    """Read the customer, and return a condition check that fails the transaction if the customer changes afterwards.
 
-    Returns no check if `customer_id` is None, because a gift card has no customer. Raises NotFound if the customer does
-    not exist.
+    If `customer_id` is None, the account is a gift card without a customer, and the list is empty. Raises NotFound if
+    the customer does not exist.
     """
     if customer_id is None:
         return []
@@ -179,7 +186,7 @@ def _check_balance_limit(balance: int) -> int:
 
 
 def require_positive(amount: int) -> int:
-    """Return `amount` if it is at least 1. Raises InvalidInput otherwise."""
+    """Return `amount`. Raise InvalidInput if `amount` is zero or negative."""
     if amount < 1:
         raise InvalidInput("amount", "must not be negative" if amount else "must not be zero")
     return amount
@@ -187,14 +194,15 @@ def require_positive(amount: int) -> int:
 
 # commands -------------------------------------------------------------------------------------------------------------
 def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
-    """Issue a new gift card with a balance of `amount`. It requires an idempotency key. Only staff may call it.
+    """Issue a new gift card with a balance of `amount`. Only staff may call this command.
 
-    The result is {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and the
-    idempotency key, so a repeated request returns the same code. The code is never stored: the table, the logs and the
-    backups contain no gift card codes.
+    `key`: the idempotency key. The result is {"account_id", "code", "balance", "currency"}. The code is derived from
+    the caller's id and the key, so a repeated request returns the same code. The code is never stored: the table, the
+    logs and the backups contain no gift card codes.
 
-    Raises InvalidInput, NotAllowed, IdempotencyKeyReused. Raises AlreadyExists if the key issued a card earlier and the
-    Command item with that result has expired.
+    Raises InvalidInput, NotAllowed, and IdempotencyKeyReused if the key was used for another request. The stored result
+    of a key expires after some time. If the same key is used again after that, AlreadyExists is raised, because the
+    card already exists.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)
@@ -231,10 +239,11 @@ def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
 def issue_store_credit(
     shop: Shop, caller: Caller, key: str, customer_id: str, amount: int, currency: Currency
 ) -> IdempotentResult:
-    """Add store credit to a customer's account in this currency. It requires an idempotency key.
+    """Add store credit to a customer's account in this currency. Only staff may call this command.
 
-    Only staff may call it. The first credit creates the account. The result is {"account_id", "customer_id", "amount",
-    "currency"}. Raises NotFound, InvalidInput, NotAllowed, IdempotencyKeyReused.
+    `key`: the idempotency key. The first credit creates the account. The result is {"account_id", "customer_id",
+    "amount", "currency"}. Raises NotFound if the customer does not exist, InvalidInput, NotAllowed, and
+    IdempotencyKeyReused if the key was used for another request.
     """
     caller.require_group("staff")
     account_id = store_credit_account_id(shop, customer_id, currency)
@@ -253,14 +262,13 @@ def transfer_credit(
 ) -> IdempotentResult:
     """Transfer credit from the caller's own account, or from a gift card, to any account.
 
-    It requires an idempotency key.
+    `key`: the idempotency key. The result is {"account_id", "to", "amount", "currency", "balance"}. `balance` is the
+    balance of the paying account after the transfer.
 
-    The result is {"account_id", "to", "amount", "currency", "balance"}. `balance` is the balance of the paying account
-    after the transfer.
-
-    Raises NotFound("account") for the paying account. Raises NotFound("receiving account") if the receiving account
-    does not exist or its customer was erased. Also raises InvalidInput for `amount`, SelfTransfer, WrongCurrency,
-    InsufficientFunds and IdempotencyKeyReused.
+    Raises NotFound("account") if the paying account does not exist or the caller may not spend from it. Raises
+    NotFound("receiving account") if the receiving account does not exist or its customer was erased. Also raises
+    InvalidInput for `amount`, SelfTransfer if both accounts are the same, WrongCurrency, InsufficientFunds, and
+    IdempotencyKeyReused if the key was used for another request.
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 
@@ -294,9 +302,9 @@ def get_account(shop: Shop, caller: Caller, account_id: str) -> Account:
 
 
 def get_gift_card(shop: Shop, code: str) -> Account:
-    """Return the gift card with this code (access pattern A22b). Anyone who knows the code may call it.
+    """Return the gift card with this code (access pattern A22b). Raises NotFound if no card has this code.
 
-    Raises NotFound.
+    Anyone who knows the code may read the card, without being a customer.
     """
     return get_spendable_account(shop, gift_card_source(shop, code), "")
 
@@ -306,8 +314,8 @@ def list_accounts_of_customer(
 ) -> QueryPage[Account]:
     """Return a customer's store credit accounts, one per currency (access pattern A22d).
 
-    The read is eventually consistent: a new account may be missing for a moment. Raises NotFound if the caller may not
-    see the customer.
+    The read is eventually consistent, so a new account may be missing for a moment. Raises NotFound if the caller may
+    not see the customer.
     """
     caller.require_access(customer_id)
     return shop.table.query(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -318,7 +326,8 @@ def list_entries_of_account(
 ) -> QueryPage[Entry]:
     """Return the ledger entries of an account, newest first (access pattern A22c).
 
-    Only the account's owner and staff may see them. Raises NotFound.
+    Only the account's owner and staff may see the entries. Raises NotFound if the account does not exist or belongs to
+    another customer.
     """
     get_account(shop, caller, account_id)
     return shop.table.query(ENTRIES_OF_ACCOUNT, account_id=account_id, limit=limit, after=after)

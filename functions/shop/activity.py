@@ -1,6 +1,7 @@
 """Read the recent activity of one customer, or of all customers on one day.
 
-A stream reader copies the activity from the orders, so the newest activity may be missing for a moment.
+A Lambda writes the activity items when it reads order changes from the table's stream. So the newest activity may be
+missing for a moment.
 """
 
 from functions.dynamodb.table import QueryPage
@@ -12,7 +13,7 @@ from functions.shop.shop import Caller, Shop
 def list_activity_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Activity]:
-    """Return a customer's activity in [since, until), newest first (access pattern A5).
+    """Return a customer's activity from `since` until just before `until`, newest first (access pattern A5).
 
     Activity items expire after 90 days. Raises NotFound if the caller may not see the customer.
     """
@@ -23,9 +24,10 @@ def list_activity_of_customer(
 
 
 def list_activity_of_day(shop: Shop, caller: Caller, day: str, limit: int, after: str | None) -> QueryPage[Activity]:
-    """Return the activity of all customers on a day (2026-11-21, UTC), newest first (access pattern A5b).
+    """Return the activity of all customers on one day, newest first (access pattern A5b).
 
-    It queries each shard and merges the results. Only staff may call it. Raises NotAllowed.
+    `day`: a date in UTC, for example 2026-11-21. The index key of a day is split into shards (fixed partitions), so the
+    query reads every shard and merges the results. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     return shop.table.query(ACTIVITY_BY_DAY, day=day, limit=limit, after=after)

@@ -1,15 +1,19 @@
-"""Archive an order in the table: lock it against other writers, list its items, replace it with a stub.
+"""Archive an order in the table: lock the order, list its items, and replace it with a stub.
 
-1. Lock: set the order's status to ARCHIVING with a conditional write on its version. This requires that the order's log
-is complete and that none of its money can still move. If a return has postponed the expiry, or if money may still move,
-the order is not archived before its new expiry.
-2. List: read all items of the order's partition consistently.
-3. Replace: when the archive object is stored in S3, delete exactly the items that the object lists. Then replace the
-order with a small stub that is kept permanently.
+The stub is a small item that stays in the table permanently and names the archive object in S3. The expiry marker is
+the item whose TTL starts the archiving of a closed order.
 
-Writers of the order's other items check the order's version in their transaction. So a writer that read the order
-before the lock must retry. A payment that is reported later is stored beside the stub. Each step is safe to repeat at
-any point.
+1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first. If a
+newer expiry marker exists, for example after a return, the order is archived when that marker expires. If the order's
+log does not contain every version yet, archiving is retried later. If a refund or dispute may still move money of the
+order, a new expiry marker postpones the archiving.
+2. List: read all items of the order's partition with strongly consistent reads.
+3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists. Then replace the
+order with the stub.
+
+Every transaction that writes another item of the order also checks the order's version. So a writer that read the order
+before the lock must retry. A payment that the provider reports after archiving is stored in the same partition as the
+stub. Each step is safe to repeat at any point.
 """
 
 from collections.abc import Sequence
@@ -30,10 +34,11 @@ from functions.shop.shop import Shop, retry_on_conflict
 TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type}
 """Item types that archiving does not delete.
 
-The order item becomes the stub. Invoices stay readable in the table, because the law requires it.
+The order item is replaced with the stub, the small item that remains of an archived order. Invoices stay in the table,
+because the law requires that they stay readable.
 """
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
-"""The states of a refund that is still being processed."""
+"""The statuses of a refund that is still being processed."""
 RECHECK_DAYS = 7
 """For how many days the order's expiry is postponed while a refund is in flight or a dispute is open."""
 REFUND_FAILURE_WINDOW_DAYS = 31
@@ -44,15 +49,15 @@ Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-ref
 
 
 class NotReadyToArchive(Exception):
-    """The order cannot be archived yet: its log is incomplete, or a refund has just started. Retry later."""
+    """The order cannot be archived yet: log items are missing, or a refund is in progress. Retry later."""
 
 
 @dataclass(frozen=True)
 class OrderSnapshot:
-    """An order that is being archived, and the images (in DynamoDB's JSON) of all items in its partition.
+    """An order that is being archived, and the images (items as DynamoDB JSON) of its whole partition.
 
-    The order's own image shows the order before archiving began. `images` is None if an earlier attempt has already
-    deleted some items. In that case the archive object exists and contains all of them.
+    The order's own image shows the order as it was before archiving began. `images` is None if an earlier attempt has
+    already deleted some items. In that case the archive object exists and contains all items.
     """
 
     order: Order
@@ -60,10 +65,10 @@ class OrderSnapshot:
 
 
 def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
-    """Lock an order for archiving and read its items (steps 1 and 2 of the module).
+    """Lock an order for archiving and read all its items. Safe to repeat.
 
-    Returns None if the order is archived already, does not exist, or its expiry was postponed. Raises WrongState if the
-    order is not closed, and NotReadyToArchive.
+    Returns None if the order is archived already, does not exist, or must be archived later. Raises WrongState if the
+    order is not closed. Raises NotReadyToArchive if log items of the order are missing or a refund is in progress.
     """
 
     def attempt() -> Order | None:
@@ -72,12 +77,14 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
         if order is None or order.status == "ARCHIVING":
             return order
         if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY.type):
-            return None  # the order has a newer expiry marker, so this expiry event is outdated
+            # The TTL of an expiry marker (an item) starts the archiving and deletes the marker. A marker that still
+            # exists is newer, and its own TTL will start the archiving again.
+            return None
         after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _versions_missing_in_log(images, order.logged_versions):
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
         if days := _days_until_money_settles(shop, images):
-            with suppress(WriteConflict):  # another writer has set a newer expiry marker: keep that one
+            with suppress(WriteConflict):  # another writer has written a newer expiry marker: keep the newer marker
                 shop.table.write(put_expiry_marker(shop, order, days))
             return None
         shop.table.write(update(ORDER, order, after))
@@ -89,23 +96,27 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     if _versions_missing_in_log(
         images, order.logged_versions[:-1]
-    ):  # the log was complete when archiving began, so an earlier attempt has already deleted some items
+    ):  # no log item was missing when archiving began, so an earlier attempt has already deleted some items
         return OrderSnapshot(order, None)
-    _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the lock
+    _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the order was locked
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return those of the order's `versions` that at least one gapless log of the order does not contain."""
+    """Return the order versions without an item in at least one of the order's gapless logs.
+
+    A gapless log must contain one item for each number in `versions`. `images`: all items of the order's partition.
+    """
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
     return sorted({number for number in versions for log in logs if (log, number) not in seen})
 
 
 def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
-    """Return for how many days money of the order may still move, or 0 if all of it is settled.
+    """Return the number of days to wait before archiving, or 0 if no refund or dispute can move money any more.
 
-    The order must not be archived before that, because refunds and disputes need its items.
+    The order's items must stay in the table for that time, because refunds and disputes need them. A refund in progress
+    or an open dispute gives RECHECK_DAYS. A successful card refund gives the days in which it may still fail.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
@@ -121,17 +132,17 @@ def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
 
 
 def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
-    """Raise NotReadyToArchive if a refund is in flight, because archiving would delete the refund's item."""
+    """Raise NotReadyToArchive if a refund is in progress, because archiving would delete the refund's item."""
     refunds = [image for image in images if image["type"]["S"] == REFUND.type]
     if waiting := [image["refund_id"]["S"] for image in refunds if image["status"]["S"] in REFUNDS_IN_FLIGHT]:
         raise NotReadyToArchive(f"refunds {waiting} are in progress")
 
 
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
-    """Return the order's image as it was before archiving began. Return the image of any other item unchanged.
+    """Return the order's image (item as DynamoDB JSON) from before archiving. Other images are returned unchanged.
 
-    The status, time and version come from the order's timeline events. OrderRestored events do not count for
-    `updated_at`.
+    The status and version come from the newest timeline event of the order. `updated_at` comes from the newest event
+    that is not OrderRestored.
     """
     if image["type"]["S"] != ORDER.type:
         return image
@@ -150,9 +161,10 @@ def _latest_event(events: Sequence[Image]) -> Image:
 def replace_order_with_stub(
     shop: Shop, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
 ) -> None:
-    """Delete the items that the archive object lists, then replace the order with its stub (step 3 of the module).
+    """Delete the items that the archive object lists, then replace the order with its stub.
 
-    Raises WriteConflict if the stub has already replaced the order.
+    `archived_images`: the items in the archive object, as DynamoDB JSON. `object_key` and `sha256`: the S3 key and the
+    hash of the archive object, which the stub stores. Raises WriteConflict if the order was already replaced.
     """
     to_delete = [image for image in archived_images if image["type"]["S"] not in TYPES_KEPT_IN_TABLE]
     shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in to_delete])

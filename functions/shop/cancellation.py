@@ -1,10 +1,11 @@
 """Cancel orders and expire unpaid orders: release the goods and the discount, and refund the money.
 
-An order is cancelled at once, or by a request to the warehouse. An unpaid order expires (status LAPSED). If some goods
-of an order were already sent, the warehouse can cancel the rest; the code calls this "cut short".
+An order is cancelled at once, or by a request to the warehouse. An order that is not paid in time expires (status
+LAPSED). If the warehouse has already sent some goods of an order, only the unsent goods can be cancelled. The code
+calls this "cut short".
 
-Each of these is one transaction. It fits into the limit of 100 items: at most 90 stock items, the discount, five
-refunds, the shipment, the order itself and its expiry marker.
+Each of these commands writes one transaction. DynamoDB allows 100 items in a transaction, and a command writes fewer:
+at most 90 stock items, the discount, five refunds, the shipment, the order and its expiry marker.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +28,10 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
-    """Return the write of a closed order's expiry marker. When the marker's TTL expires, the order is archived.
+    """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
-    The marker contains the order's version, so it replaces any older marker, expired or not. The calling function
-    writes the order in the same transaction.
+    `days`: the number of days until the TTL. The marker contains the order's version. The write replaces a marker of an
+    older version, also if that marker has expired and DynamoDB has not deleted it yet.
     """
     ends = shop.now() + timedelta(days=days)
     marker = Expiry(
@@ -48,7 +49,8 @@ def _close_order(
 ) -> Order:
     """Close an order whose goods were not sent: release the goods and the discount, and refund the payments.
 
-    A disputed payment cannot be refunded, so its amount is recorded as owed. Returns the closed order.
+    `after`: the order with its new status. `why`: the reason of the refunds. A disputed payment cannot be refunded, so
+    the order records the amount of that payment as owed. Returns the closed order.
     """
     plan = plan_refunds(shop, before, before.paid - before.refunded, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
@@ -72,13 +74,14 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
 
 
 def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Cancel an order: at once if the warehouse does not have it yet, otherwise by a request to the warehouse.
+    """Cancel an order, or ask the warehouse to cancel it if the warehouse has already received the order.
 
-    If some goods were already sent, the request is for the rest. Only the order's customer and staff may call it.
-    Returns the order with its new status: CANCELLED, CANCEL_REQUESTED or CUT_REQUESTED.
+    If some goods were already sent, the warehouse is asked to cancel only the unsent goods. Only the order's customer
+    and staff may call this command. Returns the order with its new status: CANCELLED, CANCEL_REQUESTED or
+    CUT_REQUESTED.
 
-    Safe to repeat. If the warehouse has refused the first request, the repetition sends a new one. Raises NotFound,
-    WrongState.
+    Safe to repeat. If the warehouse has refused a first request, calling this again sends a new request. Raises
+    NotFound, and WrongState if the order cannot be cancelled any more.
     """
 
     def attempt() -> Order:
@@ -96,10 +99,11 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse agreed to cancel an order, or the rest of it. Only the warehouse and staff may call it.
+    """Record that the warehouse agreed to cancel an order or the unsent goods of an order.
 
-    Returns the order. Its new status is CANCELLED, or SHIPPED or DELIVERED if some goods were sent before. Safe to
-    repeat. Raises NotAllowed, NotFound, and WrongState, for example if the order was sent in between.
+    Only the warehouse and staff may call this command. Returns the order with its new status: CANCELLED, or SHIPPED or
+    DELIVERED if some goods had already been sent. Safe to repeat. Raises NotAllowed, NotFound, and WrongState, for
+    example if the warehouse has sent the goods in the meantime.
     """
     caller.require_group("warehouse", "staff")
 
@@ -116,7 +120,7 @@ def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
 
 def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
-    """Return the writes that cancel those shipments of an order that the warehouse has not sent."""
+    """Return the writes that cancel the unsent shipments of an order."""
     shipments = [
         it for it in shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id) if it.status == "REQUESTED"
     ]
@@ -124,10 +128,11 @@ def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
 
 
 def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
-    """Drop the unsent goods of an order: return them to stock, and refund their price or record it as owed.
+    """Remove the unsent goods from an order: return them to stock and refund their price. Return the order.
 
-    The shipping costs and the discount still apply to the goods that were sent. If all sent goods have arrived, the
-    order becomes DELIVERED.
+    The price is recorded as owed if it cannot be refunded, for example because the payment is disputed. The shipping
+    costs and the discount still apply to the goods that were sent. If all sent goods have arrived, the order becomes
+    DELIVERED.
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
@@ -153,15 +158,16 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
 
 
 def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse refused to cancel an order, or the rest of it. The order continues.
+    """Record that the warehouse refused to cancel an order or its unsent goods. The order continues.
 
-    Only the warehouse and staff may call it. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
+    Only the warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, and WrongState if
+    the order's status does not allow the refusal.
     """
     caller.require_group("warehouse", "staff")
 
     def attempt() -> Order:
         order = get_unarchived_order(shop, order_id, "refuse_cancel")
-        if order.status in STOP_COMMAND_BY_STATUS:  # no cancellation is waiting for an answer
+        if order.status in STOP_COMMAND_BY_STATUS:  # no cancellation request is open: nothing to refuse
             return order
         command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
         after = apply_order_command(order, command, shop.now_instant())
@@ -175,20 +181,21 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 def list_unpaid_orders(shop: Shop, placed_before: datetime) -> Iterator[str]:
     """Return the ids of orders placed before this time that are not fully paid, oldest first.
 
-    The index is eventually consistent, so the list may contain an order that is already paid.
+    The query reads an index that is eventually consistent. So the result may contain an order that is already paid.
     """
     waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PENDING", until=to_instant(placed_before))
     return (order.order_id for order in waiting)
 
 
 def lapse_order(shop: Shop, order_id: str) -> bool:
-    """Expire an order that is not fully paid: close it and refund what was paid. Safe to repeat.
+    """Close an order that was not fully paid in time, and refund the amount that was paid. Safe to repeat.
 
-    Returns True if it closed the order. Returns False if the order was paid or closed in between.
+    Returns True if this call closed the order. Returns False if the order was already paid or closed, or changed at the
+    same time.
     """
     try:
         order = get_unarchived_order(shop, order_id, "lapse")
         _close_order(shop, order, apply_order_command(order, "lapse", shop.now_instant()), "LAPSED")
-    except (WrongState, NotFound, WriteConflict):  # the index was outdated: skip this order
+    except (WrongState, NotFound, WriteConflict):  # the order changed after the index was read: skip this order
         return False
     return True

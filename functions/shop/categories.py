@@ -15,10 +15,11 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def create_category(shop: Shop, caller: Caller, path: str, name: str, catalog: str = DEFAULT_CATALOG) -> Category:
-    """Create a category below an existing category or below the root. Creating the root itself gives it a name.
+    """Create a category below an existing category or below the root path.
 
-    Only staff may call it. Raises NotAllowed, AlreadyExists, and UnknownCategory if the parent does not exist. Not safe
-    to repeat: the second call raises AlreadyExists.
+    The root path can be created too, to give it a name. Only staff may call this command. Raises NotAllowed,
+    AlreadyExists, and UnknownCategory if the parent does not exist. Not safe to repeat: the second call raises
+    AlreadyExists.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -54,7 +55,7 @@ def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
 def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
     """Return a category (access pattern A8). Anyone may call it.
 
-    Raises NotFound if the category does not exist. The root exists as an item only if staff created it.
+    Raises NotFound if the category does not exist. For the root path, that is the case until staff create it.
     """
     found = shop.table.get(CATEGORY_BY_PATH, catalog=catalog, path=path)
     if found is None:
@@ -65,8 +66,8 @@ def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Categ
 def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tuple[Category, ...]:
     """Return all categories above a path, the topmost first (access pattern A8d). Anyone may call it.
 
-    It sends one BatchGetItem with exactly the keys of these categories. The read is eventually consistent and costs
-    half as much as a consistent one. So a category that was created just now may be missing.
+    The function sends one BatchGetItem with exactly the keys of these categories. The read is eventually consistent,
+    because such a read costs half as much. So a category that was created just now may be missing.
     """
     found: list[Category] = shop.table.batch_get(
         [CATEGORY.key(catalog=catalog, path=one) for one in ancestor_paths(path)]
@@ -87,8 +88,5 @@ def list_children(
 def list_descendants(
     shop: Shop, path: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[Category]:
-    """Return all categories below a path, each before its own children (access pattern A8c). Anyone may call it.
-
-    The query reads only these categories.
-    """
+    """Return all categories below a path, each before its own children (access pattern A8c). Anyone may call it."""
     return shop.table.query(DESCENDANT_CATEGORIES, catalog=catalog, path=path, limit=limit, after=after)

@@ -1,6 +1,6 @@
 """Companies and their members. A member is a customer who buys for the company.
 
-A customer is a member of at most one company. An erased customer is a member of no company.
+A customer is a member of at most one company. A customer whose data was erased is a member of no company.
 """
 
 from dataclasses import dataclass, replace
@@ -41,7 +41,8 @@ def rename_company(shop: Shop, caller: Caller, company_id: str, name: str) -> Co
 def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
     """Make a customer a member of an existing company. Only staff may call it. Safe to repeat.
 
-    Raises NotFound if the customer or the company does not exist, InAnotherCompany, NotAllowed.
+    Raises NotFound if the customer or the company does not exist, InAnotherCompany if the customer is a member of
+    another company, and NotAllowed.
     """
     caller.require_group("staff")
 
@@ -86,7 +87,7 @@ def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str)
 class CompanyWithMembers:
     """A page of a company's members, sorted by customer id. Only the first page contains the company itself.
 
-    `after`: the cursor of the next page.
+    `after`: the cursor of the next page, or None if there are no more members.
     """
 
     company: Company | None
@@ -99,16 +100,16 @@ def get_company_with_members(
 ) -> CompanyWithMembers:
     """Return a company and a page of its members in one query (access pattern A6).
 
-    Only members of the company and staff may call it; for others it raises NotFound. `limit` counts the company too.
-    The index is eventually consistent, so a customer who has just joined may be missing, and one who has just left may
-    still appear.
+    Raises NotFound if the company does not exist, or if the caller is neither a member nor staff. `limit`: the maximum
+    number of items of the page; the company itself counts as one item. The index is eventually consistent. So a
+    customer who has just joined may be missing, and a customer who has just left may still appear.
     """
     if not (caller.is_staff or _is_member(shop, caller, company_id)):
         raise NotFound("company")
     page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit, after=after)
     company = next((item for item in page.items if isinstance(item, Company)), None)
     if company is None and after is None:
-        company = _get_company(shop, company_id)  # the index may not contain a new company yet: read the table
+        company = _get_company(shop, company_id)  # the index may not contain a new company yet, but the table does
     return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.after)
 
 

@@ -20,17 +20,18 @@ from functions.shop.shop import Caller, Shop
 def pay_with_credit(
     shop: Shop, caller: Caller, key: str, order_id: str, source: CreditSource, amount: int | None = None
 ) -> IdempotentResult:
-    """Pay an order from its customer's store credit, or from a gift card by its code.
+    """Pay an order from its customer's store credit or from a gift card.
 
-    Only the order's customer and staff may call it. It requires an idempotency key. One transaction writes the account,
-    its ledger entry, the payment and the order. The order becomes PAID if nothing is due any more. If `amount` is None,
-    the payment covers the due amount, or as much as the balance allows.
+    Only the order's customer and staff may call this command. `key`: the idempotency key. `amount`: the amount to pay
+    in the currency's smallest unit, for example cents. If `amount` is None, the payment covers the due amount, or as
+    much of it as the balance allows. One transaction writes the account, its ledger entry, the payment and the order.
+    The order becomes PAID if nothing is due any more.
 
-    The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is due
-    after the payment.
+    The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is
+    still due after the payment.
 
-    Raises NotFound, WrongState, WrongCurrency, InvalidInput, TooMuch(amount), InsufficientFunds, TooManyPayments,
-    IdempotencyKeyReused.
+    Raises NotFound, WrongState, WrongCurrency, InvalidInput, InsufficientFunds, TooManyPayments, IdempotencyKeyReused,
+    and TooMuch if `amount` is more than the due amount.
     """
     request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
 
@@ -63,9 +64,10 @@ def pay_with_credit(
 
 
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
-    """Return the amount to pay: `amount`, or as much as possible if it is None.
+    """Return the amount to pay: `amount`, or as much of the due amount as the balance allows if `amount` is None.
 
-    Raises WrongCurrency, InsufficientFunds, TooMuch, InvalidInput.
+    Raises WrongCurrency, InvalidInput, TooMuch if `amount` is more than the due amount, and InsufficientFunds if the
+    balance is 0 and `amount` is None.
     """
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)
@@ -97,11 +99,11 @@ def _build_payment(shop: Shop, order: Order, account: Account, amount: int, paym
 def list_payments_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Payment]:
-    """Return all payments of an order, including failed ones, by payment id.
+    """Return all payments of an order, also the failed payments, sorted by payment id.
 
-    Only the order's customer and staff may call it. Staff also see payments that matched no order. Such a payment is
-    stored beside an archived order's stub, or under an order id that does not exist. Raises NotFound if there is
-    neither an order nor a payment. Customers get WrongState if the order is archived together with its payments.
+    Only the order's customer and staff may read the payments. Staff also see payments that arrived after the order was
+    archived, or for an order id that does not exist. Raises NotFound if there is neither an order nor a payment. For
+    customers, raises WrongState if the order is archived, because its payments are archived too.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its payments")

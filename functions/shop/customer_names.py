@@ -1,14 +1,14 @@
-"""Copy a customer's name to their open orders. A closed order keeps the name that it has.
+"""Copy a customer's name to the customer's open orders. A closed order keeps its name.
 
-A new order gets the name from the customer's profile. If the customer changes the name at the same moment, one of two
-steps still updates the order:
+A new order gets the name from the customer's profile. If the customer changes the name at the same moment, the order
+may contain the old name. One of two steps then updates the order:
 
 1. The Lambda that copies orders writes the order's summary and then reads the profile (`refresh_name`).
 2. The Lambda that copies customer names runs after the profile was written, and then queries the summaries
 (`propagate_name`).
 
-The later step sees both writes. Both steps write only if the profile's version is newer, so an older name never
-replaces a newer one.
+The step that runs last sees both the order and the new profile. Each step writes only if the profile's version is newer
+than the version in the order. So an old name never replaces a newer name.
 """
 
 from datetime import timedelta
@@ -28,16 +28,17 @@ ORDERS_PER_PAGE = 100
 def refresh_name(shop: Shop, order: Order) -> None:
     """Update the customer's name on an open order if the profile has a newer version. Safe to repeat.
 
-    It sends one consistent GetItem. It sends a write only if the profile is newer than the order's copy of the name.
+    The function sends one strongly consistent GetItem. It writes only if the profile is newer than the name in the
+    order.
     """
     if customer := get_newer_customer(shop, order):
         set_customer_name(shop, order.order_id, customer)
 
 
 def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
-    """Return the customer if the order is open and its customer name is from an older version of the profile.
+    """Return the customer if the order is open and contains the name from an older version of the profile.
 
-    Otherwise return None.
+    Returns None if the order is closed, if its name is up to date, or if the customer does not exist.
     """
     if order.status not in OPEN_STATUSES:
         return None
@@ -46,11 +47,11 @@ def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | 
 
 
 def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
-    """Write a customer's current name to all their open orders. Return the number of orders updated. Safe to repeat.
+    """Write a customer's current name to all their open orders, and return the number of updated orders.
 
-    It reads the orders page by page, newest first. An Effect item stores the position for this change of the name, so a
-    redelivery resumes at that position. Raises WriteConflict if another delivery of the same change runs at the same
-    time.
+    The function reads the orders page by page, newest first. After each page it stores the position in an Effect item
+    whose id is `change_id`, the id of this change of the name. So it is safe to repeat: a redelivered message resumes
+    at the stored position. Raises WriteConflict if another delivery of the same message runs at the same time.
     """
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
     if customer is None:
@@ -62,7 +63,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         page = shop.table.query(
             ORDERS_OF_CUSTOMER_CONSISTENT, customer_id=customer_id, limit=ORDERS_PER_PAGE, after=after
         )
-        # A closed order never opens again. So a stale summary may show a closed order as open, but never the reverse.
+        # The summaries may be slightly outdated. A closed order never opens again, so no open order looks closed here.
         updated += sum(
             set_customer_name(shop, one.order_id, customer) for one in page.items if one.status in OPEN_STATUSES
         )
@@ -74,7 +75,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
 def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCustomer) -> bool:
     """Write the customer's name to an order and return True.
 
-    Return False if the order is closed, or if its name is from this or a later version of the customer's profile.
+    Return False if the order is closed, or if its name comes from the same or a later version of the profile.
     """
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:
@@ -94,9 +95,10 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
 
 
 def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: str) -> Effect:
-    """Store the position of the next page of orders, and return the Effect item that contains it.
+    """Store `after`, the position of the next page of orders, in an Effect item, and return the item.
 
-    Raises WriteConflict if another delivery has stored a position.
+    `progress`: the Effect item with the previous position, or None after the first page. Raises WriteConflict if
+    another delivery of the same message has stored a position in the meantime.
     """
     noted = Effect(
         effect_id=change_id,

@@ -24,8 +24,9 @@ DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False}
 def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
     """Register the caller as a customer with a verified e-mail address.
 
-    The same transaction claims the address, so no two customers have the same address. Raises AlreadyExists,
-    EmailTaken, and WrongState if the customer was erased. Not safe to repeat: the second call raises AlreadyExists.
+    The same transaction writes an EmailClaim item, whose key is the hash of the address. So no two customers have the
+    same address. Raises AlreadyExists, EmailTaken, and WrongState if the customer was erased. Not safe to repeat: the
+    second call raises AlreadyExists.
     """
     now = shop.now_instant()
     customer = Customer(
@@ -47,8 +48,8 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
 def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
     """Return the error for a registration with a customer id that is already in use.
 
-    An erased customer cannot register again with the same login. Otherwise they could see again the orders that remain
-    under this id.
+    An erased customer cannot register again with the same login. Otherwise the new customer could see the orders that
+    remain under this id.
     """
     return (
         WrongState("customer", "ERASED", "register") if isinstance(found, ErasedCustomer) else AlreadyExists("customer")
@@ -56,9 +57,9 @@ def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
 
 
 def hash_email(shop: Shop, email: str) -> str:
-    """Return the hash of an e-mail address. Keys contain this hash instead of the address.
+    """Return the hash of an e-mail address. Item keys contain this hash instead of the address.
 
-    The address is trimmed, Unicode-normalised and case folded first, so all spellings of an address have the same hash.
+    Spaces at both ends, upper and lower case, and Unicode forms make no difference to the hash.
     """
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 
@@ -81,13 +82,14 @@ def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> 
 
 
 def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]) -> Customer:
-    """Change a customer's e-mail address: claim the new one and free the old one in one transaction.
+    """Change a customer's e-mail address: one transaction reserves the new address and frees the old address.
 
-    Only the customers themselves may call it, not even staff. `get_verified_email` returns the caller's verified
-    address. It is called after the profile is read, so of two concurrent changes the later address is kept.
+    Only the customer may call this command, and not even staff. `get_verified_email` returns the caller's verified
+    address. It is called after the profile is read, and again after each conflict. So if two changes run at the same
+    time, the newest verified address is kept.
 
     Safe to repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the
-    caller may not see it, NotAllowed, EmailTaken.
+    caller may not see the customer. Raises EmailTaken, and NotAllowed if staff call it for a customer.
     """
 
     def attempt() -> Customer:
@@ -99,8 +101,9 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
             return before
         now, hashed = shop.now_instant(), hash_email(shop, email)
         after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
-        # The profile is the first write of the transaction. If the same request is sent twice at once, the second one
-        # then fails with a conflict on the profile and is retried. Otherwise it would raise EmailTaken.
+        # The profile must be the first write of the transaction. If the same request arrives twice at once, the second
+        # request then fails with a conflict on the profile and is retried. With the claim first, the second request
+        # would raise EmailTaken.
         writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
         if hashed != before.email_hash:
             claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
@@ -130,8 +133,8 @@ def get_customer(shop: Shop, caller: Caller, customer_id: str) -> Customer:
 def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
     """Return the customer with this e-mail address (access pattern A2). Only staff may call it.
 
-    Raises NotFound, NotAllowed. It reads the item that claims the address, then the customer. Both reads are
-    consistent.
+    The function reads the EmailClaim item, which maps the hash of the address to a customer id, and then the customer.
+    Both reads are strongly consistent. Raises NotFound if no customer has the address, and NotAllowed.
     """
     caller.require_group("staff")
     hashed = hash_email(shop, email)
@@ -150,7 +153,10 @@ def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
 
 @dataclass(frozen=True)
 class CustomerOverview:
-    """A customer, the customer's settings and newest orders. `after`: the cursor of the page with older orders."""
+    """A customer with their settings and newest orders.
+
+    `after`: the cursor of the page with older orders, or None if there are none.
+    """
 
     customer: Customer
     settings: tuple[Settings, ...]
@@ -159,9 +165,10 @@ class CustomerOverview:
 
 
 def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
-    """Return a customer with settings and newest orders in one query (access pattern A3). Raises NotFound.
+    """Return a customer with settings and newest orders in one query (access pattern A3).
 
-    `limit` counts all items: the profile and the settings come first, then the orders.
+    `limit`: the maximum number of items. The profile and the settings count too and come before the orders. Raises
+    NotFound if the customer does not exist or the caller may not see the customer.
     """
     caller.require_access(customer_id)
     page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=limit)
@@ -177,7 +184,7 @@ def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: i
 
 
 def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> tuple[Settings, ...]:
-    """Return the settings that the customer has changed, without defaults (access pattern A4).
+    """Return the groups of settings that the customer has changed at least once (access pattern A4).
 
     Raises NotFound if the caller may not see the customer.
     """
@@ -188,9 +195,10 @@ def list_settings_of_customer(shop: Shop, caller: Caller, customer_id: str) -> t
 def update_settings(
     shop: Shop, caller: Caller, customer_id: str, name: SettingsName, choices: dict[str, bool]
 ) -> Settings:
-    """Change some choices of one group of settings; the other choices stay unchanged. Safe to repeat.
+    """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
-    Raises NotFound if the caller may not see the customer, NotRegistered if the customer does not exist.
+    `name`: the name of the group. `choices`: whether each choice is on, by its name. Raises NotFound if the caller may
+    not see the customer, and NotRegistered if the customer does not exist.
     """
 
     def attempt() -> Settings:

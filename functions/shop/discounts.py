@@ -1,10 +1,10 @@
-"""Discount codes: take their amount off an order, and limit how often a code can be redeemed.
+"""Discount codes: reduce the price of an order, and limit how often a code can be redeemed.
 
-The transaction that places an order decrements the counter of a limited code. The counter is incremented again if the
-order is cancelled or expires unpaid, or if all its goods are returned.
+A limited code has a counter of the redemptions that are left. The transaction that places an order decrements the
+counter. The counter is incremented again if the order is cancelled or expires unpaid, or if all its goods are returned.
 
-The counter of a limited code can be split over several items (redemption pool parts), so that many orders can redeem
-the code at the same time.
+The counter can be split over several items, called redemption pool parts. Then many orders can redeem the code at the
+same time without conflicts on one item.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ MAX_PARTS = 20
 
 @dataclass(frozen=True)
 class DiscountUsage:
-    """A discount code, and how often it can still be redeemed: `left`. None means without limit."""
+    """A discount code and the number of redemptions that are left. `left` is None if the code has no limit."""
 
     discount: Discount
     left: int | None
@@ -51,10 +51,14 @@ def create_discount(
     limit: int | None = None,
     parts: int = 1,
 ) -> DiscountUsage:
-    """Create a discount code that is valid in [valid_from, valid_until).
+    """Create a discount code that is valid from `valid_from` until just before `valid_until`.
 
-    By default it is valid from now on without end. Only staff may call it. One transaction writes the code and its
-    counters; an unlimited code has no counters. Raises InvalidInput, AlreadyExists, NotAllowed.
+    By default the code is valid from now on without end. `percent`: from 1 to 100. `minimum`: the lowest goods total,
+    in the smallest unit of `currency`, for which the code is valid. `limit`: how many orders may use the code, or None
+    for any number. `parts`: the number of items that share the counter of a limited code.
+
+    Only staff may call this command. One transaction writes the code and its counters. Raises InvalidInput,
+    AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -92,9 +96,9 @@ def _validate_discount(discount: Discount) -> None:
 
 
 def _split_limit(discount: Discount) -> Iterator[Redemptions]:
-    """Yield the redemption pool parts of a limited code, with the limit split as evenly as possible.
+    """Yield the redemption pool parts of a limited code, the items that together count its redemptions.
 
-    Yields nothing if the code has no limit.
+    The limit is split as evenly as possible. Yields nothing if the code has no limit.
     """
     if discount.limit is not None:
         for part in range(discount.parts):
@@ -124,8 +128,8 @@ def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
 def get_discount_usage(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
     """Return a discount code and how often it can still be redeemed (access patterns A22, C4).
 
-    Only staff may call it, because other callers could guess codes that are not meant for them. Raises NotFound,
-    NotAllowed.
+    Only staff may call it. Other callers could try many codes to find valid codes that are not meant for them. Raises
+    NotFound, NotAllowed.
     """
     caller.require_group("staff")
     return _get_usage(shop, _get_discount(shop, code))
@@ -149,14 +153,15 @@ def _list_parts(shop: Shop, code: str) -> list[Redemptions]:
 
 # discounts of orders --------------------------------------------------------------------------------------------------
 class RedemptionPoolEmpty(Exception):
-    """The redemption pool part that should count an order has no redemptions left."""
+    """The redemption pool part (one of the items that count a code's redemptions) has no redemptions left."""
 
 
 def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
-    """Return the order with the discount taken off. Raises DiscountNotValid.
+    """Return the order with its total reduced by the discount.
 
-    `discount`: the item that was found for the code, or None. If the code is limited, the hash of the order's id
-    selects the redemption pool part that counts this order. An unlimited code is not counted.
+    `discount`: the item of the code, or None if the code does not exist. The counter of a limited code is split over
+    several items (redemption pool parts); the hash of the order's id selects the part for this order. Raises
+    DiscountNotValid if the code does not exist or is not valid for the order.
     """
     if discount is None:
         raise DiscountNotValid(code, "it does not exist")
@@ -173,7 +178,10 @@ def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
 
 
 def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
-    """Return why the discount is not valid for an order with this total of goods, or "" if it is valid."""
+    """Return the reason why the discount is not valid for the order, or "" if it is valid.
+
+    `goods`: the total price of the goods in the currency's smallest unit.
+    """
     now = order.placed_at
     if discount.valid_until is not None and discount.valid_until <= now:
         return f"it was valid until {discount.valid_until}"
@@ -189,9 +197,10 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
 
 
 def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
-    """Return the order with its redemption moved to the redemption pool part that has the most left.
+    """Return the order with the redemption pool part that has the most redemptions left.
 
-    Raises DiscountNotValid if no part has any redemptions left.
+    The parts are the items that together count the redemptions of a code. Raises DiscountNotValid if no part has any
+    redemptions left.
     """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
@@ -201,9 +210,9 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
 
 
 def redeem(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that counts an order's redemption. Yield nothing if its discount is unlimited.
+    """Yield the write that counts the order's use of a limited code. Yield nothing if the order uses no such code.
 
-    The write raises RedemptionPoolEmpty if the redemption pool part has nothing left.
+    The write raises RedemptionPoolEmpty if the order's redemption pool part (its counter item) has nothing left.
     """
     for key in _redemption_keys(order):
         yield adjust(
@@ -216,7 +225,7 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def release(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that gives back an order's redemption. Yield nothing if its discount is unlimited."""
+    """Yield the write that gives back the order's use of a limited code. Yield nothing if it uses no such code."""
     for key in _redemption_keys(order):
         yield adjust(
             REDEMPTIONS, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")
@@ -224,6 +233,9 @@ def release(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def _redemption_keys(order: Order) -> Iterator[Mapping[str, Any]]:
-    """Yield the key of the redemption pool part that counts the order. Yield nothing if its discount is unlimited."""
+    """Yield the key of the item that counts the order's use of a limited code.
+
+    Yield nothing if the order has no discount or its code is unlimited.
+    """
     if order.discount is not None and order.discount.part is not None:
         yield REDEMPTIONS.key(code=order.discount.code, part=order.discount.part)

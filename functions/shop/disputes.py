@@ -1,10 +1,11 @@
 """Payment disputes (chargebacks): record them, and adjust the order's money when a dispute ends.
 
-In a dispute, the customer's bank claims a payment back. The payment item stores the status of each of its disputes by
-the dispute's id. The status only moves forward: OPEN, WON, LOST. So events may arrive in any order, and repeatedly with
-different event ids.
+In a dispute, the customer's bank claims a payment back. The payment item stores the status of each of its disputes,
+keyed by the dispute's id. The status only moves forward in this order: OPEN, WON, LOST. So the provider may send the
+events in any order, and may send the same event again under a new event id.
 
-A lost dispute takes the whole payment. If a refund of this payment fails afterwards, there is no money to refund again.
+If the shop loses a dispute, the bank takes the whole payment. If a refund of the payment fails afterwards, the refund
+is not retried, because no money of the payment is left.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ from functions.shop.shop import Shop
 
 TOO_EARLY_RETRY_SECONDS = 60
 MAX_RETRIED_REFUNDS = 90
-"""How many failed refunds are retried automatically when the shop wins a dispute. Staff can retry any others."""
+"""How many failed refunds are retried automatically when the shop wins a dispute. Staff can retry further refunds."""
 DisputeOutcome = Literal["opened", "won", "lost"]
 STATUS_BY_OUTCOME: Mapping[DisputeOutcome, DisputeStatus] = {"opened": "OPEN", "won": "WON", "lost": "LOST"}
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
@@ -53,16 +54,16 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "CAPTURED": "win_dispute",
     "REFUNDED": "lose_dispute",
 }
-"""The payment command that leads to each payment status after a dispute event."""
+"""The payment command to apply after a dispute event, by the payment's new status."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of a refund after a won dispute, by the order's status. Any other status has the reason RETURNED."""
+"""The reason of a refund after a won dispute, by the order's status. For any other status the reason is RETURNED."""
 
 
 @dataclass(frozen=True)
 class ProviderDisputeEvent:
-    """An event of the payment provider: a dispute was `opened`, `won` by the shop, or `lost`.
+    """An event of the payment provider: a dispute was `opened`, `won` by the shop, or `lost` by the shop.
 
-    `reason`: the reason that the customer's bank gave.
+    `reason`: the reason that the customer's bank gave, or None.
     """
 
     event_id: str
@@ -74,18 +75,18 @@ class ProviderDisputeEvent:
 
 
 def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
-    """Record an event of a dispute and adjust the order's money. Each event is applied once, by its id.
+    """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
     While a dispute is open, the payment cannot be refunded: the order records the amount as owed, or the refund fails.
     If the shop wins, the same transaction refunds the owed amount and retries the failed refunds.
 
-    If the shop loses, the amount of the payment that was not refunded yet is deducted from the order's money. The
-    deduction first reduces the amount that the shop owes for the order. An order that is not fully paid yet waits for
-    the deducted amount again.
+    If the shop loses, the bank keeps the amount of the payment that was not refunded yet. The order records this amount
+    as refunded, and the shop owes that much less for the order. If the order is not fully paid yet, the amount becomes
+    due again.
 
-    The result is {"payment_id", "status", "reason"}; `status` is null if the payment does not exist. Raises TableBusy
+    The result is {"payment_id", "status", "reason"}; `status` is None if the payment does not exist. Raises TableBusy
     while the order is being archived. Raises TooEarly if the payment is not recorded as received yet. In both cases the
-    provider sends the event again.
+    provider sends the event again later.
     """
 
     def decide() -> Decision:
@@ -107,13 +108,13 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
 
 
 def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
-    """Return whether the event moves the dispute forward from its stored status."""
+    """Return whether the event's status comes after the stored status of the dispute: OPEN, WON, LOST."""
     steps = (None, *get_args(DisputeStatus))
     return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index((payment.disputes or {}).get(event.dispute_id))
 
 
 def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:
-    """Return the payment with the dispute's new status, and with the payment status that results from it."""
+    """Return the payment with the new status of the dispute and the resulting status of the payment."""
     disputes: dict[str, DisputeStatus] = {
         **(payment.disputes or {}),
         event.dispute_id: STATUS_BY_OUTCOME[event.outcome],
@@ -131,7 +132,8 @@ def _adjust_order_money(
 ) -> list[Write[Any]]:
     """Return the writes that adjust the order's money and the payment's refunds when a dispute ends.
 
-    If the dispute was only opened, return a check that the order is unchanged.
+    `payment` and `after`: the payment before and after the event. If the event only opens a dispute, the only write is
+    a check that the order is unchanged.
     """
     order_unchanged = check_order_unchanged(event.order_id, order)
     if event.outcome == "opened":
@@ -156,7 +158,11 @@ def _adjust_order_money(
 
 
 def _deduct_lost_money(shop: Shop, order: Order, lost: int) -> Order:
-    """Return the order after the bank took `lost` of its money. This first reduces the amount that the shop owes."""
+    """Return the order after the bank took the amount `lost` back.
+
+    A pending order has that much less paid. For any other order, the amount counts as refunded and reduces the amount
+    that the shop owes.
+    """
     if order.status == "PENDING":
         return replace(apply_order_command(order, "unpay_part", shop.now_instant()), paid=order.paid - lost)
     after = apply_order_command(order, "refund", shop.now_instant())

@@ -1,14 +1,15 @@
-"""Erase a customer's personal data: one transaction removes the profile, later steps remove the rest.
+"""Erase a customer's personal data: one transaction removes the profile, later steps remove all other data.
 
-1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. It also deletes the
-e-mail claim and the settings.
-2. Later steps delete the customer's reviews and follows, and remove the name from open orders (names.py). An open order
-still needs its address, so the address and the name are removed after the order closes. The archive objects of archived
-orders are rewritten.
-3. The erasure waits until no copy of the data can appear any more. The stream record of a deletion still contains the
-deleted data, and a reader may park that record days later.
+1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. The transaction also
+deletes the settings and the EmailClaim item (it reserved the customer's e-mail address).
+2. Later steps delete the customer's reviews and follows, and remove the name from open orders. An open order still
+needs its address, so the address is removed after the order closes. The archive objects of archived orders in S3 are
+rewritten without the data.
+3. The erasure is finished only after a waiting time, the settle period, in which no copy of the data was found. The
+reason: the stream record of a deletion still contains the deleted data. Days later, that record may still be parked
+(stored in the failure store because it cannot be processed).
 
-Invoices keep the name and address that they were issued with, because the law requires it. Ids remain, but they
+Invoices keep the name and address that they were issued with, because the law requires this. Ids remain, but they
 identify no person.
 """
 
@@ -46,17 +47,18 @@ from functions.model.table import (
 from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
 SETTLE_PERIOD = timedelta(days=14)
-"""How long an erasure waits after its last change. It equals the retention period of the dead-letter queues.
+"""How long an erasure waits after the last time that data of the customer was found and removed.
 
-After this period, the customer's list of orders is complete. It also contains each order whose stream record was parked
-or lost. By then, all parked records are in the failure store, and an alarm has alerted an operator.
+The period equals the retention period of the dead-letter queues. After this period, all records that could not be
+processed are in the failure store, and an alarm has alerted an operator. So the customer's list of orders is complete.
 """
 
 
 def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
-    """Start the erasure of a customer: remove the profile, the e-mail claim and the settings at once. Safe to repeat.
+    """Start the erasure of a customer: delete the profile, the settings and the e-mail claim. Safe to repeat.
 
-    Raises NotFound if the customer does not exist or the caller may not see it.
+    The e-mail claim is the item that reserves the e-mail address for the customer. Raises NotFound if the customer does
+    not exist or the caller may not see the customer.
     """
 
     def attempt() -> ErasedCustomer:
@@ -93,7 +95,7 @@ def list_unfinished_erasures(shop: Shop) -> Iterator[ErasedCustomer]:
 
 
 def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
-    """Return the ids of all orders of a customer, including archived ones."""
+    """Return the ids of all orders of a customer, including archived orders."""
     return (summary.order_id for summary in shop.table.query_all(ORDERS_OF_CUSTOMER, customer_id=customer_id))
 
 
@@ -114,7 +116,7 @@ def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
 def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
     """Remove the address and the customer's name from an order if the order is closed. Safe to repeat.
 
-    Returns the stored order, and True if anything was removed.
+    Returns the stored order, or None if it does not exist, and True if this call removed anything.
     """
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
@@ -129,27 +131,30 @@ def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | Archiv
 
 
 def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha256: str) -> None:
-    """Set the S3 key and hash in an archived order's stub, after the archive object was rewritten.
+    """Store the S3 key and SHA-256 hash of a rewritten archive object in the order's stub.
 
-    Raises WriteConflict if the stub changed.
+    The stub is the small item that replaces an archived order in the table. Raises WriteConflict if the stub changed
+    after it was read.
     """
     after = replace(stub, object_key=object_key, sha256=sha256, version=stub.version + 1)
     shop.table.write(update(ARCHIVED_ORDER, stub, after))
 
 
 def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
-    """Restart the settle period of an erasure, because data of the customer was found and removed just now.
+    """Restart the settle period of an erasure, the waiting time before the erasure is marked as finished.
 
-    Raises WriteConflict if the ErasedCustomer item changed.
+    The caller has just found and removed data of the customer, so more data may appear. Raises WriteConflict if the
+    ErasedCustomer item changed after it was read.
     """
     after = replace(erased, updated_at=to_instant(now), version=erased.version + 1)
     shop.table.write(update(ERASED_CUSTOMER, erased, after))
 
 
 def finish_erasure(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
-    """Mark an erasure as finished and return True, or return False if its settle period is not over yet.
+    """Mark an erasure as finished and return True, or return False if its waiting time is not over yet.
 
-    Raises WriteConflict if the ErasedCustomer item changed.
+    The waiting time is SETTLE_PERIOD, counted from the last removed data. Raises WriteConflict if the ErasedCustomer
+    item changed after it was read.
     """
     if to_instant(now - SETTLE_PERIOD) < erased.updated_at:
         return False

@@ -1,6 +1,7 @@
 """Follows: customers who want notifications about a product.
 
-Each follow is one item. Both lists read it: the products that a customer follows, and the followers of a product.
+Each follow is one item. Two lists read the same items: the products that a customer follows, and the followers of a
+product.
 """
 
 from functions.dynamodb.table import QueryPage
@@ -69,7 +70,7 @@ def list_followers_of_product(
 ) -> QueryPage[Follow]:
     """Return a product's followers, sorted by customer id (access pattern A10b). Only staff may call it.
 
-    Raises NotAllowed. The read is eventually consistent: a new follower may be missing for a moment.
+    The read is eventually consistent, so a new follower may be missing for a moment. Raises NotAllowed.
     """
     caller.require_group("staff")
     return shop.table.query(FOLLOWERS_OF_PRODUCT, product_id=product_id, limit=limit, after=after)

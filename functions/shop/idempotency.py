@@ -22,9 +22,10 @@ FINGERPRINT_VERSION = "1"
 
 
 def fingerprint(body: Mapping[str, Any]) -> str:
-    """Return "version:SHA-256" of a request body, computed over its canonical JSON.
+    """Return a hash that identifies a request body, as "version:SHA-256".
 
-    `body` is the request as the client sent it, before defaults are filled in.
+    The hash is computed over JSON with sorted keys. `body`: the request as the client sent it, before defaults are
+    filled in.
     """
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"{FINGERPRINT_VERSION}:{hashlib.sha256(text.encode()).hexdigest()}"
@@ -34,8 +35,8 @@ def fingerprint(body: Mapping[str, Any]) -> str:
 class IdempotentResult:
     """The result of a command with an idempotency key.
 
-    `replayed`: True if an earlier request ran the command. Then `result` is the stored result, and nothing was written
-    now.
+    `replayed`: True if an earlier request with the same key ran the command. In that case `result` is the stored result
+    of the earlier request, and this request wrote nothing.
     """
 
     result: dict[str, Any]
@@ -52,11 +53,13 @@ def run_idempotently(
 ) -> IdempotentResult:
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 
-    `decide` returns the writes and the JSON result. The transaction adds a Command item that stores the result. If an
-    item that `decide` read has changed, `decide` is called again.
+    `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect a key
+    that is used again with another request. `decide` returns the writes and the JSON result. The transaction contains
+    these writes and a Command item with the result. If an item that `decide` read has changed, `decide` is called
+    again.
 
     A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
-    before with another body, and the errors of `decide` and its writes.
+    before with another body. Also raises the errors of `decide` and its writes.
     """
     command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
     body_fingerprint = fingerprint(body)

@@ -1,9 +1,9 @@
 """Bulk imports of products and stock from a file: one transaction stores the file, then a worker writes its lines.
 
-The transaction stores the import, its import parts, and the lines of each import part. The table's stream triggers a
-worker for each import part. The worker writes each line in its own transaction, which also counts the line in the
-import part. So a redelivered import part resumes at the next line, no line is written twice, and the counts in the
-report are exact.
+An import part is a group of at most LINES_PER_PART lines of the file. The transaction stores the import, its import
+parts, and the lines of each import part. The table's stream then starts a worker for each import part. The worker
+writes each line in its own transaction, which also counts the line in the import part. So the worker of a redelivered
+import part resumes at the next line. No line is written twice, and the counts in the report are exact.
 """
 
 import gzip
@@ -30,15 +30,21 @@ MAX_LINES = 5_000
 LINES_PER_PART = 125
 """How many lines of a file one import part contains.
 
-A file has at most 40 import parts. The transaction stores two items per import part, the import and its Command item:
-82 of the 100 items that a transaction allows. At 10 lines per second, the lowest allowed rate, an import part takes 13
-seconds. The function's timeout is 30 seconds.
+Two limits determine this number:
+
+- DynamoDB allows 100 items in a transaction. A file has at most 40 import parts. The transaction stores two items for
+each import part, the import and its Command item (the idempotency record): 82 items.
+- The worker's timeout is 30 seconds. At 10 lines per second, the lowest allowed rate, an import part takes 13 seconds.
 """
 
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """A valid line of an import file. `product`: only those fields of the product that the line contains."""
+    """A valid line of an import file.
+
+    `number`: the number of the line in the file. `product`: the product fields that the line contains, and no others.
+    `quantity`: the pieces to add to the stock.
+    """
 
     number: int
     product: Mapping[str, Any]
@@ -53,14 +59,14 @@ def import_products(
     body: Mapping[str, Any],
     read_lines: Callable[[], Sequence[ParsedLine | Rejected]],
 ) -> IdempotentResult:
-    """Store a file of products completely or not at all. A worker writes its lines later.
+    """Store a file of products completely or not at all. A worker writes its lines later. Only staff may call it.
 
-    Only staff may call it. It requires an idempotency key. `body` identifies the file for the idempotency check;
-    `read_lines` parses its lines. If several lines name the same product, only the first is accepted, because import
-    parts are written in any order.
+    `key`: the idempotency key. `body`: a value that identifies the file, to detect a key that is used again with
+    another file. `read_lines`: a function that parses the lines of the file. If several lines name the same product,
+    only the first line is accepted, because the workers may write the lines of a file in any order.
 
-    The result is {"import_id", "lines", "rejected"}. Raises InvalidInput, IdempotencyKeyReused, NotAllowed, and the
-    errors of `read_lines`.
+    The result is {"import_id", "lines", "rejected"}, where `lines` and `rejected` are numbers of lines. Raises
+    InvalidInput, IdempotencyKeyReused, NotAllowed, and the errors of `read_lines`.
     """
     caller.require_group("staff")
 
@@ -81,7 +87,7 @@ def import_products(
 
 
 def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
-    """Return the lines. A line is replaced by its rejection if an earlier line names the same product."""
+    """Return the lines, but replace each line whose product is already in an earlier line with a Rejected."""
     first: dict[str, int] = {}
 
     def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
@@ -132,10 +138,11 @@ def _unpack_lines(import_lines: ImportLines) -> list[ParsedLine]:
 def write_part(
     shop: Shop, import_id: str, number: int, *, is_retry: bool, wait: Callable[[], None]
 ) -> ImportPart | None:
-    """Write the remaining lines of an import part in order, and return the import part. Safe to repeat.
+    """Write the remaining lines of an import part, a group of lines of the file. Safe to repeat.
 
-    Returns None if the import part has expired. `is_retry`: an earlier attempt did not complete. `wait` is called
-    before each line, to limit the rate. Raises TableBusy, and Permanent if the lines of the import part do not exist.
+    Returns the import part with its new counts, or None if it has expired. `number`: the number of the import part,
+    from 0. `is_retry`: True if an earlier attempt did not complete. `wait` is called before each line, to limit the
+    rate. Raises TableBusy, and Permanent if the lines of the import part do not exist.
     """
     part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
@@ -154,9 +161,10 @@ LineOutcome = Literal["written", "unchanged"] | Rejected
 
 
 def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool) -> ImportPart | None:
-    """Write the next line and return the import part after it. Returns None if the import part has expired.
+    """Write the next line of an import part, and return the import part with the line counted.
 
-    If another worker changed the import part first, write nothing and return the stored import part.
+    If another worker changed the import part first, write nothing and return the stored import part, or None if the
+    import part has expired.
     """
     backoff = shop.table.new_backoff()
     writes, outcome = _plan_line(shop, line)
@@ -165,7 +173,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            if not writes:  # only the import part is written, so the line did not cause the error
+            if not writes:  # the transaction writes only the import part, so the line did not cause the error
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
         except WriteConflict as changed:
@@ -179,7 +187,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
 
 
 def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Instant) -> ImportPart:
-    """Return the import part with one more line counted, under the outcome of that line."""
+    """Return the import part with one more finished line, counted as written, unchanged or rejected."""
     done = part.done + 1
     return replace(
         part,
@@ -195,7 +203,7 @@ def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Ins
 
 
 def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutcome]:
-    """Return the writes for a line and the line's outcome. Both depend on the stored product."""
+    """Read the stored product of a line, and return the writes for the line and the line's outcome."""
     try:
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
         writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
@@ -218,7 +226,10 @@ def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
 
 
 IMMUTABLE_FIELDS = ("currency", "parts")
-"""Fields that no line may change: existing orders use the currency, and `parts` is how many items hold the stock."""
+"""Product fields that an import may not change.
+
+Existing orders use the currency. `parts` is the number of items that share the product's stock, and these items exist.
+"""
 
 
 def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write[Any]]:
@@ -242,10 +253,10 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
 # reading --------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ImportProgress:
-    """The progress of an import: how many lines were written, unchanged, rejected, or are waiting.
+    """The progress of an import: the numbers of its lines that are written, unchanged, rejected or waiting.
 
-    `retried`: how many of the finished lines took more than one attempt; the other counts include them. `ended_at`:
-    None until all lines are finished.
+    `retried`: how many finished lines needed more than one attempt. These lines are also counted as written, unchanged
+    or rejected. `ended_at`: None until all lines are finished.
     """
 
     import_id: str
@@ -286,8 +297,8 @@ def list_rejected_lines(
 ) -> QueryPage[Rejected]:
     """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
-    Every page reads all import parts, because there are at most 40. Only staff may call it. Raises NotFound,
-    NotAllowed.
+    `after`: the number of the last line on the previous page, as text. Each call reads all import parts of the file,
+    because there are at most 40. Only staff may call this. Raises NotFound, NotAllowed.
     """
     _, parts = _get_import_with_parts(shop, caller, import_id)
     last_line_shown = int(after or 0)

@@ -40,7 +40,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 REACTION = "issue_invoice"
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
-"""The statuses of a payment that was captured, including those that a later dispute or refund leads to."""
+"""The statuses of a payment whose money was received, also if the payment was later disputed or taken back."""
 LINK_LIFETIME_SECONDS = 600
 """For how many seconds a link to the printable page of an invoice is valid."""
 
@@ -48,12 +48,12 @@ LINK_LIFETIME_SECONDS = 600
 def issue_invoice(shop: Shop, order_id: str) -> str | None:
     """Issue the invoice of an order that is paid in full, and return its number. Safe to repeat.
 
-    One transaction takes the next number and stores the invoice and its Effect item. The Effect item stores the number,
-    so a repeated call returns the same number. The transaction fails if the order or its customer changed after they
-    were read.
+    One transaction takes the next number and stores the invoice and an Effect item. The Effect item records the number,
+    so a repeated call returns the same number and issues no second invoice. If the order or its customer changed after
+    they were read, the transaction fails and everything is read again.
 
-    Returns None if there is nothing to invoice, for example if the order was cancelled. Raises NotFound if the customer
-    does not exist.
+    Returns None if there is nothing to invoice, for example because the order was cancelled. Raises NotFound if the
+    customer does not exist.
     """
 
     def attempt() -> str | None:
@@ -63,7 +63,7 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
         if not isinstance(order, Order) or order.status not in SOLD_STATUSES or order.paid != order.total:
             return None
         customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
-        if customer is None:  # fail, so that an operator investigates: goods need an invoice
+        if customer is None:  # fail, so that an operator investigates: every sold order needs an invoice
             raise NotFound("customer")
         number, counted = _next_number(shop)
         invoice = _build_invoice(
@@ -91,20 +91,20 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
 
 
 def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
-    """Return the customer's name. If the customer was erased, return the name in the order's address."""
+    """Return the customer's name, or the name in the order's address if the customer's data was erased."""
     if isinstance(customer, Customer):
         return customer.name
     return order.address.name if order.address else ""
 
 
 def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
-    """Yield the amount that each payment contributed to the order. The sum is the paid amount of the order.
+    """Yield the amount that each payment contributed to the order, up to the paid amount of the order.
 
-    REFUNDED payments come last. If the bank took a payment back before the order was paid, the payment does not count.
-    If the bank took it back later, it counts.
+    Payments that are not REFUNDED are counted first. A payment that the bank took back (status REFUNDED) counts only if
+    the other payments do not cover the paid amount, because the bank took it back only after the order was paid.
 
-    Payments are read before refunds. The refund of an excess amount is stored in the same transaction as its payment,
-    so the later read includes it.
+    The payments must be read before the refunds. A payment and the refund of its excess amount are stored in one
+    transaction, so the later read of the refunds includes the refund of every payment that was read.
     """
     payments = [
         p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES
@@ -187,7 +187,7 @@ def _get_invoice(shop: Shop, invoice_id: str) -> Invoice:
 def list_invoices_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[Invoice]:
-    """Return a customer's invoices issued in [since, until), newest first (access pattern A20).
+    """Return a customer's invoices issued from `since` until just before `until`, newest first (access pattern A20).
 
     Raises NotFound if the caller may not see the customer.
     """
@@ -210,9 +210,10 @@ class SignedLink:
 
 
 def create_print_link(shop: Shop, caller: Caller, invoice_id: str) -> SignedLink:
-    """Create a signed link to an invoice that is valid for LINK_LIFETIME_SECONDS. Raises NotFound.
+    """Create the signature of a link to an invoice. The link is valid for LINK_LIFETIME_SECONDS.
 
-    Browsers need the signature, because they send no access token when they open a link.
+    A browser sends no access token when it opens a link, so the signature proves that the link is allowed. Raises
+    NotFound if the invoice does not exist or the caller may not see the invoice.
     """
     get_invoice(shop, caller, invoice_id)
     until = str(int(shop.now().timestamp()) + LINK_LIFETIME_SECONDS)
@@ -227,7 +228,7 @@ def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoic
     expected = _sign_link(shop, invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the signature of the link is invalid")
-    if int(link.until) <= shop.now().timestamp():  # `until` is a number, because its signature is valid
+    if int(link.until) <= shop.now().timestamp():  # `until` is a number: its signature is valid
         raise NotAllowed("the link has expired: request a new one")
     return _get_invoice(shop, invoice_id)
 

@@ -1,8 +1,8 @@
 """Send each mail to a customer once: claim the mail in the table, send it, then mark it as sent.
 
-The mail provider accepts no idempotency key. A mail is sent twice only if the sender crashes after the provider
-accepted the mail and before the mail is marked as sent. Then the claim expires, and another sender sends the mail
-again.
+A claim is a Notification item that gives one sender the right to send the mail for a limited time. The mail provider
+accepts no idempotency key. So a mail is sent twice in one case: the sender crashes after the provider accepted the mail
+and before the mail is marked as sent. Then the claim expires, and another sender sends the mail again.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class MailContext:
 
 
 class AlreadyClaimed(Exception):
-    """Another sender has claimed the mail and may be sending it. Retry after the claim has expired."""
+    """Another sender has claimed the mail and may be sending the mail now. Retry after the claim has expired."""
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
@@ -54,7 +54,9 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
 def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
     """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
-    Raises AlreadyClaimed while another sender has the claim.
+    The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS. `event`: the name of the event that
+    the mail reports; `at`: its time. `effect_id`: the id of the mail; a repeated delivery must use the same id. Raises
+    AlreadyClaimed while another sender has the claim.
     """
     return claim_notification(
         shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
@@ -72,9 +74,11 @@ def claim_notification(
     order_id: str | None = None,
     product_id: str | None = None,
 ) -> Notification | None:
-    """Claim the right to send a mail, for `claim_seconds`. Return None if the mail was sent already.
+    """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
 
-    Raises AlreadyClaimed while another sender has the claim.
+    The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports; `at`:
+    its time. `effect_id`: the id of the mail; a repeated delivery must use the same id. Raises AlreadyClaimed while
+    another sender has the claim. Raises WriteConflict if another sender takes an expired claim at the same time.
     """
     now = shop.now()
     notification = Notification(
@@ -110,7 +114,11 @@ class NotificationExists(Exception):
 
 
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
-    """Record that the provider accepted the mail. Raises WriteConflict if another sender has claimed it meanwhile."""
+    """Record that the provider accepted the mail.
+
+    `message_id`: the provider's id of the mail. Raises WriteConflict if another sender has claimed the mail meanwhile,
+    because the claim of this sender had expired.
+    """
     sent = replace(notification, status="SENT", message_id=message_id)
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))
 
@@ -118,7 +126,7 @@ def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
 def list_notifications_of_customer(
     shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
-    """Return the mails sent to a customer, newest first (access pattern A25).
+    """Return the mails to a customer, sent or being sent, newest first (access pattern A25).
 
     Raises NotFound if the caller may not see the customer.
     """
@@ -129,6 +137,9 @@ def list_notifications_of_customer(
 def list_notifications_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Notification]:
-    """List the mails sent about an order, newest first (access pattern A25b). Raises NotFound."""
+    """Return the mails about an order, sent or being sent, newest first (access pattern A25b).
+
+    Raises NotFound if the order does not exist or the caller may not see the order.
+    """
     get_order_owner(shop, caller, order_id)
     return shop.table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=limit, after=after)

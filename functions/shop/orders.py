@@ -34,9 +34,9 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 # reading --------------------------------------------------------------------------------------------------------------
 def get_order(shop: Shop, caller: Caller, order_id: str) -> Order | ArchivedOrder:
-    """Return an order, or its stub if it is archived (access pattern A12).
+    """Return an order (access pattern A12). If the order is archived, return the small item that replaced it.
 
-    Raises NotFound if the order does not exist or the caller may not see it.
+    Raises NotFound if the order does not exist or the caller may not see the order.
     """
     return _require_visible(caller, shop.table.get(ORDER_BY_ID, order_id=order_id))
 
@@ -49,7 +49,10 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 
 
 def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
-    """Return an order that is not archived. Raises NotFound, and WrongState if the order is archived."""
+    """Return an order that is not archived. Raises NotFound, and WrongState if the order is archived.
+
+    `command`: the name of the refused action in the text of WrongState.
+    """
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise NotFound("order")
@@ -67,7 +70,7 @@ def get_order_item_collection(
 ) -> QueryPage[Any]:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
-    Raises NotFound if the order does not exist or the caller may not see it.
+    Raises NotFound if the order does not exist or the caller may not see the order.
     """
     get_order_owner(shop, caller, order_id)
     return shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
@@ -76,16 +79,17 @@ def get_order_item_collection(
 def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
     """Return the id of the customer who placed the order (access pattern A15).
 
-    Raises NotFound if the order does not exist or the caller may not see it.
+    Raises NotFound if the order does not exist or the caller may not see the order.
     """
     placer = shop.table.get(ORDER_OWNER, order_id=order_id)
     return caller.require_own(placer, "order")
 
 
 def get_lines_of_order(shop: Shop, caller: Caller, order_id: str) -> Mapping[str, Line]:
-    """Return the lines of an order, by product id (access pattern A13). Raises NotFound.
+    """Return the lines of an order, by product id (access pattern A13).
 
-    Raises WrongState if the order is archived, because its lines are then only in the archive.
+    Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
+    archived, because its lines are then only in the S3 archive.
     """
     return require_unarchived(
         _require_visible(caller, shop.table.get(LINES_OF_ORDER, order_id=order_id)), "show its lines"
@@ -97,8 +101,8 @@ def list_orders_of_customer(
 ) -> QueryPage[OrderSummary]:
     """Return the orders of a customer, newest first (access pattern A14).
 
-    A stream reader writes the list, so a new order may be missing for a moment. Raises NotFound if the caller may not
-    see the customer.
+    A Lambda that reads the table's stream writes this list, so a new order may be missing for a moment. Raises NotFound
+    if the caller may not see the customer.
     """
     caller.require_access(customer_id)
     return shop.table.query(ORDERS_OF_CUSTOMER, customer_id=customer_id, limit=limit, after=after)
@@ -115,9 +119,9 @@ def list_orders_by_status(
     limit: int,
     after: str | None,
 ) -> QueryPage[QueuedOrder]:
-    """Return the open orders with this status that were placed in [since, until) (access pattern A16).
+    """Return the open orders with this status, placed from `since` until just before `until` (access pattern A16).
 
-    Only staff may call it. Raises NotAllowed.
+    Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
@@ -127,7 +131,7 @@ def list_orders_by_status(
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:
     """Return the order with `amount` added to its paid amount. The order becomes PAID if nothing is due any more.
 
-    Raises WrongState.
+    Nothing is written. Raises WrongState if the order's status allows no payment.
     """
     paid = order.paid + amount
     if paid < order.total:
@@ -137,9 +141,9 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 
 # changing -------------------------------------------------------------------------------------------------------------
 def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) -> Order:
-    """Change the delivery address of an order that the warehouse does not have yet. Safe to repeat.
+    """Change the delivery address of an order before the warehouse receives the order. Safe to repeat.
 
-    Only the order's customer and staff may call it. Raises NotFound, WrongState.
+    Only the order's customer and staff may call this command. Raises NotFound, and WrongState if it is too late.
     """
 
     def attempt() -> Order:

@@ -1,11 +1,11 @@
 """Record payments as the payment provider reports them.
 
-A payment for a PENDING order counts up to the amount due. Any excess is refunded: the transaction that stores the
-payment also stores the refund.
+A payment for an order that is not fully paid (PENDING) counts up to the amount due. Any excess is refunded: the
+transaction that stores the payment also stores the refund.
 
-Events may arrive in any order. A payment changes only as its state table allows, so a late event with an earlier state
-changes nothing. A dispute event that arrives before its payment is rejected (TooEarly), and the provider sends it
-again.
+The provider may send its events in any order. The state table of payments lists the allowed status changes. So an event
+that arrives late and reports an earlier status changes nothing. A dispute event that arrives before its payment is
+rejected with TooEarly, and the provider sends the event again later.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,15 +25,16 @@ from functions.shop.refunds import build_refund, check_order_unchanged, get_orde
 from functions.shop.shop import Shop
 
 NO_ORDER = "none"
-"""The order id in the key of a payment that names no valid order."""
+"""The order id under which a payment is stored if the provider's event has no valid order id."""
 Decision = tuple[Sequence[Write[Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class ProviderPaymentEvent:
-    """An event of the payment provider about a payment. `amount` is in minor units.
+    """An event of the payment provider about a payment.
 
-    `reason`: why the payment failed, as the provider's error code.
+    `amount`: in the currency's smallest unit, for example cents. `reason`: the provider's error code if the payment
+    failed, otherwise None.
     """
 
     event_id: str
@@ -46,24 +47,26 @@ class ProviderPaymentEvent:
 
 
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
-    """Record the provider's event about a payment. Each event is recorded once, by its id.
+    """Record the provider's event about a payment. Safe to repeat: an event id is recorded only once.
 
-    If the order is PENDING, the same transaction counts the payment for the order. Money above the amount due is
-    refunded (EXCESS). If the order already has the maximum number of payments, the whole payment is refunded. If the
-    order is not PENDING any more, the whole payment is refunded too (LATE).
+    If the order is PENDING (not fully paid), the same transaction counts the payment for the order. Money above the
+    amount due is refunded with the reason EXCESS. If the order already has the maximum number of payments, the whole
+    payment is refunded with that reason. If the order is not PENDING any more, the whole payment is refunded with the
+    reason LATE.
 
-    Money that matches no order is stored as UNMATCHED with the reason. The provider gets the usual answer; a person
-    must handle the money.
+    Money that matches no order is stored as an UNMATCHED payment with the reason. The provider gets the usual answer,
+    and a person must decide what happens with the money.
 
-    The result is {"payment_id", "status", "reason"}. `status` is null if the order is archived and the event brings no
-    money. Raises TableBusy while the order is being archived: the provider sends the event again.
+    `body`: the fields of the event, to detect an event id that is used again with other content. The result is
+    {"payment_id", "status", "reason"}. `status` is None if the event is ignored, because it brings no money and the
+    order is archived. Raises TableBusy while the order is being archived; the provider then sends the event again.
     """
 
     def decide() -> Decision:
         order = get_order_unless_archiving(shop, event.order_id)
         existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
         if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
-            # Ignore the event: the archive may contain this payment in a later state.
+            # Ignore the event: the archived items may contain this payment with a later status.
             return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
         if event.outcome == "succeeded":
             after = _capture(shop, existing, event, order)
@@ -85,14 +88,17 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 def _capture(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, order: Order | ArchivedOrder | None
 ) -> Payment | None:
-    """Return the payment as CAPTURED, or as UNMATCHED if its money matches no order. Return None if nothing changes."""
+    """Return the payment with status CAPTURED, or UNMATCHED if its money matches no order.
+
+    `existing`: the stored payment, or None if there is none. Return None if the event does not change the payment.
+    """
     if reason := _mismatch_reason(order, event):
         return _apply_command(shop, existing, event, "unmatch", reason)
     return _apply_command(shop, existing, event, "capture", None)
 
 
 def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPaymentEvent) -> str:
-    """Return why the money does not match the order, or "" if it matches."""
+    """Return the reason why the payment does not match the order, or "" if it matches."""
     if order is None:
         return "the order does not exist"
     if isinstance(order, ArchivedOrder):
@@ -107,9 +113,9 @@ def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPayment
 def _apply_command(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, command: PaymentCommand, reason: str | None
 ) -> Payment | None:
-    """Return the payment after the command. A payment that does not exist yet is created.
+    """Return the payment after the command, or None if the payment's status does not allow the command.
 
-    Return None if the payment's state does not allow the command.
+    `existing`: the stored payment, or None to start with a new payment. Nothing is written.
     """
     now = shop.now_instant()
     before = existing or Payment(
@@ -130,7 +136,7 @@ def _apply_command(
 
 
 def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
-    """Return the writes that count the payment for the order, and that refund the money above the amount due."""
+    """Return the writes that count the payment for the order and refund the money that the order does not need."""
     counted = 0
     if order.status == "PENDING" and not has_max_payments(shop, order):
         counted = min(payment.amount, order.total - order.paid)

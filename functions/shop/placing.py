@@ -35,8 +35,8 @@ MAX_PLAN_ATTEMPTS = 4
 class RequestedLine:
     """The quantity of a product that a client orders.
 
-    `price`: the price that the client showed, if the client sends it. The order is rejected if the current price is
-    different.
+    `price`: the price of one piece that the client showed to the customer, or None if the client did not send a price.
+    The order is rejected if the current price is different.
     """
 
     quantity: int
@@ -49,9 +49,10 @@ class RequestedLine:
 
 @dataclass(frozen=True)
 class PlacedOrder:
-    """The order that was placed. `replayed`: True if an earlier request with the same idempotency key placed it.
+    """The order that was placed.
 
-    In that case `order` is the current state of the order.
+    `replayed`: True if an earlier request with the same idempotency key placed the order. In that case `order` is the
+    order as it is stored now.
     """
 
     order: Order | ArchivedOrder
@@ -72,11 +73,12 @@ def place_order(
     body: Mapping[str, Any],
     discount_code: str | None = None,
 ) -> PlacedOrder:
-    """Place an order: one transaction writes it, reserves its stock and redeems a limited discount code.
+    """Place an order: one transaction writes the order, reserves its stock and redeems a limited discount code.
 
-    `body`: the request as the client sent it. The order's id is derived from the customer and the idempotency key, and
-    the write requires that no such order exists. So the order is its own idempotency record. All items are read with
-    one BatchGetItem. A rejected order stores nothing, so its key can be used again.
+    `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
+    to detect a key that is used again with another request. The order's id is derived from the customer and the key,
+    and the write requires that no order with this id exists. So a repeated request returns the order of the first
+    request. All items are read with one BatchGetItem. A rejected order stores nothing, so its key can be used again.
 
     The goods of an accepted order are reserved, except the pieces that the order reports as backordered. An order with
     a total of 0 is PAID at once.
@@ -113,10 +115,10 @@ def place_order(
 
 
 def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
-    """Write the order and return it as written.
+    """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
-    If a stock part or redemption pool part is empty, use others and try again. Raises TableBusy after
-    MAX_PLAN_ATTEMPTS.
+    A product's stock and the counter of a discount code may each be split over several items (parts). If the chosen
+    part is empty, the function chooses other parts and tries again. Raises TableBusy after MAX_PLAN_ATTEMPTS attempts.
     """
     for _ in range(MAX_PLAN_ATTEMPTS):
         try:

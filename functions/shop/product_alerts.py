@@ -1,13 +1,14 @@
 """Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
 
-The first such event starts a campaign for the product and the kind of event. Other events of that kind are skipped for
-a day. The Campaign item stores the event and the position among the followers. If the message for a page is redelivered
-after the page was notified, it is dropped, so a duplicate does not start a second chain of pages.
+The first event of a kind for a product starts a campaign: the mails to all followers about this event. Other events of
+the same kind for the product are skipped for a day. The Campaign item stores the event and the position among the
+followers. Each message notifies one page of followers and sends the message for the next page. A message for a page
+that was already notified is dropped. So a redelivered message does not notify the next pages twice.
 
-If the product is out of stock again, or the price is higher again, the campaign stops (status DROPPED). If another such
-event comes within a day, the new campaign continues from the position of the stopped one.
+If the product is out of stock again, or the price is higher again, the campaign stops (status DROPPED). If another
+event of this kind comes within a day, its campaign continues from the position of the stopped campaign.
 
-Each mail is recorded as a Notification item. Its id is derived from the event and the follower.
+Each mail is recorded as a Notification item. The item's id is derived from the event and the follower.
 """
 
 import hashlib
@@ -27,12 +28,18 @@ from functions.shop.shop import Shop, retry_on_conflict
 from functions.shop.stock import get_available_by_part
 
 RECIPIENTS_PER_BATCH = 25
-"""How many followers one BatchGetItem reads. It reads four items per follower, and DynamoDB allows 100 per request."""
+"""How many followers one BatchGetItem request reads.
+
+The request reads four items for each follower, and DynamoDB allows 100 items in a request.
+"""
 
 
 @dataclass(frozen=True)
 class FollowerPage:
-    """The followers to notify next. `after`: the position at which the next page starts; None on the last page."""
+    """The followers to notify next.
+
+    `followers`: their customer ids. `after`: the position at which the next page starts, or None on the last page.
+    """
 
     campaign: Campaign
     product: Product
@@ -41,12 +48,17 @@ class FollowerPage:
 
 
 def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
-    """Return the page of followers to notify next about an event. If `after` is None, start at the first page.
+    """Return the page of followers to notify next about an event, and start the event's campaign if needed.
 
-    Return None in any of these cases: another event of this kind started a campaign within the last day; a campaign of
-    a later event exists; this page is already notified; the event is no longer true; the product has no followers.
+    A campaign is the mails to all followers about one event. `after`: the position of the page, or None for the first
+    page. `size`: the maximum number of followers on the page. The page omits customers who followed the product after
+    the campaign began.
 
-    The page omits customers who followed the product after the campaign began.
+    Returns None in each of these cases:
+    - another event of this kind started a campaign within the last day, or a campaign of a later event exists;
+    - this page was already notified;
+    - the event is no longer true, for example because the product is out of stock again;
+    - the product has no followers.
     """
     found = _get_campaign(shop, event)
     campaign = found if found is not None and found.event_id == event.id else None
@@ -66,16 +78,16 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         campaign = _start_campaign(shop, event)
     if campaign is None:
         return None
-    if campaign.since != resume_after:  # another campaign was dropped meanwhile: start again at its position
+    if campaign.since != resume_after:  # another campaign stopped meanwhile: read the page at its position
         return get_follower_page(shop, event, after, size)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
     return FollowerPage(campaign, product, followers, page.after)
 
 
 def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
-    """Record in the campaign that all followers of a page are notified. Safe to repeat.
+    """Record in the Campaign item that all followers of a page were notified. Safe to repeat.
 
-    Call it after the message for the next page was sent. In the opposite order, a crash between the two steps would
+    The caller must first send the message for the next page. In the opposite order, a crash between the two steps would
     lose the remaining pages.
     """
     _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
@@ -84,8 +96,8 @@ def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
 def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
     """Return the followers who must get a mail.
 
-    They still follow the product, accept mails, and have not got this mail. It takes at most 25 followers and reads
-    them with one BatchGetItem.
+    These followers still follow the product, accept mails, and have not received this mail. `followers`: at most
+    RECIPIENTS_PER_BATCH customer ids, because one BatchGetItem request reads all their items.
     """
     ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
     keys = [
@@ -114,7 +126,8 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
 def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
     """Claim the right to send the mail to a follower. Return None if the mail was sent already.
 
-    Raises AlreadyClaimed while another sender has the claim.
+    The claim gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS. Raises AlreadyClaimed while another sender
+    has the claim.
     """
     return claim_notification(
         shop,
@@ -139,8 +152,8 @@ def derive_alert_id(event_id: str, customer_id: str) -> str:
 def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
     """Return the product if the event is still true, for example if the product is still in stock.
 
-    Otherwise return None. `is_new`: the event has no campaign yet. In that case, a back-in-stock event must also follow
-    a time without stock.
+    Otherwise return None. `is_new`: True if the event has no campaign yet. In that case, a back-in-stock event is true
+    only if the whole product was out of stock before.
     """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None:
@@ -154,10 +167,12 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
 
 
 def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
-    """Return whether the product probably had stock while the event's stock part was empty.
+    """Return whether the product probably had stock before the back-in-stock event.
 
-    A receipt is spread evenly over the stock parts. If another stock part holds at most one piece more than the event's
-    part received, all its pieces may be from the same receipt. A stock part that holds more had stock before.
+    Stock parts are the items that share a product's stock; the event reports that one of them is not empty any more.
+    `held`: the pieces in each part by its number. Received goods are spread evenly over the parts. So if another part
+    has at most one piece more than the event's part, all its pieces may have arrived with the event. If another part
+    has more pieces, that part had stock before.
     """
     return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
 
@@ -168,10 +183,10 @@ def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
-    """Return whether an event must not start a campaign.
+    """Return whether the stored campaign `found` prevents that an event starts a new campaign.
 
-    It is blocked if another campaign began less than a day ago and was not dropped. It is also blocked if the stored
-    campaign is for an event of the same or a later time.
+    That is the case if the stored campaign began less than a day ago and was not stopped (DROPPED). It is also the case
+    if the stored campaign is about an event of the same or a later time. `found` is None if no campaign is stored.
     """
     if found is None:
         return False
@@ -183,9 +198,9 @@ def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
 
 
 def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
-    """Return the position among the followers at which a new campaign starts.
+    """Return the position among the followers at which a new campaign starts, or None for the first follower.
 
-    It is the position at which a recent campaign was dropped, or None to start with the first follower.
+    If the previous campaign `found` stopped (DROPPED) within the last day, the new campaign continues at its position.
     """
     return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
@@ -193,7 +208,7 @@ def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
 def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
     """Return whether the page of followers after `start` is already notified.
 
-    If so, another message continues the campaign, and this one must be dropped.
+    If so, another message continues the campaign, and the current message must be dropped.
     """
     return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
 
@@ -228,9 +243,10 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
-    """Record how far a campaign has come.
+    """Record the status of a campaign and the position among the followers that it has reached.
 
-    Do nothing if the campaign has already come further, has ended, or was replaced by another campaign.
+    `after`: the position, or None if it is the first or the last page. Do nothing if the campaign is already at a later
+    position, has ended, or was replaced by another campaign.
     """
 
     def attempt() -> None:

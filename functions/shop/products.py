@@ -1,6 +1,7 @@
 """Products and their stock: create and change products, add received goods.
 
-The stock of a product that sells very fast is split over several items (stock parts).
+The stock of a product that sells very fast is split over several items, called stock parts. Then many orders can
+reserve pieces at the same time without conflicts on one item.
 """
 
 from collections.abc import Iterator
@@ -40,10 +41,12 @@ def create_product(
     category: str = ROOT_CATEGORY,
     catalog: str = DEFAULT_CATALOG,
 ) -> Product:
-    """Create a product without stock, and one empty stock item per stock part. Only staff may call it.
+    """Create a product with no pieces in stock. Only staff may call this command.
 
-    The category need not exist: it can be created later, and the product is listed under its path already. Raises
-    InvalidInput, AlreadyExists, NotAllowed.
+    `price`: in the currency's smallest unit, for example cents. `parts`: the number of items that share the stock. Each
+    of these items is created empty. `backorder`: True if more pieces may be ordered than are in stock. `category`: a
+    path. The category itself may be created later; the product is already listed under the path. Raises InvalidInput,
+    AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -70,14 +73,15 @@ def create_product(
 def check_backorder_parts(product: Product) -> None:
     """Raise InvalidInput if a product that can be backordered has more than one stock part.
 
-    With several stock parts, one could go below zero while another has stock. The same pieces would then be sold twice.
+    Stock parts are the items that share a product's stock. With several parts, one part could go below zero while
+    another part still has stock. The same pieces would then be sold twice.
     """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """Return the writes that create the stock items of a new product, one per stock part."""
+    """Yield the writes that create the stock items of a new product, with `quantity` spread evenly over the items."""
     for part, share in enumerate(_split_evenly(product, quantity)):
         held = Stock(
             product_id=product.product_id, part=part, available=share, received=share, created_at=product.created_at
@@ -86,7 +90,7 @@ def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
 
 
 def add_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
-    """Return the writes that add goods to the stock of a product, spread evenly over its stock parts."""
+    """Yield the writes that add `quantity` pieces to the stock of a product, spread evenly over its stock items."""
     for part, share in enumerate(_split_evenly(product, quantity)):
         if share:
             yield adjust(
@@ -140,9 +144,9 @@ def update_product(
 
 
 def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantity: int) -> IdempotentResult:
-    """Add received goods to the stock of a product, spread evenly over its stock parts. Only staff may call it.
+    """Add received goods to the stock of a product, spread evenly over its stock items. Only staff may call it.
 
-    It requires an idempotency key, because a repeated call would otherwise add the quantity twice. The result is
+    `key`: the idempotency key. A repeated call with the same key does not add the quantity twice. The result is
     {"product_id", "quantity"}. Raises NotFound, IdempotencyKeyReused, NotAllowed.
     """
     caller.require_group("staff")
@@ -155,7 +159,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
 
 
 def get_product(shop: Shop, product_id: str) -> Product:
-    """Return a product (access pattern A7). Anyone may call it. Raises NotFound."""
+    """Return a product (access pattern A7). Anyone may call it. Raises NotFound if the product does not exist."""
     found = shop.table.get(PRODUCT_BY_ID, product_id=product_id)
     if found is None:
         raise NotFound("product")
@@ -165,9 +169,10 @@ def get_product(shop: Shop, product_id: str) -> Product:
 def list_products_in_category(
     shop: Shop, category: str, limit: int, after: str | None, catalog: str = DEFAULT_CATALOG
 ) -> QueryPage[ProductWithStock]:
-    """Return the products directly in a category with their stock, by product id (access pattern A7b).
+    """Return the products directly in a category with their stock, sorted by product id (access pattern A7b).
 
-    Anyone may call it. The index and the stock are read eventually consistently, so the latest changes may be missing.
+    `category`: the path of the category; products of its subcategories are not included. Anyone may call it. The reads
+    of the index and the stock are eventually consistent, so the latest changes may be missing.
     """
     found = shop.table.query(PRODUCTS_OF_CATEGORY, catalog=catalog, category=category, limit=limit, after=after)
     held = get_available_by_part(shop, {product.product_id: product for product in found.items}, consistent=False)
@@ -177,7 +182,7 @@ def list_products_in_category(
 
 
 def get_stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
-    """Return all stock parts of a product (access pattern A11). Raises NotFound."""
+    """Return all stock parts of a product, the items that share its stock (access pattern A11). Raises NotFound."""
     parts = shop.table.query(STOCK_OF_PRODUCT, product_id=product_id, limit=100).items
     if not parts:
         raise NotFound("product")

@@ -1,8 +1,8 @@
 """Process refunds: send them to the payment provider or to a credit account, and record the provider's updates.
 
-Each refund request to the provider has an idempotency key, so a repeated request refunds the money once. One
-transaction writes the refund's result and the payment, conditional on the versions of both. If the result is already
-stored, processing the refund again does nothing.
+Each refund request to the provider has an idempotency key, so a repeated request refunds the money only once. One
+transaction writes the refund's result and the payment, with a condition on the versions of both items. If the result is
+already stored, processing the refund again does nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,11 +22,12 @@ from functions.shop.refunds import check_order_unchanged, get_order_unless_archi
 from functions.shop.shop import Shop, retry_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
-"""The caller id for events of the payment provider. The id of each event is used as its idempotency key."""
+"""The caller id of commands that record an event of the payment provider. Their idempotency key is the event's id."""
 KEY_LIFETIME = timedelta(hours=20)
-"""How long a refund request can be repeated without checking first whether the provider already has the refund.
+"""How long a refund request may be repeated under its idempotency key without any further check.
 
-The provider may delete an idempotency key when it is at least 24 hours old:
+Later, the provider may have forgotten the key, so the shop first asks whether the provider already has the refund. The
+provider may delete a key that is at least 24 hours old:
 https://docs.stripe.com/api/idempotent_requests
 """
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
@@ -35,18 +36,19 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "DISPUTED": "regain_disputed",
     "UNMATCHED": "regain_unmatched",
 }
-"""The payment command that leads to each payment status when a refund changes the payment.
+"""The payment command to apply when a refund changes the payment, by the payment's new status.
 
-A refund changes the payment when the refund succeeds, or when it fails after it had succeeded.
+A refund changes the payment when the refund succeeds, or when a refund that had succeeded fails later.
 """
 
 
 # the interface of the payment provider --------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProviderRefundState:
-    """The state of a refund at the payment provider. `pending`: the provider finishes it later and sends an event.
+    """The state of a refund at the payment provider.
 
-    `metadata`: the ids that the shop sent with the refund.
+    `status`: with "pending", the provider finishes the refund later and then sends an event. `reason`: why the refund
+    failed. `metadata`: the ids that the shop sent with the refund.
     """
 
     provider_id: str | None
@@ -56,7 +58,7 @@ class ProviderRefundState:
 
 
 class RefundRejected(Exception):
-    """The provider rejects this refund permanently. `code`: the reason, as the provider's error code."""
+    """The provider rejects this refund permanently. `code`: the provider's error code."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -66,14 +68,14 @@ class RefundRejected(Exception):
 class PaymentProvider(Protocol):
     """The interface of the payment provider.
 
-    All errors except RefundRejected are temporary: the call can be repeated.
+    Every error except RefundRejected is temporary, so the caller may repeat the call.
     """
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         """Refund this amount of a payment, once per idempotency key. Raises RefundRejected."""
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment, including pending ones."""
+        """Return all refunds of a payment, including pending refunds."""
 
 
 # process a refund -----------------------------------------------------------------------------------------------------
@@ -83,9 +85,9 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
     The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
     does not exist or is not REQUESTED.
 
-    Safe to repeat, also if the provider's answer was lost. If the customer's bank took the payment back or disputes it,
-    no new refund is sent. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment is
-    missing.
+    Safe to repeat, also if the provider's answer was lost. If the customer's bank took the payment back or disputes the
+    payment, no new refund is sent and the refund fails. Temporary errors of the provider are raised unchanged. Raises
+    NotFound if the payment does not exist.
     """
 
     def attempt() -> Refund | None:
@@ -103,7 +105,10 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
 def _try_refund(
     shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Send the refund to its destination. Return it with its new status, and the writes that store the result."""
+    """Send the refund to the provider or plan its credit. Return the refund with its new status, and the writes.
+
+    The writes store the result. For a refund to a credit account, they also add the money to the account.
+    """
     block_reason = _block_reason(payment)
     if refund.account_id is None:
         try:
@@ -136,17 +141,18 @@ def _try_refund(
 
 
 def _block_reason(payment: Payment) -> str:
-    """Return why the payment cannot be refunded now, or "" if it can."""
+    """Return the reason why the payment cannot be refunded now, or "" if it can be refunded."""
     if payment.is_charged_back:
         return "the customer's bank has taken the payment back"
     return "the customer's bank disputes the payment" if payment.is_disputed else ""
 
 
 def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
-    """Send the refund to the provider and return its state there. Do not send it if the provider already has it.
+    """Send the refund to the provider, unless the provider already has the refund. Return its state at the provider.
 
-    An earlier request may have succeeded although its answer was lost. So if the idempotency key may have expired, or
-    the payment is blocked, this function first searches the provider's refunds of the payment.
+    `block_reason`: why the payment cannot be refunded now, or "". An earlier request may have succeeded although its
+    answer was lost. So if the provider may have deleted the idempotency key, or if the payment cannot be refunded now,
+    the function first searches the provider's refunds of the payment.
     """
     metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
@@ -164,7 +170,7 @@ def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, blo
 class ProviderRefundEvent:
     """An event of the payment provider about a refund.
 
-    `attempt` is from the metadata that the shop sent.
+    `attempt`: the number of the shop's attempt, which the shop sent to the provider with the refund.
     """
 
     event_id: str
@@ -177,14 +183,14 @@ class ProviderRefundEvent:
 
 
 def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
-    """Record the provider's update of a refund. Each event is recorded once, by its id.
+    """Record the provider's update of a refund. Safe to repeat: an event id is recorded only once.
 
-    An update that is already known, or that is for an earlier attempt, changes nothing. If a refund fails after it
-    succeeded, the provider returned the money to the shop. The amount is then added to the payment again. Staff can
-    retry the refund unless the customer's bank has taken the payment back.
+    An update that is already known, or that is for an earlier attempt, changes nothing. If a refund fails after it had
+    succeeded, the provider has returned the money to the shop. The payment then counts as not refunded again, and staff
+    can retry the refund unless the customer's bank has taken the payment back.
 
-    The result is {"refund_id", "status", "reason"}; `status` is null if there is no such refund. Raises TableBusy while
-    the order is being archived: the provider sends the event again.
+    The result is {"refund_id", "status", "reason"}; `status` is None if the refund does not exist. Raises TableBusy if
+    a finished refund changes while the order is being archived; the provider then sends the event again.
     """
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
@@ -198,9 +204,9 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
                 after, writes = _apply_refund_state(
                     shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
                 )
-            except WrongState:  # ignore a late event with an earlier state
+            except WrongState:  # ignore an event that arrives late and reports an earlier status
                 pass
-        if after is not refund and refund.status == "SUCCEEDED":  # archiving does not wait for a finished refund
+        if after is not refund and refund.status == "SUCCEEDED":  # the order may be archived by now
             writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
         return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
 
@@ -212,7 +218,7 @@ def _apply_refund_state(
 ) -> tuple[Refund, list[Write[Any]]]:
     """Apply the provider's state to a refund. Return the changed refund, and the writes of the refund and its payment.
 
-    Raises WrongState if the refund cannot change to that state.
+    Raises WrongState if the refund's current status does not allow the change.
     """
     now = shop.now_instant()
     named = replace(refund, provider_id=state.provider_id or refund.provider_id, reason=state.reason)
@@ -225,7 +231,7 @@ def _apply_refund_state(
         return after, [
             *writes,
             check_unchanged(PAYMENT, payment),
-        ]  # without this check, a dispute that ends at the same time would miss this refund
+        ]  # a dispute that ends at the same time retries failed refunds: without this check it would miss this refund
     counted = replace(payment, refunded=payment.refunded + direction * refund.amount)
     status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
     command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]

@@ -1,11 +1,11 @@
-"""Decide refunds: write a Refund item with the decision. A later step (settling.py) sends the money.
+"""Decide refunds: write a Refund item with the decision. A later step (refund_processing) sends the money.
 
-The refundable rest of a payment is its amount minus all its refunds. This includes failed refunds, because they are
-retried or sent to another destination.
+The amount of a payment that can still be refunded is the payment minus all its refunds. Failed refunds are subtracted
+too, because they are retried or sent to another destination.
 
-If a payment counts for an order, each command that adds a refund also writes the order in the same transaction. So two
-commands never refund the same money. If a payment counts for no order, the refund's id prevents this, because the id
-contains the number of the refund.
+Two commands must never refund the same money. If a payment counts for an order, each command that adds a refund also
+writes the order, so one of two concurrent commands fails. If a payment counts for no order, both commands would write a
+refund with the same id and number, and the second write fails.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 MAX_PAYMENTS = 5
 """The maximum number of payments of one order.
 
-One transaction must be able to cancel the order and refund all of them.
+The limit exists because one transaction must be able to cancel the order and refund all its payments.
 """
 ARCHIVING_RETRY_SECONDS = 60
 RefundDestination = Literal["original", "credit"]
@@ -47,7 +47,7 @@ RefundDestination = Literal["original", "credit"]
 class RefundPlan:
     """The refunds that a command must write.
 
-    `owed`: the amount that cannot be refunded yet, because its payments are disputed.
+    `owed`: the amount that cannot be refunded yet, because the customer's bank disputes the payments.
     """
 
     refunds: tuple[Refund, ...] = ()
@@ -65,8 +65,9 @@ class RefundPlan:
 def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, account_id: str | None = None) -> RefundPlan:
     """Plan how to refund this amount from an order's payments, the latest payment first. Nothing is written.
 
-    Each refund goes to the original payment method. If `account_id` is given, all refunds go to that credit account. It
-    sends two consistent queries, or no query if nothing was paid.
+    `amount`: in the currency's smallest unit, for example cents. `account_id`: the credit account that gets all
+    refunds; if it is None, each refund goes to the original payment method. The function sends two strongly consistent
+    queries, or no query if nothing was paid.
     """
     if not order.paid or not amount:
         return RefundPlan()
@@ -78,7 +79,7 @@ def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, accou
 
 
 def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
-    """Split the amount over an order's payments. Yield each payment, its share, and the number of its next refund."""
+    """Split the amount over an order's payments. Yield each payment, its share and the number of the new refund."""
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]
     for payment in sorted(payments, key=lambda payment: (payment.created_at, payment.payment_id), reverse=True):
@@ -89,9 +90,9 @@ def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tup
 
 
 def compute_refundable(payment: Payment, refunds: Iterable[Refund]) -> tuple[int, int]:
-    """Return the amount of a payment that has no refund yet, and the number of the payment's next refund.
+    """Return the amount of a payment that can still be refunded, and the number of the payment's next refund.
 
-    `refunds`: all refunds of the order.
+    `refunds`: all refunds of the order. The amount is 0 if the customer's bank took the payment back.
     """
     before = [refund.amount for refund in refunds if refund.payment_id == payment.payment_id]
     return 0 if payment.is_charged_back else max(0, payment.amount - sum(before)), len(before) + 1
@@ -107,10 +108,10 @@ def build_refund(
     customer_id: str | None,
     account_id: str | None = None,
 ) -> Refund:
-    """Return a new Refund item: refund `number` of a payment. Nothing is written.
+    """Return a new Refund item for a payment. Nothing is written.
 
-    The refund goes to the credit account `account_id`, or to the account that paid. If both are None, it goes to the
-    original payment method.
+    `number`: the number of this refund among the payment's refunds, from 1. The refund goes to the credit account
+    `account_id`. If that is None, the refund goes to the credit account that paid, or to the card.
     """
     now = shop.now_instant()
     return Refund(
@@ -129,9 +130,9 @@ def build_refund(
 
 
 def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
-    """Return a failed refund with the status REQUESTED again. Raises WrongState.
+    """Return a failed refund with the status REQUESTED again. Raises WrongState if the refund has not failed.
 
-    It goes to the credit account `account_id`, or to the original payment method if `account_id` is None.
+    The refund goes to the credit account `account_id`, or to the card if `account_id` is None. Nothing is written.
     """
     after = apply_refund_command(refund, "retry", shop.now_instant())
     return replace(after, account_id=account_id, attempt=refund.attempt + 1, provider_id=None, reason=None)
@@ -140,7 +141,7 @@ def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refun
 def has_max_payments(shop: Shop, order: Order) -> bool:
     """Return whether the order already has MAX_PAYMENTS captured or disputed payments.
 
-    The answer stays true as long as the order's version does not change.
+    A transaction that requires an unchanged version of the order may rely on the answer.
     """
     if not order.paid:
         return False
@@ -150,9 +151,9 @@ def has_max_payments(shop: Shop, order: Order) -> bool:
 
 # the order and its payments -------------------------------------------------------------------------------------------
 def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
-    """Return the order, or its stub if it is archived, or None if it does not exist.
+    """Return the order, or the small item that replaced an archived order, or None if neither exists.
 
-    Raises TableBusy while the order is being archived, because archiving lists and deletes its items at that time.
+    Raises TableBusy while the order is being archived, because archiving lists and deletes the order's items.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if isinstance(order, Order) and order.status == "ARCHIVING":
@@ -161,7 +162,7 @@ def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrd
 
 
 def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
-    """Return a payment of an order (access pattern C2). Raises NotFound."""
+    """Return a payment of an order (access pattern C2). Raises NotFound if the payment does not exist."""
     payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=payment_id)
     if payment is None:
         raise NotFound("payment")
@@ -171,7 +172,8 @@ def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
 def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
     """Return a condition check that fails the transaction if the order changed after it was read.
 
-    Without it, another process could archive or restore the order while the transaction writes an item of that order.
+    Without this check, another process could archive or restore the order while the transaction writes an item of that
+    order. `order`: the order, or the item that replaced an archived order, or None if neither existed.
     """
     if isinstance(order, Order):
         return check_unchanged(ORDER, order)
@@ -187,10 +189,12 @@ def refund_order(
 ) -> IdempotentResult:
     """Refund some of the money paid for an order, without a return (goodwill). Only staff may call it.
 
-    It requires an idempotency key. The result is {"order_id", "amount", "currency", "refund_ids"}.
+    `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is {"order_id",
+    "amount", "currency", "refund_ids"}.
 
-    Raises TooMuch with the highest amount that can be refunded. That amount excludes money that is already refunded,
-    owed or disputed. Also raises NotAllowed, NotFound, InvalidInput, WrongState and IdempotencyKeyReused.
+    Raises TooMuch with the highest amount that can be refunded, if `amount` is higher. Money that is already refunded,
+    owed or disputed cannot be refunded. Also raises NotAllowed, NotFound, InvalidInput, WrongState and
+    IdempotencyKeyReused.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to}
@@ -212,14 +216,14 @@ def refund_order(
 
 
 def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
-    """Refund the rest of a payment that matched no order, to the original payment method. Only staff may call it.
+    """Refund the amount of an unmatched payment that is not refunded yet. Only staff may call it.
 
-    It requires an idempotency key. `order_id`: the id stored with the payment, even if there is no such order. The
-    result is {"order_id", "amount", "currency", "refund_ids"}.
+    An unmatched payment is a payment that counts for no order. `key`: the idempotency key. `order_id`: the id stored
+    with the payment, even if no order has this id. The money goes back to the original payment method. The result is
+    {"order_id", "amount", "currency", "refund_ids"}.
 
-    Raises WrongState if the payment counts for an order. Raises TooMuch(amount, 0) if the refunds of the payment,
-    including failed ones, add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and
-    TableBusy.
+    Raises WrongState if the payment counts for an order. Raises TooMuch if the payment's refunds, also the failed
+    refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
@@ -244,9 +248,9 @@ def retry_refund(
 ) -> Refund:
     """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
-    Safe to repeat while the retry is in progress. Raises WrongState of the refund if the refund did not fail. Raises
-    WrongState of the payment if the customer's bank took the payment back or disputes it; if the shop wins the dispute,
-    the refund is retried automatically. Also raises NotAllowed, NotFound and TableBusy.
+    Safe to repeat while the retry is in progress. Raises WrongState if the refund has not failed. Also raises
+    WrongState if the customer's bank took the payment back or disputes the payment. If the shop wins the dispute, the
+    refund is retried automatically. Also raises NotAllowed, NotFound and TableBusy.
     """
     caller.require_group("staff")
 
@@ -283,7 +287,10 @@ def _result(*refunds: Refund) -> dict[str, Any]:
 
 
 def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: str) -> str:
-    """Return the id of the customer's store credit account. Raises NotFound if the customer does not exist any more."""
+    """Return the id of the customer's store credit account. Raises NotFound if the customer does not exist.
+
+    `customer_id`: None for a payment without a customer, which also raises NotFound.
+    """
     if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
         raise NotFound("customer")
     return store_credit_account_id(shop, customer_id, currency)
@@ -295,8 +302,8 @@ def list_refunds_of_order(
 ) -> QueryPage[Refund]:
     """Return the refunds of an order's payments, by refund id. Only the order's customer and staff may call it.
 
-    Staff also see refunds of an archived order that are still in the table, and refunds under an order id that does not
-    exist. Customers get NotFound, or WrongState if the order is archived.
+    Staff also see refunds whose order is archived or does not exist, if these refunds are in the table. For customers,
+    raises NotFound, and WrongState if the order is archived.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its refunds")

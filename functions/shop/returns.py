@@ -44,22 +44,23 @@ def return_goods(
     refund_shipping: bool = False,
     to: RefundDestination = "original",
 ) -> IdempotentResult:
-    """Record returned goods of a delivered order and refund them. Also refund the shipping costs once, if requested.
+    """Record returned goods of a delivered order and refund them. Only the warehouse and staff may call it.
 
-    Only the warehouse and staff may call it. It requires an idempotency key. One transaction writes the order, the
-    return, its refunds, the stock and the expiry marker. If all goods of the order are now returned, the order's
-    redemption of a discount code is released.
+    `key`: the idempotency key. `lines`: the returned goods by product id. `refund_shipping`: also refund the shipping
+    costs, if they were not refunded before. One transaction writes the order, the return, its refunds, the stock and
+    the expiry marker (the item whose TTL starts the archiving of the order). If all goods of the order are now
+    returned, its use of a limited discount code is given back.
 
-    The refund never exceeds the money that the shop still keeps for the order. So it is lower if there were other
-    refunds, or if the customer's bank took money back. Money of a disputed payment is recorded as owed. It is refunded
-    if the shop wins the dispute, always to the original payment method.
+    The refund never exceeds the money that the shop still keeps for the order. So the refund is lower after other
+    refunds, or if the customer's bank took money back. Money of a disputed payment is recorded as owed. If the shop
+    wins the dispute, the owed money is refunded to the original payment method.
 
-    The result is the return as JSON, and "refund_ids". `amount` is refunded now. `owed` is refunded later. `shipping`
-    is included in these amounts.
+    The result is the return as JSON, and "refund_ids". `amount` is refunded now, `owed` is refunded later. Both include
+    the refunded shipping costs, which are in `shipping`.
 
-    Raises TooMuch with the product and the quantity that can still be returned. Raises AlreadyExists if the key made a
-    return earlier and its stored result has expired. Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver,
-    InvalidInput and IdempotencyKeyReused.
+    Raises TooMuch, with the product and the quantity that can still be returned, if more pieces are returned. The
+    stored result of a key expires after some time. If the same key is used again after that, AlreadyExists is raised.
+    Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput and IdempotencyKeyReused.
     """
     caller.require_group("warehouse", "staff")
     if not lines:
@@ -149,7 +150,7 @@ def list_returns_of_order(
 ) -> QueryPage[Return]:
     """Return the returns of an order, by return id. Only the order's customer and staff may call it.
 
-    Raises NotFound, and WrongState if the order is archived together with its returns.
+    Raises NotFound, and WrongState if the order is archived, because its returns are archived too.
     """
     require_unarchived(get_order(shop, caller, order_id), "show its returns")
     return shop.table.query(RETURNS_OF_ORDER, order_id=order_id, limit=limit, after=after)

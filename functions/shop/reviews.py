@@ -20,10 +20,11 @@ from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflic
 def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
     """Write or replace the caller's review of a product that was delivered with this order. Safe to repeat.
 
-    It sends one BatchGetItem and one write. A customer who returned the product may still review it. The review stores
-    the order's id as proof of the purchase, so the review can be changed after the order was archived.
+    A customer who returned the product may still review it. The review stores the order's id as proof of the purchase.
+    So the customer can change the review later, even after the order was archived.
 
-    Raises NotRegistered, NotFound (also for another customer's order), NotBought, and WrongState if the order is
+    `stars`: from 1 to 5. Raises NotRegistered, and NotFound if the order does not exist or belongs to another customer.
+    Raises NotBought if the order did not deliver the product. Raises WrongState for a first review if the order is
     archived.
     """
 
@@ -36,7 +37,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
             ],
             consistent=True,
         )
-        if not any(isinstance(item, Customer) for item in found):  # this also rejects an erased customer
+        if not any(isinstance(item, Customer) for item in found):  # erased customers have no Customer item
             raise NotRegistered
         before = next((item for item in found if isinstance(item, Review)), None)
         if before is None or before.order_id != order_id:
@@ -67,9 +68,10 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
 
 
 def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
-    """Check that the product was delivered with an order of the caller. This also applies to staff.
+    """Check that the product was delivered with an order of the caller. Staff may not use other orders either.
 
-    Raises NotFound, NotBought, WrongState.
+    Raises NotFound if the order does not exist or belongs to another customer, NotBought if the product was not
+    delivered with the order, and WrongState if the order is archived.
     """
     if order is None or order.customer_id != caller.id:
         raise NotFound("order")
@@ -98,7 +100,7 @@ def list_reviews_of_product(shop: Shop, product_id: str, limit: int, after: str 
 def get_rating_of_product(shop: Shop, product_id: str) -> Rating:
     """Return the rating of a product (access pattern A9d). Anyone may call it.
 
-    A stream reader computes the rating, so the latest reviews may be missing in it.
+    A Lambda that reads the table's stream computes the rating. So the rating may not include the latest reviews yet.
     """
     return shop.table.get(PRODUCT_RATING, product_id=product_id) or Rating(product_id=product_id, reviews=0, stars=0)
 

@@ -1,7 +1,8 @@
 """Sales: list the orders in which a product was sold, and the products that a customer bought.
 
-Both lists read copies of the order lines. They omit lines with the quantity 0, for example of a cancelled order. So a
-page can be shorter than its limit although more pages follow.
+A Lambda that reads the table's stream writes one item for each order line, and both lists read these items. Lines with
+the quantity 0, for example of a cancelled order, are omitted. So a page can be shorter than its limit although more
+pages follow.
 """
 
 from dataclasses import replace
@@ -15,9 +16,10 @@ from functions.shop.shop import Caller, Shop
 def list_sales_of_product(
     shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """Return the sales of a product from orders placed in [since, until), newest first (access pattern A17).
+    """Return the sales of a product, newest first (access pattern A17).
 
-    Only staff may call it. Raises NotAllowed.
+    The list contains orders placed from `since` until just before `until`. Raises NotAllowed if the caller is not
+    staff.
     """
     caller.require_group("staff")
     return _without_empty_lines(
@@ -28,9 +30,10 @@ def list_sales_of_product(
 def list_purchases_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """Return the products that a customer bought in orders placed in [since, until), newest first (access pattern A18).
+    """Return the products that a customer bought, newest first (access pattern A18).
 
-    Raises NotFound if the caller may not see the customer.
+    The list contains orders placed from `since` until just before `until`. Raises NotFound if the caller may not see
+    the customer.
     """
     caller.require_access(customer_id)
     return _without_empty_lines(

@@ -1,6 +1,6 @@
 """Sales statistics: best sellers, and revenue per minute.
 
-A stream reader keeps the totals (functions/model/totals.py). The totals lag slightly behind the orders.
+A Lambda that reads the table's stream updates these totals, so they lag slightly behind the orders.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """Orders, units and revenue of one minute in one currency. The returns of that minute are subtracted."""
+    """The numbers of orders and units sold and the revenue of one minute in one currency, minus the minute's returns.
+
+    `revenue`: in the currency's smallest unit, for example cents.
+    """
 
     minute: Instant
     currency: str
@@ -28,7 +31,7 @@ class MetricPoint:
 def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) -> QueryPage[BestSeller]:
     """Return the best-selling products of a month, best first (access pattern A23). Anyone may call it.
 
-    An order counts in the month in which it was paid.
+    `season`: the month, for example 2026-11. An order counts in the month in which it was paid.
     """
     return shop.table.query(BEST_SELLERS_BY_SEASON, season=season, limit=limit, after=after)
 
@@ -58,10 +61,11 @@ def list_units_of_product(
 def list_metric_points(
     shop: Shop, caller: Caller, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[MetricPoint]:
-    """Return the sales per minute and currency in [since, until), oldest first (access pattern A24).
+    """Return the sales per minute and currency, oldest first (access pattern A24).
 
-    Only staff may call it. The table stores each point as several items, one per shard; a point is the sum of these
-    items. A page never ends between two items of the same point. Raises NotAllowed.
+    The list contains the minutes from `since` until just before `until`. To prevent a hot key, the table stores the
+    sales of a minute and currency as several items, one for each shard. Each returned point is the sum of these items,
+    and all items of a point are on the same page. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
@@ -72,7 +76,10 @@ def list_metric_points(
 
 
 def _position_before(part: Metric) -> str:
-    """Return a cursor that starts the next page before all items of this point."""
+    """Return the position just before all items of a point, so that the next page starts with this point.
+
+    `part`: any item of the point; a point is the sales of one minute in one currency.
+    """
     return METRIC.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 
 

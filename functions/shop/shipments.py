@@ -1,8 +1,8 @@
 """Shipments: request them from the warehouse, dispatch them completely or partly, and deliver them.
 
-An order starts with one shipment. If the warehouse sends only some of its pieces, the same transaction creates the next
-shipment with the remaining pieces. So all shipments together always contain the whole order. If the rest of an order is
-cancelled, the shipment that was not sent is cancelled and its pieces are dropped.
+An order starts with one shipment. If the warehouse sends only some pieces of a shipment, the same transaction creates
+the next shipment with the remaining pieces. So all shipments together always contain the whole order. If the unsent
+goods of an order are cancelled, the unsent shipment is cancelled too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +27,14 @@ from functions.shop.orders import get_order_owner, get_unarchived_order
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 MAX_SHIPMENTS = 90
-"""The maximum number of shipments of one order. One transaction must be able to mark all of them as delivered."""
+"""The maximum number of shipments of one order.
+
+The limit exists because one transaction must be able to mark all shipments of the order as delivered.
+"""
 MAX_SHIPMENTS_PER_TRACKING_NUMBER = 100
 """The maximum number of shipments that are read for one tracking number."""
 Quantities = Mapping[str, int]
-"""The number of pieces, by product id."""
+"""A number of pieces for each product id."""
 
 
 # requesting -----------------------------------------------------------------------------------------------------------
@@ -57,8 +60,8 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
 def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
     """Return the next shipment of an order with these quantities. Nothing is written.
 
-    Pieces that were in stock are sent first. So the shipment's pieces count as backordered, up to the line's
-    backordered quantity.
+    Backordered pieces were not in stock when they were ordered, and the warehouse sends them last. So the pieces of
+    this shipment count as backordered, up to the backordered quantity of the order line.
     """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
@@ -83,13 +86,14 @@ def dispatch_shipment(
     tracking_number: str,
     quantities: Quantities | None = None,
 ) -> Shipment:
-    """Record that the carrier has the shipment, or only these quantities of it. The rest becomes a new shipment.
+    """Record that the carrier has the whole shipment or some of its pieces. Only the warehouse and staff may call it.
 
-    If `quantities` is None, the carrier has the whole shipment. Only the warehouse and staff may call it. Safe to
-    repeat with the same carrier, tracking number and quantities.
+    `quantities`: the pieces that the carrier has, by product id, or None for the whole shipment. The other pieces
+    become a new shipment. Safe to repeat with the same carrier, tracking number and quantities.
 
-    Raises TooMuch with the product and the quantity that the shipment contains. Raises TooMuch(parcels) if the order
-    has too many shipments. Also raises NotAllowed, NotFound, WrongState and InvalidInput.
+    Raises TooMuch, with the product and the quantity in the shipment, if `quantities` has more pieces than the
+    shipment. Raises TooMuch("parcels") if the order would have too many shipments. Also raises NotAllowed, NotFound,
+    WrongState and InvalidInput.
     """
     caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
@@ -122,9 +126,9 @@ def dispatch_shipment(
 
 
 def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
-    """Return the quantities that remain in a shipment.
+    """Return the quantities that remain in a shipment after `taken` is subtracted, without products at 0.
 
-    Raises TooMuch if more of a product is taken than it contains.
+    Raises TooMuch if `taken` has more pieces of a product than `available`.
     """
     for id, quantity in taken.items():
         if quantity > (most := available.get(id, 0)):
@@ -135,10 +139,10 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
 
 # delivering -----------------------------------------------------------------------------------------------------------
 def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
-    """Record that the customer has the shipment. If all pieces have arrived, the whole order becomes DELIVERED.
+    """Record that the customer has the shipment. If all pieces have arrived, the order becomes DELIVERED.
 
-    A delivered order expires after its return window and its retention period. Only the warehouse and staff may call
-    it. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
+    A delivered order is archived after its return window and its retention period. Only the warehouse and staff may
+    call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 
@@ -155,7 +159,7 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
 def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:
     """Mark these shipments as delivered and return them.
 
-    If all pieces of the order have arrived, mark it as delivered too.
+    If all pieces of the order have arrived, the same transaction also marks the order as delivered.
     """
     now = shop.now_instant()
     delivered = [apply_shipment_command(shipment, "deliver", now) for shipment in shipments]
@@ -178,17 +182,17 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
 def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
     """Return the ids of orders paid before this time that still have no shipment.
 
-    The index is eventually consistent, so an order in the list may already have a shipment.
+    The query reads an index that is eventually consistent. So an order in the result may already have a shipment.
     """
     paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
     return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
 
 
 def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
-    """Return the ids of orders that are SHIPPED and have not changed since this time.
+    """Return the ids of orders that are SHIPPED and have not changed since `shipped_before`.
 
-    The index is sorted by the time of placing the order, so orders that changed later are filtered out. The index is
-    eventually consistent, so an order in the list may already be delivered.
+    The index is sorted by the time when the orders were placed. So the function also has to skip orders that changed
+    after `shipped_before`. The index is eventually consistent, so an order in the result may already be delivered.
     """
     end = to_instant(shipped_before)
     waiting = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="SHIPPED", until=end)
@@ -206,7 +210,7 @@ def assume_delivered(shop: Shop, order_id: str) -> bool:
             return False
         shipments = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order_id))
         _record_delivery(shop, order, [shipment for shipment in shipments if shipment.status == "DISPATCHED"])
-    except (WrongState, NotFound, WriteConflict):  # the index was outdated: skip this order
+    except (WrongState, NotFound, WriteConflict):  # the order changed after the index was read: skip this order
         return False
     return True
 
@@ -220,9 +224,10 @@ def _get_shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
 
 
 def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
-    """Return the shipments of an order (access pattern A21). Raises NotFound.
+    """Return the shipments of an order (access pattern A21).
 
-    Only the order's customer, staff and the warehouse may call it.
+    Only the order's customer, staff and the warehouse may see them. Raises NotFound for other callers, and if the order
+    does not exist. For the warehouse, the result of an unknown order is empty.
     """
     if "warehouse" not in caller.groups:
         get_order_owner(shop, caller, order_id)
@@ -230,10 +235,10 @@ def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[
 
 
 def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, tracking_number: str) -> tuple[Shipment, ...]:
-    """Return those shipments with a tracking number that the caller may see (access pattern A21b).
+    """Return the shipments with this tracking number that the caller may see (access pattern A21b).
 
-    Staff and the warehouse see all of them, customers only their own. Several shipments can have the same number,
-    because carriers reuse numbers and people mistype them. Raises NotFound if there are none.
+    Staff and the warehouse see all shipments, customers see only their own shipments. Several shipments can have the
+    same number, because carriers reuse numbers and people mistype them. Raises NotFound if there is no shipment.
     """
     asked = {"carrier": normalize_carrier(carrier), "tracking_number": tracking_number}
     found = shop.table.query(SHIPMENT_BY_TRACKING_NUMBER, **asked, limit=MAX_SHIPMENTS_PER_TRACKING_NUMBER).items

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class HasCustomer(Protocol):
-    """An item of a customer. None: of no customer, so that only staff may see it."""
+    """An item that belongs to a customer. If `customer_id` is None, only staff may see the item."""
 
     @property
     def customer_id(self) -> str | None: ...
@@ -32,10 +32,11 @@ Owned = TypeVar("Owned", bound=HasCustomer)
 class Shop:
     """The context of every command: the table, the generator of ids, and the shop's settings.
 
-    `pepper`: returns the secret key of `digest` and `derive_id`; it is called for every use. `retention_days`,
-    `return_window_days`: they define when a closed order expires. `shipping`: the shipping costs of an order in minor
-    units, by currency; a currency that is missing has free shipping. `tax_rate`: in hundredths of a percent; every
-    price includes the tax.
+    `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
+    `retention_days`: for how many days a closed order stays in the table before it is archived. `return_window_days`:
+    for how many days delivered goods can be returned. `shipping`: the shipping costs of an order in the currency's
+    smallest unit (cents), by currency; a missing currency has free shipping. `tax_rate`: in hundredths of a percent;
+    every price includes the tax.
     """
 
     table: Table
@@ -56,7 +57,7 @@ class Shop:
     def digest(self, *parts: str) -> bytes:
         """Return the HMAC-SHA256 of these strings with the shop's secret key, as 32 bytes.
 
-        Each string is prefixed with its length, so different lists of strings have different digests.
+        Each string is prefixed with its length, so ("ab", "c") and ("a", "bc") have different digests.
         """
         text = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
         return hmac.new(self.pepper(), text, hashlib.sha256).digest()
@@ -71,25 +72,29 @@ class Shop:
 
 @dataclass(frozen=True)
 class Caller:
-    """The user who sends a command. `id` is the identity provider's `sub` claim, `groups` contains the group claims."""
+    """The user who sends a command. `id`: the `sub` claim of the user's token. `groups`: the groups in the token."""
 
     id: str
     groups: frozenset[str] = frozenset()
 
     def can_see(self, customer_id: str) -> bool:
-        """Return whether the caller may see this customer's data. Only the customer and staff may see it."""
+        """Return whether the caller may see this customer's data: True for the customer and for staff."""
         return self.id == customer_id or self.is_staff
 
     def require_access(self, customer_id: str, what: str = "customer") -> None:
-        """Raise NotFound unless the caller may see this customer's data. `what`: what is not found.
+        """Raise NotFound unless the caller may see this customer's data.
 
-        The answer is the same as for data that does not exist, so it does not reveal whether the data exists.
+        `what`: the kind of thing that NotFound names, for example "order". Data that does not exist causes the same
+        error, so the error does not reveal whether the data exists.
         """
         if not self.can_see(customer_id):
             raise NotFound(what)
 
     def require_own(self, found: Owned | None, what: str) -> Owned:
-        """Return an item that was read. Raise NotFound if it does not exist or the caller may not see it."""
+        """Return the item `found`. Raise NotFound if `found` is None or the caller may not see the item.
+
+        `what`: the kind of thing that NotFound names, for example "order".
+        """
         if found is None:
             raise NotFound(what)
         self.require_access(found.customer_id or "", what)
@@ -106,7 +111,10 @@ class Caller:
 
 
 def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
-    """Delete an item if it exists. Return whether it existed. Safe to repeat."""
+    """Delete an item if it exists. Return whether it existed. Safe to repeat.
+
+    `row`: the declaration of the item's type. `pattern` and `known`: the read that finds the item, and its key values.
+    """
 
     def attempt() -> bool:
         found = shop.table.get(pattern, **known)
@@ -118,10 +126,10 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
 
 
 def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:
-    """Run a command that reads, decides and writes. Retry it if an item changed after it was read.
+    """Run `decide`, which reads items and writes them conditionally. Run it again if an item changed after the read.
 
     A retry is safe because a rejected write changes nothing. Raises TableBusy if conflicts continue until the time
-    budget is used up.
+    limit for retries is reached.
     """
     backoff = shop.table.new_backoff()
     while True:

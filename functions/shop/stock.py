@@ -1,7 +1,8 @@
-"""Reserve an order's goods from the stock parts of each product, and put them back.
+"""Reserve an order's goods in the stock of each product, and put goods back into the stock.
 
-A product that can be backordered can be ordered when it is out of stock. It has a single stock part, whose quantity
-then goes below zero. Goods that are received later fill this gap first.
+Stock parts are the items that share the stock of one product, so that many orders can reserve pieces at the same time.
+A product that can be backordered can be ordered when it is out of stock. Such a product has a single stock part, and
+the quantity in this part then goes below zero. Goods that are received later fill this gap first.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,19 +18,25 @@ from functions.shop.shop import Shop
 MAX_STOCK_WRITES = 90
 """The maximum number of stock writes for one order.
 
-A transaction allows 100 items. When an order is cancelled or expires, it also writes the order, its refunds, its
-discount and its expiry marker.
+DynamoDB allows 100 items in a transaction. When an order is cancelled or expires, the transaction also writes the
+order, its refunds, its discount and its expiry marker (the item whose TTL starts the archiving).
 """
 Shares = Mapping[int, int]
-"""The quantity in each stock part of a product, by the number of the stock part."""
+"""A quantity for each stock part of a product, by the number of the part.
+
+Stock parts are the items that share the stock of a product.
+"""
 
 
 class PartOutOfStock(Exception):
-    """A stock part holds less than the quantity that an order takes from it."""
+    """A stock part (one of the items that share a product's stock) has fewer pieces than an order takes from it."""
 
 
 def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
-    """Return the order with each line's goods assigned to the order's first stock part. The stock is not read."""
+    """Return the order so that each line takes all its pieces from one stock part. The stock is not read.
+
+    Stock parts are the items that share a product's stock. The order's id determines the part.
+    """
     return replace(
         order,
         lines={
@@ -40,10 +47,10 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
 
 
 def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
-    """Return the order with its goods assigned to the stock parts that hold enough now. It reads the stock.
+    """Read the stock, and return the order so that its lines take their pieces from stock parts that have them now.
 
-    Raises OutOfStock with all products that have too little stock. Raises TableBusy if the goods are spread over too
-    many stock parts.
+    Stock parts are the items that share a product's stock. Raises OutOfStock with all products that have too few
+    pieces. Raises TableBusy if the goods are spread over too many stock parts for one transaction.
     """
     held = get_available_by_part(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -68,8 +75,8 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
 def _first_part(order: Order, product: Product) -> int:
     """Return the number of the stock part from which the order takes goods first.
 
-    The number is derived from the hash of the order's id. So it is always the same for an order, and evenly distributed
-    over the orders.
+    The number comes from a hash of the order's id. So an order always gets the same part, and different orders are
+    spread evenly over the parts.
     """
     return hash_to_bucket(order.order_id, product.parts)
 
@@ -77,9 +84,9 @@ def _first_part(order: Order, product: Product) -> int:
 def get_available_by_part(
     shop: Shop, products: Mapping[str, Product], *, consistent: bool
 ) -> dict[str, dict[int, int]]:
-    """Return the available quantity in each stock part of each product, at least 0.
+    """Return the available pieces in each stock part, by product id and number of the stock part.
 
-    It sends one BatchGetItem per 100 stock parts.
+    A quantity below zero (backorders) is returned as 0. One BatchGetItem is sent for each 100 stock parts.
     """
     held = {id: dict.fromkeys(range(product.parts), 0) for id, product in products.items()}
     keys = [STOCK.key(product_id=id, part=part) for id, parts in held.items() for part in parts]
@@ -90,10 +97,11 @@ def get_available_by_part(
 
 
 def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
-    """Choose the fewest stock parts that hold the wanted quantity.
+    """Return how many pieces to take from each stock part, so that as few parts as possible are used.
 
-    If there is too little stock, choose all that is held. Stock parts that hold more come first. If several hold
-    enough, the one at `first` or closest after it comes first.
+    `held`: the available pieces in each part. If all parts together have fewer pieces than `wanted`, all pieces are
+    taken. Parts with more pieces are used first. Among parts with enough pieces, or with equally many, the part with
+    the number `first` is used before the parts that follow it.
     """
     shares: dict[int, int] = {}
     missing = wanted
@@ -105,9 +113,9 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
 
 
 def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
-    """Return the line with the quantity that it takes from each stock part, and its backordered quantity.
+    """Return the order line with the quantity that it takes from each stock part, and its backordered quantity.
 
-    If all goods come from stock part 0, `taken` is None to keep the item small.
+    If all pieces come from stock part 0, the line's field `taken` is None, which keeps the order item small.
     """
     all_from_0 = shares == {0: line.quantity}
     taken = None if all_from_0 else {str(part): share for part, share in shares.items()}
@@ -115,9 +123,9 @@ def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
 
 
 def reserve(order: Order) -> Iterator[Write[Stock]]:
-    """Return the writes that reserve an order's goods.
+    """Yield the writes that reserve an order's goods.
 
-    A write raises PartOutOfStock if its stock part holds too little.
+    A write raises PartOutOfStock if its stock part (one of the items with the product's stock) has too few pieces.
     """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
@@ -132,17 +140,17 @@ def reserve(order: Order) -> Iterator[Write[Stock]]:
 
 
 def release(order: Order) -> Iterator[Write[Stock]]:
-    """Return the writes that put an order's goods back, each piece into the stock part that it was taken from."""
+    """Yield the writes that put an order's goods back into the stock parts from which the order took them."""
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             yield _add_to_part(id, int(part), quantity)
 
 
 def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock]]:
-    """Return the writes that put these quantities back into the stock, one write per product.
+    """Yield the writes that put these quantities back into the stock, one write for each product.
 
-    All pieces of a product go to the stock part from which its line took the most. This keeps a return at one write per
-    product. The pieces need not go back to the stock part that they came from.
+    `quantities`: the number of pieces by product id. All pieces of a product go to the stock part from which the order
+    line took the most pieces. So a return needs only one write for each product.
     """
     for id, quantity in quantities.items():
         parts = order.lines[id].quantity_by_stock_part

@@ -22,12 +22,12 @@ from functions.shop.shop import Caller, Shop
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
 ME = "me"
 ANONYMOUS = Caller("")
-"""The caller of public routes. The id is empty, which no token can have."""
+"""The caller of public routes. Its id is empty, and no token has an empty id, so the caller owns no data."""
 
 
 @cache
 def shop() -> Shop:
-    """Return the Shop object of this Lambda. The first request creates it, later requests use the cache."""
+    """Return the Shop object of this Lambda. The first call creates the object, later calls return the same object."""
     settings = environment.load_environment(environment.ApiEnvironment)
     return clients.create_shop(
         settings.table_name,
@@ -40,10 +40,10 @@ def shop() -> Shop:
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:
-    """Check that a request came through CloudFront and its firewall, by the origin secret in a header.
+    """Raise NotAllowed unless the request came through CloudFront and its firewall.
 
-    Does nothing if no origin secret is configured. Raises NotAllowed if the secret in the request is wrong or missing,
-    because only CloudFront may call the API's own address.
+    CloudFront adds a secret header to each request that it sends to the API's own address, and only CloudFront may call
+    this address. The function does nothing if no origin secret is configured.
     """
     name = environment.load_environment(environment.OriginSecretEnvironment).front_secret
     if not name:
@@ -57,9 +57,9 @@ def check_origin_secret(event: Mapping[str, Any]) -> None:
 def authenticate_caller(event: Mapping[str, Any]) -> Caller:
     """Return the caller of a request, from the claims of the access token that API Gateway's authorizer verified.
 
-    Raises Unauthenticated if the token is missing or not an access token of this shop. The authorizer also lets ID
-    tokens pass, because they have the same issuer and audience. They are rejected here: an ID token proves an identity
-    but grants no access. The client id is checked again here, although the authorizer checks it too.
+    Raises Unauthenticated if the token is missing or is not an access token of this shop. The authorizer also lets ID
+    tokens pass, because they have the same issuer and audience. This function rejects ID tokens, because an ID token
+    proves an identity but grants no access. It also checks the client id a second time, after the authorizer.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
@@ -76,21 +76,21 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
 
 def parse_groups(claim: Any) -> frozenset[str]:
-    """Return the groups in a token claim. The claim is a list, or text such as "[staff warehouse]" from an HTTP API."""
+    """Return the groups in a token claim. The claim is a list, or a text such as "[staff warehouse]" (HTTP APIs)."""
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
     return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
 
 
 def log_order_id(request: Request, order_id: Any) -> None:
-    """Add an order id to the log line of the request, if the value has the form of an id."""
+    """Add an order id to the log line of the request. A value that does not have the form of an id is not logged."""
     request.context["line"] |= order_id_field(order_id)
 
 
 def order_id_field(order_id: Any) -> dict[str, str]:
     """Return the log field {"order_id": ...}, or {} if the value does not have the form of an id.
 
-    The check keeps any other text that a caller sends out of the log.
+    A caller could send any text as an order id. The check prevents that such a text gets into the log.
     """
     return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID_PATTERN, order_id) else {}
 
@@ -105,5 +105,5 @@ SignedIn = Annotated[Caller, Depends(_caller)]
 
 
 def resolve_customer_id(caller: Caller, customer_id: str) -> str:
-    """Return the customer id in a path. If the path has `me`, this is the id of the caller."""
+    """Return the customer id from a path, or the caller's id if the path has `me` instead of an id."""
     return caller.id if customer_id == ME else customer_id

@@ -40,7 +40,7 @@ CONTENT_SECURITY_POLICY = (
 
 @cache
 def render_page(app: ApiResolver) -> str:
-    """Return the HTML of the documentation page. The first call renders it, later calls use the cache."""
+    """Return the HTML of the documentation page. The first call renders the page, later calls return it again."""
     described = document(app)
     title, about = described["info"]["title"], described["info"]["description"]
     schemas = described["components"]["schemas"]
@@ -102,7 +102,10 @@ def _curl_body_arguments(media_type: str, body: Mapping[str, Any], schemas: Mapp
 
 
 def _curl_command(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
-    """Return an example curl command for an operation. The reader replaces the names in capitals by values."""
+    """Return an example curl command for an operation, with names in capitals instead of values.
+
+    `sent`: the curl options for the body. `public`: True if the operation needs no access token.
+    """
     required = [one for one in operation.get("parameters", ()) if one["required"]]
     query = "&".join(f"{one['name']}={one['name'].upper()}" for one in required if one["in"] == "query")
     url = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) + (f"?{query}" if query else "")
@@ -141,7 +144,7 @@ CONSTRAINT_LABELS = {
 
 
 def _render_type(schema: Mapping[str, Any]) -> str:
-    """Return a short HTML text for a schema, such as its type and limits, or a link if the schema has a name."""
+    """Return the type and the limits of a schema as short HTML. A schema with a name becomes a link."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#schema-{name}'>{name}</a>"
@@ -156,7 +159,7 @@ def _render_type(schema: Mapping[str, Any]) -> str:
 
 
 def _render_table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return an HTML table. The cells must be escaped HTML already."""
+    """Return an HTML table. The caller must have escaped the text in the cells."""
     head = "".join(f"<th>{one}</th>" for one in heads)
     lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{lines}</table>"

@@ -13,7 +13,7 @@ T = TypeVar("T")
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
-# ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
+# The two-letter country codes of ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
 COUNTRY_CODES = frozenset(
     """AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA
     CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB
@@ -32,7 +32,7 @@ def _check_country_code(code: str) -> str:
 
 
 def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
-    """Return pydantic constraints for a text of one line. Spaces at both ends are removed."""
+    """Return pydantic constraints for a text of one line. Pydantic also removes spaces at both ends of the text."""
     return StringConstraints(
         strip_whitespace=True, min_length=min_length, max_length=max_length, pattern=NO_CONTROL_CHARACTERS
     )
@@ -78,25 +78,26 @@ class ResponseModel(BaseModel):
 
     @classmethod
     def of(cls, item: Any) -> Self:
-        """Return the answer with the declared fields of an item."""
+        """Return an answer with the values of the item's attributes that have the names of the answer's fields."""
         return cls.model_validate(item)
 
 
 def command_response(outcome: idempotency.IdempotentResult, model: type[ResponseModel]) -> Response[Any]:
-    """Return the HTTP response of an idempotent command.
+    """Return the HTTP response of a command that has an idempotency key.
 
-    The status is 201 for the first request. For a repeated request it is 200, with the result of the first request.
+    The status is 201 for the first request with a key. A repeated request gets the status 200 and the result of the
+    first request.
     """
     status, headers = (200, {"Idempotent-Replayed": "true"}) if outcome.replayed else (201, {})
     return Response(status, "application/json", model.model_validate(outcome.result), headers=headers)
 
 
 class Listed(ResponseModel, Generic[T]):
-    """A page of a list. Send `cursor` to get the next page. It is null on the last page.
+    """A page of a list. Send `cursor` to get the next page. `cursor` is null on the last page.
 
     A page can have fewer items than requested even if it is not the last page.
 
-    The class's name is part of the schema names in the OpenAPI document, on which generated clients depend.
+    Do not rename this class: its name is part of schema names in the OpenAPI document, and generated clients use them.
     """
 
     items: Sequence[T]

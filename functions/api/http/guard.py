@@ -1,7 +1,7 @@
-"""Check a request before the router parses it: the body must be small, valid JSON without ambiguity.
+"""Check a request before the router parses it: the body must be small and valid JSON without duplicate names.
 
-Without these checks, Powertools' router would accept a JSON object with duplicate keys. It would also raise uncaught
-errors if a body is not UTF-8, is deeply nested, or has integers with thousands of digits.
+Without these checks, the Powertools router would accept a JSON object with duplicate names. The router would also raise
+uncaught errors if a body is not UTF-8, is deeply nested, or has integers with thousands of digits.
 """
 
 import base64
@@ -18,13 +18,13 @@ MAX_DEPTH = 32
 MAX_NUMBER_DIGITS = 30
 METHODS_WITH_BODY = {"POST", "PUT", "PATCH"}
 REPLACEMENT_CHARACTER = "\N{REPLACEMENT CHARACTER}"
-"""A text with this character is rejected as not UTF-8.
+"""A body with this character is rejected as not UTF-8.
 
-A component before the Lambda, such as API Gateway, puts it in place of bytes that are not UTF-8.
+API Gateway or another component before the Lambda replaces bytes that are not UTF-8 with this character.
 """
 
-# A string is one token, so the scan skips it. An unclosed string extends to the end of the text, so that the scan takes
-# linear time.
+# The tokens that matter for nesting and number length. A whole string is one token, so brackets in strings do not
+# count. An unclosed string extends to the end of the text. Otherwise the scan could take quadratic time.
 JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
 
 
@@ -51,11 +51,10 @@ TEXT_MAPS = ("headers", "queryStringParameters")
 
 
 def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the event if it has the form of an HTTP API request (payload format 2.0).
+    """Return the event if it has the form of an HTTP API request (payload format 2.0), else raise MalformedRequest.
 
-    Otherwise raise MalformedRequest.
-
-    API Gateway sends only such events. But anyone with the permission to invoke the function can send other events.
+    API Gateway sends only events of this form. But anyone with the permission to invoke the function can send other
+    events.
     """
     for way, kind, may_be_missing in EVENT_SCHEMA:
         found: Any = event
@@ -83,7 +82,7 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     if _media_type(headers) != "application/json":
         raise UnsupportedMediaType("application/json")
     parse_json_object(text)
-    # Set the header in lower case, because the router compares media types in lower case only.
+    # Set the header in lower case, because the router recognizes media types only in lower case.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
@@ -99,9 +98,10 @@ class UploadedFile:
 def extract_file(
     event: Mapping[str, Any], media_types: Sequence[str], max_bytes: int
 ) -> tuple[UploadedFile, dict[str, Any]]:
-    """Return the uploaded file with unchanged content, and the event without its body.
+    """Return the file in the body of a request with unchanged content, and the event without the body.
 
-    Raises MalformedRequest, BodyTooLarge or UnsupportedMediaType if the file is not accepted.
+    `media_types`: the accepted media types. Raises UnsupportedMediaType for any other media type, BodyTooLarge if the
+    file has more than `max_bytes` bytes, and MalformedRequest if the body cannot be decoded.
     """
     body, is_base64 = event.get("body") or "", bool(event.get("isBase64Encoded"))
     media_type = _media_type(event.get("headers") or {})
@@ -139,7 +139,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
-    """Parse a text that must be a JSON object. Raises MalformedRequest with the reason, and its position if known."""
+    """Parse a text that must be a JSON object. Raises MalformedRequest with the reason if the text is not accepted."""
     _check_json_limits(text)
     try:
         document = json.loads(text, object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant)
@@ -148,7 +148,7 @@ def parse_json_object(text: str) -> dict[str, Any]:
         raise MalformedRequest(("body", f"is not JSON: {error.msg} ({where})")) from None
     if not isinstance(document, dict):
         raise MalformedRequest(("body", "must be a JSON object"))
-    if "\\u" in text:  # the check is needed only after escapes: no other text can hold a bad character
+    if "\\u" in text:  # bad characters can occur only as escapes, such as \u0000
         _reject_bad_characters(document)
     return document
 
@@ -184,9 +184,9 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _reject_bad_characters(document: dict[str, Any]) -> None:
-    """Raise MalformedRequest if a text holds NUL or a lone surrogate.
+    """Raise MalformedRequest if a text in the document contains NUL or half of a surrogate pair.
 
-    JSON can express these characters with escapes, but no valid text contains them.
+    JSON can express these characters with escapes such as \\u0000, but no valid text contains them.
     """
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
     while waiting:

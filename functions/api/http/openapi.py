@@ -1,7 +1,7 @@
 """Build the OpenAPI document of the API.
 
-It is the document that the router generates, completed with access tokens, problem responses and the docstrings of the
-route functions.
+The Powertools router generates a document. This module adds the access tokens, the problem responses and the docstrings
+of the route functions.
 """
 
 import inspect
@@ -43,14 +43,17 @@ PROBLEM_SCHEMA = {
     },
 }
 PUBLISHED_TAGS = {"sales_statistics": "insight", "credit_payments": "tenders"}
-"""Tags that differ from the name of their module. A generated client may be named for a tag, so tags stay."""
+"""The tags that differ from the name of their route module, by module name.
+
+The modules were renamed. Their tags must not change, because generated clients may use the tags as names.
+"""
 UNUSED_SCHEMAS = ("HTTPValidationError", "ValidationError", "ResponseValidationError")
 """Schemas that the router adds to the document. They are removed, because this API never returns them."""
 
 
 @cache
 def document_json(app: ApiResolver) -> str:
-    """Return the OpenAPI document as JSON. The first call builds it, later calls use the cache."""
+    """Return the OpenAPI document as JSON. The first call builds the document, later calls return the same text."""
     return json.dumps(document(app), separators=(",", ":"))
 
 
@@ -78,7 +81,7 @@ def document(app: ApiResolver) -> dict[str, Any]:
 
 
 def _tag(route: Route) -> str:
-    """Return the tag of a route: the name of its module, or the tag that clients have known it by."""
+    """Return the tag of a route: its published tag if it has one, otherwise the name of its module."""
     module = route.handler.__module__.rpartition(".")[2]
     return PUBLISHED_TAGS.get(module, module)
 
@@ -123,7 +126,7 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
 def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
     """Yield the problem types that a route may return.
 
-    These are the problems that follow from its method, path and parameters, and the problems that the route declares.
+    Some problem types follow from the route's method, path and parameters. The route declares all other types.
     """
     shape = {
         "malformed": True,  # for example for an unknown query parameter or body field

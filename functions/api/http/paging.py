@@ -25,7 +25,7 @@ TIMESTAMP_PATTERN = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?(Z|[
 
 
 def _parse_timestamp(text: str) -> str:
-    """Return a day or an RFC 3339 timestamp in the table's format. A day means its first moment (UTC)."""
+    """Convert a day or an RFC 3339 timestamp to the table's time format. A day is converted to its start in UTC."""
     try:
         moment = datetime.fromisoformat(text if TIMESTAMP_PATTERN.fullmatch(text) else "")
         return to_instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
@@ -42,7 +42,7 @@ def _check_whole_number(value: Any) -> Any:
 def _check_day(text: str) -> str:
     """Return the text if it is a valid day, such as 2026-11-21. Otherwise raise ValueError.
 
-    The text is not converted, because all timestamps of the day start with it.
+    The text is not converted: in the table, all timestamps of a day start with exactly this text.
     """
     try:
         date.fromisoformat(text if DAY_PATTERN.fullmatch(text) else "")
@@ -69,7 +69,10 @@ Until = Annotated[
 
 
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
-    """Return the time range, with "" for an open end. Raises InvalidInput if `since` is after `until`."""
+    """Return the time range (since, until). Raises InvalidInput if `since` is after `until`.
+
+    None stands for a range without this limit and is returned as "".
+    """
     if since and until and since > until:
         raise InvalidInput("from", "must not be after to")
     return since or "", until or ""
@@ -79,7 +82,8 @@ def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
 class ListRequest:
     """A request for a page of a list.
 
-    `arguments`: the values that identify the list. A cursor is valid only for the same caller, query and arguments.
+    `arguments`: the values that identify the list, such as a customer id. A cursor, the text that marks the end of a
+    page, is valid only for the same caller, query and arguments.
     """
 
     caller: Caller
@@ -89,14 +93,14 @@ class ListRequest:
 
     @property
     def after(self) -> str | None:
-        """Return the position in the list after which the page starts. None for the first page.
+        """Return the position in the list after which the page starts, or None for the first page.
 
-        Raises InvalidCursor if the cursor belongs to another caller or list.
+        Raises InvalidCursor if the cursor was made for another caller or another list.
         """
         return None if self.cursor is None else cursors.decode_cursor(_cursor_key(), self.cursor, *self._cursor_binding)
 
     def seal_cursor(self, after: str | None) -> str | None:
-        """Return the cursor of the page that starts after this position. None if there is no such page."""
+        """Return the cursor of the page that starts after the position `after`, or None if `after` is None."""
         return None if after is None else cursors.encode_cursor(_cursor_key(), after, *self._cursor_binding)
 
     @property

@@ -1,10 +1,10 @@
 """Convert exceptions to error responses in the format problem+json (RFC 9457).
 
-The table `PROBLEM_TYPES` maps each exception class to its response. The problem document has `type` (a link to the
-documentation page), `title`, `status`, `detail` and `instance` (the request id in the log). It also has fields of the
-exception, such as `errors`, `short` or `changed`.
+The table `PROBLEM_TYPES` maps each exception class to its response. Each response body is a problem document with the
+fields `type` (a link to the documentation page), `title`, `status`, `detail` and `instance` (the request id in the
+log). Some exceptions add more fields, such as `errors`, `short` or `changed`.
 
-The document repeats no content of the request except field names. After an internal error it gives no details.
+The document repeats no content of the request except field names. For an internal error the document has no details.
 """
 
 import json
@@ -26,13 +26,13 @@ from functions.model import errors
 CONTENT_TYPE = "application/problem+json"
 DOCS_URL_PREFIX = "/docs#"
 MAX_ERRORS = 20
-"""How many errors of one request the answer lists at most. The limit keeps the answer to a bad request small."""
+"""The maximum number of errors in one answer. The limit keeps the answer to a malformed request small."""
 MAX_FIELD_LENGTH = 100
 
 
 # Errors of the API itself ---------------------------------------------------------------------------------------------
 class MalformedRequest(Exception):
-    """The request is malformed. `errors`: for each error, the field and the reason."""
+    """The request is malformed. `errors`: a pair for each error, (field, reason)."""
 
     def __init__(self, *errors: tuple[str, str]) -> None:
         super().__init__("; ".join(f"{field}: {why}" for field, why in errors))
@@ -69,7 +69,7 @@ class RouteNotFound(Exception):
 
 
 class MethodNotAllowed(Exception):
-    """The path does not support the method. `allowed`: the methods that it supports."""
+    """The path exists but not with this method. `allowed`: the methods that the path supports."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         super().__init__(f"this path allows {', '.join(allowed)}")
@@ -81,7 +81,9 @@ class MethodNotAllowed(Exception):
 class ProblemType:
     """The error response for one kind of exception.
 
-    `extensions`: the attributes of the exception that are copied to the problem document.
+    `slug`: the id of the problem in `type`. `extensions`: the names of attributes of the exception that are copied to
+    the problem document. `errors`, `headers`, `detail`: functions that get the exception and return the (field, reason)
+    pairs, the additional HTTP headers and the text of `detail`.
     """
 
     status: int
@@ -126,7 +128,7 @@ def _retry_after_header(error: Exception) -> dict[str, str]:
     return {"Retry-After": str(getattr(error, "retry_after_seconds", 2))}
 
 
-# These texts replace the texts of exceptions from libraries, because such texts may quote sent or stored data.
+# The next functions return fixed texts instead of the texts of library exceptions, which may quote sent or stored data.
 def _retry_detail(_: Exception) -> str:
     return "a request with an Idempotency-Key is safe to repeat"
 
@@ -186,9 +188,9 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
 
 
 def problem_type_of(error: Exception) -> ProblemType:
-    """Return the problem type of an exception. If its class is not in the table, use its nearest base class.
+    """Return the problem type of an exception: the entry of its class or of the nearest base class in PROBLEM_TYPES.
 
-    A transient error of an AWS service has the type "unreachable" (503) and not the type "fault" (500).
+    An error of an AWS service that a later retry may solve has the type "unreachable" (503), not "fault" (500).
     """
     if isinstance(error, ClientError) and _is_transient(error):
         return _UNREACHABLE
@@ -196,13 +198,13 @@ def problem_type_of(error: Exception) -> ProblemType:
 
 
 def _is_transient(error: ClientError) -> bool:
-    """Return whether a later retry may succeed: the AWS service failed or throttled the call."""
+    """Return whether a later retry may succeed, because the AWS service failed or throttled the call."""
     status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or error.response["Error"]["Code"] in RETRYABLE_ERROR_CODES
 
 
 def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, dict[str, Any]]:
-    """Return the problem type of an exception, and the Lambda response. `instance`: the request id."""
+    """Return the problem type of an exception, and the response as an API Gateway event. `instance`: the request id."""
     problem_type = problem_type_of(error)
     said: dict[str, Any] = {name: getattr(error, name) for name in problem_type.extensions}
     if problem_type.errors:
@@ -223,22 +225,22 @@ def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, d
 
 
 def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
-    """Return the OpenAPI extension that declares additional problems of a route. It is only for the documentation.
+    """Return the OpenAPI extension that documents which exceptions a route may raise.
 
-    Do not declare problems that follow from the route's method, path and parameters. They are documented automatically.
+    Leave out problems that follow from the route's method, path and parameters: openapi.py documents these problems.
     """
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 
 ERRORS_SAFE_TO_LOG = (ClientError, Unreadable, KeyError)
-"""Errors whose text is safe to log, because it names only a missing or denied resource.
+"""The exceptions whose text is safe to log, because the text names only a missing or denied resource.
 
-The texts of other errors are not logged, because they may quote sent or stored data.
+The texts of all other exceptions are not logged, because they may quote sent or stored data.
 """
 
 
 def describe_fault(error: Exception) -> dict[str, Any]:
-    """Return the log fields of an internal error: type, last stack frames, and the text if it is safe to log."""
+    """Return the log fields of an internal error: its class, its last stack frames, and its text if safe to log."""
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     says = str(error) if isinstance(error, ERRORS_SAFE_TO_LOG) else ""
     return {"error": type(error).__name__, "says": says, "at": frames[-8:]}

@@ -1,4 +1,4 @@
-"""Extends the Powertools router: find the route of a request, and reject unknown query parameters and body fields."""
+"""Extend the Powertools router: find the route of a request, and reject unknown query parameters and body fields."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ INVALID_PATH = ("path", "contains a character that is not allowed in ids")
 class Route:
     """A route of the API: its method, such as GET, its path, such as /orders/{order_id}, and its handler function.
 
-    `pattern`: matches the paths of requests to this route.
+    `pattern`: a regular expression that matches the paths of requests to this route.
     """
 
     method: str
@@ -46,7 +46,7 @@ class Router(Undecided):
 
 
 class ApiResolver(APIGatewayHttpResolver):
-    """The Powertools resolver with input validation. `known_routes`: the list of all routes."""
+    """The Powertools resolver with validation of the input. `known_routes`: all routes of the API."""
 
     def __init__(self) -> None:
         super().__init__(enable_validation=True, response_validation_error_http_code=500, debug=False)
@@ -86,12 +86,15 @@ class ApiResolver(APIGatewayHttpResolver):
 
 
 def _reraise(error: Exception) -> Response[Any]:
-    """Raise the error again, because the Lambda handler converts errors to answers, not the router."""
+    """Raise the error again. The Lambda handler converts errors to answers, so the router must not convert them."""
     raise error
 
 
 def _reject_path(_: Exception) -> Response[Any]:
-    """Raise MalformedRequest if a path matches a route but contains an id that the router does not accept."""
+    """Raise MalformedRequest. The path matches a known route, but the router rejects a character in an id of the path.
+
+    Powertools calls this function if it finds no route. `find_route` has already rejected unknown paths.
+    """
     raise MalformedRequest(INVALID_PATH)
 
 

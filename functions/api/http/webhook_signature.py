@@ -1,8 +1,8 @@
 """Verify the payment provider's signature on webhooks, in Stripe's scheme: https://docs.stripe.com/webhooks/signature
 
 The header is `t=<epoch seconds>,v1=<hex>[,v1=<hex>]`. Each v1 value is an HMAC-SHA256 of "<t>.<raw body>" with one of
-the valid secrets. During a rotation two secrets are valid. Other schemes in the header (v0) are ignored, as Stripe
-recommends.
+the valid secrets. While a secret is being replaced, the old and the new secret are valid. Values of other schemes in
+the header, such as v0, are ignored, as Stripe recommends.
 """
 
 import hashlib
@@ -17,9 +17,10 @@ TOLERANCE_SECONDS = 300
 
 
 def verify_signature(header: str, body: str, secrets: Sequence[str], now: datetime) -> None:
-    """Check that a body was signed with one of the secrets, and that the signature is at most 300 seconds old.
+    """Raise BadSignature unless the body was signed with one of the secrets at most 300 seconds ago.
 
-    A signature up to 300 seconds in the future is accepted, too. Raises BadSignature if the check fails.
+    `header`: the value of the signature header. The clocks may differ, so a time up to 300 seconds in the future is
+    accepted too.
     """
     pairs = [part.strip().partition("=") for part in header.split(",")]
     times = [value for name, _, value in pairs if name == "t"]

@@ -38,14 +38,14 @@ class NewCredit(RequestModel):
 
 
 class GiftCardCode(RequestModel):
-    """The code of a gift card. It is sent in the body, because URLs end up in logs."""
+    """The code of a gift card. The code is sent in the body and not in the URL, because URLs are written to logs."""
 
     code: CardCode
     model_config = ConfigDict(json_schema_extra={"examples": [GIFT_CARD_EXAMPLE]})
 
 
 class PaymentSourceBody(RequestModel):
-    """The source of a payment: either `account_id`, an account of the payer, or `gift_card`, a gift card's code."""
+    """The source of a payment: either `account_id`, the id of the payer's account, or `gift_card`, a card's code."""
 
     account_id: Id | None = None
     gift_card: CardCode | None = None
@@ -58,7 +58,7 @@ class PaymentSourceBody(RequestModel):
 
     @property
     def source(self) -> accounts.CreditSource:
-        """Return the source as the CreditSource that the shop functions take."""
+        """Return the source as a CreditSource, the type that the functions of the shop use."""
         if self.gift_card is not None:
             return accounts.gift_card_source(shop(), self.gift_card)
         return accounts.CreditSource(self.account_id or "")
@@ -85,9 +85,9 @@ class NewTransfer(PaymentSourceBody):
 
 
 class GiftCardIssued(ResponseModel):
-    """A new gift card. Only this answer has the `code` of the card.
+    """A new gift card. No other answer of the API shows the `code` of the card.
 
-    If the issuer sends the request again with the same Idempotency-Key, the answer has the code again.
+    If the issuer sends the request again with the same Idempotency-Key, the answer shows the code again.
     """
 
     account_id: str

@@ -27,7 +27,7 @@ CatalogQuery = Annotated[CatalogId, Query(description="The id of the catalogue."
 
 
 class NewCategory(RequestModel):
-    """A new category. The parent category must exist already, or be the root.
+    """A new category. The parent category must exist already, or the parent must be the root.
 
     `path`: the full path with all parents. A path starts and ends with a slash and has at most 1,000 characters.
     """

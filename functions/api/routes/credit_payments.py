@@ -18,9 +18,9 @@ router = Router()
 
 
 class CreditPayment(PaymentSourceBody):
-    """A payment with credit. `amount`: the amount to pay, in the order's currency.
+    """A payment with credit. `amount`: the amount to pay, in minor units (cents) of the order's currency.
 
-    If omitted, it is the amount that is due, or the balance of the account if the balance is less.
+    If `amount` is omitted, the payment covers the due amount, or as much as the balance of the account allows.
     """
 
     amount: Amount | None = None
@@ -30,7 +30,7 @@ class CreditPayment(PaymentSourceBody):
 
 
 class PaidWithCredit(ResponseModel):
-    """A payment with credit. `due`: the amount that is still to be paid after this payment. 0 if the order is paid."""
+    """A payment with credit. `due`: the amount that is still to be paid after this payment, or 0 if none is left."""
 
     order_id: str
     payment_id: str
@@ -50,7 +50,8 @@ def pay_with_credit(
 ) -> Response[PaidWithCredit]:
     """Pay an order fully or partly, with the customer's store credit or with a gift card.
 
-    The payment happens once for each Idempotency-Key. The rest can be paid by card or with other credit.
+    The payment happens once for each Idempotency-Key. An amount that is still due can be paid by card or with other
+    credit.
     """
     done = credit_payments.pay_with_credit(shop(), caller, key, order_id, payment.source, payment.amount)
     return command_response(done, PaidWithCredit)

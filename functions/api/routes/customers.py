@@ -85,7 +85,7 @@ class SettingsAnswer(ResponseModel):
 
     @classmethod
     def of(cls, item: Sequence[Settings]) -> Self:
-        """Return the answer for a customer's stored settings, completed with the defaults."""
+        """Return the answer for a customer's stored settings, with the default for each setting that is not stored."""
         wanted = {
             channel: customers.wants_notifications(tuple(item), channel)
             for channel in customers.DEFAULT_NOTIFICATION_CHOICES
@@ -96,7 +96,7 @@ class SettingsAnswer(ResponseModel):
 class CustomerPage(ResponseModel):
     """A customer with settings and newest orders.
 
-    `cursor`: use it with the list of the customer's orders to get the next orders.
+    `cursor`: send this cursor to the list of the customer's orders to get the next orders.
     """
 
     customer: CustomerAnswer
@@ -170,9 +170,9 @@ def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswe
     "/customers/<customer_id>/email", openapi_extensions=problem_responses(NotAllowed, EmailTaken, EmailNotVerified)
 )
 def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
-    """Change a customer's e-mail address to the one that the identity provider has now verified.
+    """Change a customer's e-mail address to the address that the identity provider has now verified.
 
-    Only the customer can do this, because only the customer's own token proves the address. Another customer can use
+    Only the customer can change the address, because only the customer's own token proves it. Another customer can use
     the old address at once. Safe to repeat.
     """
     authorization = request.headers.get("authorization") or ""
@@ -186,9 +186,9 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
 def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
     """Erase a customer's personal data.
 
-    The profile is deleted at once. The customer's address is removed from their orders as soon as the orders are
-    closed, and from the archive. Invoices stay, as the law requires. Safe to repeat. `status` says whether the erasure
-    is complete.
+    The profile is deleted at once. The customer's address is removed from archived orders, and from other orders as
+    soon as they are closed. Invoices stay, because the law requires them. Safe to repeat. `status` shows whether the
+    erasure is complete.
     """
     erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     return Response(202, "application/json", ErasureAnswer.of(erased))

@@ -26,7 +26,7 @@ class NewDiscount(RequestModel):
     `minimum`: the minimum value of the goods in `currency`. If it is set, orders in other currencies cannot use the
     code.
     `limit`: how often the code can be redeemed. `parts`: the number of table items that share the limit. Use more than
-    one part if very many customers will redeem the code at the same time.
+    one item if very many customers will redeem the code at the same time.
     """
 
     code: DiscountCode
@@ -72,7 +72,7 @@ class DiscountAnswer(ResponseModel):
 
     @classmethod
     def of(cls, standing: DiscountUsage) -> Self:
-        """Return the answer for a discount code and how often it was redeemed."""
+        """Return the answer for a discount code and the number of redemptions that are left."""
         shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
         return cls(**shown, left=standing.left)
 

@@ -13,7 +13,7 @@ router = Router()
 
 
 class Followed(ResponseModel):
-    """A product that a customer follows. `created_at`: since when."""
+    """A product that a customer follows. `created_at`: the time when the customer started to follow it."""
 
     product_id: str
     created_at: str

@@ -92,7 +92,7 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
         given = dict(ImportLine.model_validate(read(_decode_line(raw))).model_dump(exclude_unset=True))
     except MalformedRequest as error:
         field, why = error.errors[0]
-        why = why.replace("line 1, ", "")  # the answer has the line number in another field
+        why = why.replace("line 1, ", "")  # each line is parsed alone; the answer has its real number in another field
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field, why = field_path(found["loc"]), validation_message(found)
@@ -141,7 +141,7 @@ def _parse_row(columns: list[str], text: str) -> Mapping[str, Any]:
 def _split_cells(text: str) -> list[str]:
     """Split one line of a CSV file into cells. Raises MalformedRequest if the line is not CSV.
 
-    A cell cannot continue on the next line. So an unclosed quote affects one line only.
+    A cell cannot continue on the next line. So an unclosed quote spoils only its own line.
     """
     try:
         ((*cells,),) = csv.reader([text], strict=True)
@@ -210,9 +210,9 @@ def import_products(caller: SignedIn, request: Request, key: IdempotencyKey) -> 
 
     The file is NDJSON, or CSV whose first line has the column names. It has up to 5,000 lines and 1 MiB. If a line
     omits a field, an existing product keeps its value, and a new product gets the default of `POST /products`. An
-    invalid line is rejected and does not stop the others. If a product is in the file twice, the first line counts. The
-    lines are written after the answer, in no fixed order, and each line once. The `Location` header has the address of
-    the import's progress.
+    invalid line is rejected, and all other lines are written. If a product is in the file twice, the first line counts.
+    The lines are written after the answer, in no fixed order, and each line once. The `Location` header has the address
+    of the import's progress.
     """
     file: UploadedFile = request.context["file"]
     body = {"media_type": file.media_type, "sha256": hashlib.sha256(file.content).hexdigest()}

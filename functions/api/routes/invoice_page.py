@@ -49,14 +49,14 @@ def response_headers() -> dict[str, str]:
 
 
 def _address_lines(invoice: Invoice) -> list[str]:
-    """Return the lines of the invoice's address that are not empty. [] if the address was erased."""
+    """Return the lines of the invoice's address that are not empty, or [] if the invoice has no address."""
     to = invoice.address
     return [line for line in (to.name, to.street, f"{to.postcode} {to.city}".strip(), to.country) if line] if to else []
 
 
 @cache
 def _load_templates() -> "Environment":
-    # Import Jinja here and not at the top: otherwise the import would slow down the cold start of all other requests.
+    # Jinja is imported only when a page is rendered, because the import would slow down every cold start of the API.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape  # noqa: PLC0415
 
     return Environment(

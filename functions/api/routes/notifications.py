@@ -13,7 +13,7 @@ router = Router()
 class NotificationAnswer(ResponseModel):
     """A mail about an event of an order or of a followed product. The list keeps a mail for half a year.
 
-    `status`: SENDING while the mail is being sent and not confirmed yet.
+    `status`: SENDING until the mail provider accepts the mail, then SENT.
     """
 
     at: str

@@ -32,7 +32,7 @@ class OrderLineAnswer(LineAnswer):
     """A product of an order and how many pieces were shipped, delivered, returned or dropped.
 
     `backordered`: how many pieces were not in stock when they were ordered. `dropped`: how many pieces will not be
-    sent, because the rest of the order was cancelled.
+    sent, because the unsent goods of the order were cancelled.
     """
 
     backordered: int
@@ -87,12 +87,12 @@ def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
 class OrderAnswer(ResponseModel):
     """An order. All amounts are in minor units (cents).
 
-    `archived`: the order is in the archive. Then the optional fields are not shown. `total`: the price of the goods
-    minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
-    `refunded`: the part of `paid` that is refunded or being refunded. `owed`: a further refund that waits for the end
-    of a dispute.
-    `customer_name`: the current name while the order is open. A closed order keeps the last name. The name is null
-    after an erasure.
+    `archived`: true if the order is in the archive; the optional fields are then not shown. `total`: the price of the
+    goods minus the discount, plus `shipping`. The total includes `tax`. `due`: the amount that is still to be paid.
+    `refunded`: the amount of `paid` that is refunded or being refunded. `owed`: an amount that will be refunded if the
+    shop wins a dispute with the customer's bank.
+    `customer_name`: the customer's current name while the order is open. A closed order keeps the name that it had. The
+    name is null after the customer's data was erased.
     """
 
     order_id: str
@@ -118,7 +118,10 @@ class OrderAnswer(ResponseModel):
 
     @classmethod
     def of(cls, item: e.Order | e.ArchivedOrder) -> Self:
-        """Return the answer for an order. An archived order has only a stub, so its answer has no optional fields."""
+        """Return the answer for an order. For an archived order, the answer has no optional fields.
+
+        The table keeps only a small item (stub) of an archived order, which does not have these fields.
+        """
         stays = cls(
             order_id=item.order_id,
             customer_id=item.customer_id,
@@ -151,8 +154,8 @@ class OrderAnswer(ResponseModel):
 class OrderInList(ResponseModel):
     """An order in a list.
 
-    `items`: the number of pieces, shown only in the list of a customer. `customer_name`: shown only in the list of a
-    status.
+    `items`: the number of pieces, shown only in a list of a customer's orders. `customer_name`: shown only in a list of
+    orders with the same status.
     """
 
     order_id: str
@@ -188,8 +191,8 @@ class ShipmentAnswer(ResponseModel):
 class ReturnAnswer(ResponseModel):
     """Returned goods. `quantities`: how many pieces of each product came back. `restocked`: how many can be sold again.
 
-    `amount`: the amount that is refunded for the goods. `owed`: the amount that is refunded later, when the customer's
-    bank no longer disputes it. `shipping`: the part of `amount` and `owed` that is for shipping.
+    `amount`: the amount that is refunded now. `owed`: the amount that is refunded if the shop wins a dispute with the
+    customer's bank. `shipping`: how much of `amount` and `owed` is for shipping.
     """
 
     return_id: str
@@ -204,9 +207,9 @@ class ReturnAnswer(ResponseModel):
 
 
 class RefundAnswer(ResponseModel):
-    """A refund of a payment. `why`: the cause of the refund. `reason`: why a failed refund failed.
+    """A refund of a payment. `why`: the cause of the refund. `reason`: the error if the refund failed.
 
-    `account_id`: the credit account that gets the money; null if it goes to a card.
+    `account_id`: the credit account that gets the money, or null if the money goes to a card.
     """
 
     refund_id: str
@@ -229,7 +232,7 @@ class PaymentAnswer(ResponseModel):
     `refunded`: how much of the payment was refunded. `account_id`: the account that the credit came from. `disputes`:
     the state of each dispute by the customer's bank: OPEN, WON or LOST. If a dispute is lost, the shop loses the
     payment.
-    `reason`: why the payment does not count for the order.
+    `reason`: the reason if the payment does not count for the order.
     """
 
     payment_id: str
@@ -245,7 +248,7 @@ class PaymentAnswer(ResponseModel):
 
 
 class PaidAnswer(ResponseModel):
-    """A payment on an invoice. `amount`: the part of the payment that counted for the order."""
+    """A payment on an invoice. `amount`: the amount of the payment that counted for the order."""
 
     payment_id: str
     method: str
@@ -313,7 +316,7 @@ class Happened(ResponseModel):
 class WholeOrder(ResponseModel):
     """An order with all items that belong to it, grouped by kind.
 
-    If there are several pages, each page has a part of the items, and every kind can continue on the next page.
+    If there are several pages, each page has some of the items, and items of every kind can follow on the next page.
     `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
     """
 

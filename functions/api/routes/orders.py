@@ -132,7 +132,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
     """Place an order, once for each Idempotency-Key.
 
     Prices come from the products, and shipping is added. All goods are reserved, except the quantities that the lines
-    show as backordered. If you send the same key and body again, no second order is placed. Then the answer is 200 with
+    show as backordered. If you send the same key and body again, no second order is placed. The answer is then 200 with
     the order in its current state and the header `Idempotent-Replayed: true`.
     """
     lines = {line.product_id: placing.RequestedLine(line.quantity, line.price) for line in new.lines}
@@ -229,7 +229,7 @@ def placer_of_order(caller: SignedIn, order_id: Id) -> PlacerAnswer:
 
 @router.patch("/orders/<order_id>/address", openapi_extensions=problem_responses(WrongState))
 def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnswer:
-    """Change the delivery address of an order. Possible until the warehouse has the order. Safe to repeat."""
+    """Change the delivery address of an order, until the warehouse receives the order. Safe to repeat."""
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
@@ -243,21 +243,22 @@ class CancelAnswer(ResponseModel):
 
 @router.post("/orders/<order_id>/cancel", openapi_extensions=problem_responses(WrongState))
 def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
-    """Cancel an order, or the unsent rest of it. The goods are released, and payments for them are refunded.
+    """Cancel an order or its unsent goods. The goods are released, and payments for them are refunded.
 
-    If the warehouse does not have the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
-    stop the order. Then the state is `CANCEL_REQUESTED`, or `CUT_REQUESTED` if a part was sent and only the unsent rest
-    can be cancelled. The warehouse then agrees, refuses, or has already sent the goods. Safe to repeat.
+    If the warehouse has not received the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
+    stop the order, and the state becomes `CANCEL_REQUESTED`. If some goods were already sent, only the unsent goods can
+    be cancelled, and the state becomes `CUT_REQUESTED`. The warehouse then agrees, refuses, or has already sent the
+    goods. Safe to repeat.
     """
     return OrderAnswer.of(cancellation.cancel_order(shop(), caller, order_id))
 
 
 @router.post("/orders/<order_id>/cancel/agreed", openapi_extensions=problem_responses(NotAllowed, WrongState))
 def cancel_agreed(caller: SignedIn, order_id: Id) -> CancelAnswer:
-    """Confirm that the warehouse stopped an order, or the unsent rest of it. For the warehouse and staff.
+    """Confirm that the warehouse stopped an order or its unsent goods. For the warehouse and staff.
 
-    The new `status` is `CANCELLED`. If a part was sent before, only the rest is cancelled, and the new status is the
-    state of the sent part: `SHIPPED` or `DELIVERED`. Safe to repeat.
+    The new `status` is `CANCELLED`. If some goods were already sent, only the unsent goods are cancelled, and the new
+    status is the state of the sent goods: `SHIPPED` or `DELIVERED`. Safe to repeat.
     """
     return CancelAnswer.of(cancellation.agree_cancel(shop(), caller, order_id))
 

@@ -1,9 +1,12 @@
 """Webhook for the payment provider's signed events, in Stripe's format: https://docs.stripe.com/api/events/object
 
 The metadata of an event identifies the shop's order (order_id) or refund (refund_id). A dispute has its own metadata,
-which is empty unless the shop's staff fills it in. If a dispute has no order_id, the webhook acknowledges and logs it,
-and a person handles it. An inquiry is also only acknowledged and logged, because it withdraws no money. If an inquiry
-becomes a dispute, the provider sends a withdrawal event, and this event opens the dispute.
+which is empty unless the shop's staff enters an order_id at the provider. If a dispute has no order_id, the webhook
+only acknowledges and logs the event, and a person handles the dispute.
+
+An inquiry is a question of the customer's bank before a dispute. It withdraws no money, so its events are also only
+acknowledged and logged. If the inquiry becomes a dispute, the provider sends a withdrawal event, and this event opens
+the dispute in the shop.
 """
 
 import re
@@ -151,7 +154,7 @@ REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "failed": "failed",
     "canceled": "failed",
 }
-"""For each refund state of the provider, the state in this shop: https://docs.stripe.com/api/refunds/object"""
+"""The refund state in this shop, by the provider's refund state: https://docs.stripe.com/api/refunds/object"""
 INQUIRY_PREFIX = "warning_"
 """The prefix of the states of an inquiry, which is not a dispute yet: https://docs.stripe.com/api/disputes/object
 
@@ -173,8 +176,8 @@ def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept
             currency=intent.currency.upper(),
             reason=failed if outcome == "failed" else None,
         )
-        # Detect a repeated event by its parsed fields. The body contains a delivery count, so it differs in each
-        # delivery.
+        # The fingerprint of the event is computed from the parsed fields and not from the body. The body contains a
+        # count of the deliveries, so the same event has a different body in each delivery.
         kept = payments.record_payment(shop(), update, asdict(update))
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": update.payment_id, "order_id": update.order_id, "event_id": update.event_id}
@@ -229,7 +232,7 @@ EVENT_HANDLERS: Mapping[str, Callable[[ProviderEvent], Kept | None]] = {
     "refund.updated": _record_refund,
     "refund.failed": _record_refund,
 }
-"""The event types that the webhook processes. It acknowledges and ignores all other types."""
+"""The function for each event type that the webhook processes. All other types are acknowledged and ignored."""
 
 
 @router.post("/payments/events", openapi_extensions=problem_responses(BadSignature, TooEarly, IdempotencyKeyReused))
@@ -240,8 +243,8 @@ def payment_event(
 ) -> Received:
     """Receive an event of the payment provider about a payment, dispute or refund.
 
-    Each event is processed once, even if it is delivered several times. If an event arrives before the event that it
-    depends on, the answer is 409. The event is processed when the provider sends it again.
+    Each event is processed once, even if it is delivered several times. If a dispute event arrives before the event of
+    its payment, the answer is 409, and the provider sends the dispute event again later.
     """
     period = int(shop().now().timestamp() // secrets.SECRET_CACHE_SECONDS)
     live = secrets.get_valid_secrets(environment.load_environment(environment.ApiEnvironment).webhook_secret, period)
@@ -254,7 +257,7 @@ def payment_event(
 
 
 def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
-    """Return the object of an event as this model. Raises MalformedRequest if the object does not fit the model."""
+    """Parse the object of an event as the model `kind`. Raises MalformedRequest if the object does not fit."""
     try:
         return kind.model_validate(event.data.object)
     except ValidationError as error:
@@ -263,6 +266,6 @@ def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
 
 
 def _own_id(metadata: Mapping[str, str], name: str, pattern: str = ID_PATTERN) -> str | None:
-    """Return an id from the metadata of an event, or None if it does not have the form of this shop's ids."""
+    """Return the id `name` from the metadata of an event, or None if it is missing or does not match `pattern`."""
     found = metadata.get(name, "")
     return found if re.fullmatch(pattern, found) else None

@@ -34,10 +34,10 @@ MAX_STOCK_PARTS = 20
 class NewProduct(RequestModel):
     """A new product.
 
-    `parts`: the number of table items that share the stock of the product. Use more than one stock part if the product
-    will sell very fast. `backorder`: whether the product can be ordered when it is out of stock. If so, the stock has
-    only one part. `category`: the path in the `catalog` under which the product is listed. A path starts and ends with
-    a slash. If omitted, it is the root. The category does not have to exist.
+    `parts`: the number of table items that share the stock of the product. Use more than one item if the product will
+    sell very fast. `backorder`: whether the product can be ordered when it is out of stock; `parts` must then be 1.
+    `category`: the path in the `catalog` under which the product is listed, or the root if omitted. A path starts and
+    ends with a slash. The category does not have to exist yet.
     """
 
     product_id: Id
@@ -151,10 +151,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
 
 @router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
-    """Change a product's name, price, category, catalogue or backorder setting.
-
-    For staff.
-    """
+    """Change a product's name, price, category, catalogue or backorder setting. For staff."""
     changed = products.update_product(
         shop(), caller, product_id, change.name, change.price, change.backorder, change.category, change.catalog
     )

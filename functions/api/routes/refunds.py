@@ -54,7 +54,7 @@ class GivenBack(ResponseModel):
     "/orders/<order_id>/refunds", status_code=201, openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch)
 )
 def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: Goodwill) -> Response[GivenBack]:
-    """Refund a part of what was paid for an order, without a return. For staff. Once for each Idempotency-Key."""
+    """Refund some of the money paid for an order, without a return, once for each Idempotency-Key. For staff."""
     done = refunds.refund_order(shop(), caller, key, order_id, goodwill.amount, goodwill.to)
     return command_response(done, GivenBack)
 
@@ -65,10 +65,10 @@ def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: 
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
-    """Refund the part that is not refunded yet of a payment that matched no order. For staff.
+    """Refund a payment that matched no order, except amounts that are already refunded. For staff.
 
-    The refund happens once for each Idempotency-Key. `order_id` is the order id in the payment, even if no such order
-    exists.
+    The refund happens once for each Idempotency-Key. `order_id` is the order id in the payment, even if no order has
+    this id.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 

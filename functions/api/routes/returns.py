@@ -29,10 +29,10 @@ class ReturnedLine(ProductQuantity):
 
 
 class NewReturn(RequestModel):
-    """The returned goods. `refund_shipping`: whether to refund the shipping too, unless it was refunded before.
+    """The returned goods. `refund_shipping`: true to refund the shipping costs too, if not refunded before.
 
-    `to`: the destination of the refund: the source of the payment (`original`) or the customer's store credit
-    (`credit`).
+    `to`: the destination of the refund, which is the original payment method (`original`) or the customer's store
+    credit (`credit`).
     """
 
     lines: Annotated[
@@ -68,8 +68,8 @@ def return_goods(caller: SignedIn, order_id: Id, key: IdempotencyKey, new: NewRe
     """Record returned goods of a delivered order, once for each Idempotency-Key. For the warehouse and staff.
 
     The refund is the price of the goods minus their share of a discount. The refunds of an order never exceed the money
-    that the shop still holds from its payments. If the customer's bank disputes an amount, this amount is refunded
-    after the shop wins the dispute.
+    that the shop still holds for the order. If the customer's bank disputes an amount, this amount is refunded after
+    the shop wins the dispute.
     """
     lines = {line.product_id: returns.ReturnedGoods(line.quantity, line.restock) for line in new.lines}
     done = returns.return_goods(shop(), caller, key, order_id, lines, refund_shipping=new.refund_shipping, to=new.to)

@@ -36,8 +36,8 @@ class Dispatched(RequestModel):
 class Parcel(ResponseModel):
     """The lines of an order and the delivery address, for packing.
 
-    The shipments of the order say which pieces go into which parcel. The number of pieces of a line that are still to
-    be sent is `quantity - shipped - dropped`. `backordered`: how many pieces were not in stock when they were ordered.
+    The list of the order's shipments shows which pieces go into which parcel. For each line, `quantity - shipped -
+    dropped` pieces must still be sent. `backordered`: how many pieces were not in stock when they were ordered.
     """
 
     order_id: str
@@ -58,8 +58,8 @@ def shipments_by_tracking(
 ) -> Listed[ShipmentAnswer]:
     """Find shipments by carrier and tracking number. Upper and lower case of the carrier do not matter.
 
-    The list has several shipments if a carrier used a tracking number twice. For the customers of the shipments, the
-    warehouse and staff.
+    The list has several shipments if a carrier used a tracking number twice. Customers see only their own shipments;
+    the warehouse and staff see all shipments.
     """
     found = shipments.list_shipments_by_tracking(shop(), caller, carrier, tracking_number)
     return Listed(items=[ShipmentAnswer.of(one) for one in found])
@@ -82,10 +82,10 @@ def parcel(caller: SignedIn, order_id: Id) -> Parcel:
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def shipment_dispatched(caller: SignedIn, order_id: Id, shipment_id: Id, dispatched: Dispatched) -> ShipmentAnswer:
-    """Report that the carrier has a shipment or a part of it. For the warehouse and staff.
+    """Report that the carrier has a shipment or some of its pieces. For the warehouse and staff.
 
-    If `quantities` is only a part of the shipment, the rest becomes the next shipment of the order. Safe to repeat with
-    the same carrier, tracking number and quantities.
+    If `quantities` does not contain all pieces of the shipment, the other pieces become the next shipment of the order.
+    Safe to repeat with the same carrier, tracking number and quantities.
     """
     shipment = shipments.dispatch_shipment(
         shop(), caller, order_id, shipment_id, dispatched.carrier, dispatched.tracking_number, dispatched.quantities
