@@ -1,6 +1,6 @@
 """The definitions of all alarms: name, metric, threshold and runbook.
 
-An alarm stays raised while its condition holds. It ends when the steps of its runbook are done.
+An alarm stays raised as long as its condition holds. Its runbook says how to remove the cause.
 """
 
 from collections.abc import Iterator
@@ -39,8 +39,8 @@ class AlarmDefinition:
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
     `description`: what is wrong while the alarm is raised. `runbook`: the name of the document that says what to do.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
-    `is_level`: whether the metric is a gauge. Then the alarm keeps its state if data is missing. For other metrics,
-    missing data means no problem. But missing data always raises an alarm with `below`.
+    `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm on a gauge keeps its
+    state, and an alarm on another metric is not raised. But an alarm with `below` is always raised by missing data.
     `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
     """
 
@@ -73,8 +73,8 @@ class AlarmDefinition:
 LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
 """The lag, in seconds, at which an alarm is raised.
 
-After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 6 hours, half of the time
-is over until the stream's event source mappings give up on a record.
+After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 12 hours the stream's
+event source mappings stop retrying a record, and 6 hours are half of this time.
 """
 
 

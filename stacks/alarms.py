@@ -61,7 +61,7 @@ class Alarms(Construct):
         return made
 
     def _allow_cloudwatch_to_publish(self, topic: sns.Topic, key: kms.Key) -> None:
-        """Allow only this stack's alarms to publish to the topic. Publishing needs the topic's key."""
+        """Allow only this stack's alarms to publish to the topic, and to use the KMS key that encrypts the topic."""
         stack = Stack.of(self)
         own = stack.format_arn(
             service="cloudwatch",

@@ -25,7 +25,7 @@ def build_app(context: Mapping[str, object] | None = None) -> App:
     given = {**synth_cache.context_from_environment(), **(context or {})}
     laptop = synth_cache.is_laptop(given)
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
-    if laptop:  # skip validation: it doubles the time, and `make synth` validates the same stack
+    if laptop:  # skip the validation: it doubles the time, and `make synth` validates the same stack
         flags[VALIDATE] = False
     app = App(context={**flags, **(context or {})})
     merged = app.node.get_all_context()
@@ -50,7 +50,7 @@ def build_app(context: Mapping[str, object] | None = None) -> App:
 def _lambda_code(laptop: bool) -> lambda_.Code:
     """Return the code bundle that all Lambdas share.
 
-    Because the bundle is shared, the writers and readers of the stream have the same version.
+    Because the bundle is shared, the Lambdas that write items and those that read the stream have the same version.
     """
     folder, digest = bundle.build_bundle(source_only=laptop)
     return lambda_.Code.from_asset(str(folder), asset_hash=digest, asset_hash_type=AssetHashType.CUSTOM)

@@ -10,9 +10,9 @@ from stacks.stage import Stage
 
 GLACIER_AFTER_DAYS = 90
 NONCURRENT_VERSION_DAYS = 30
-"""How many days a replaced object can be restored.
+"""How many days S3 keeps the old version of a replaced or deleted object.
 
-The time is short, because an erasure replaces objects to remove personal data.
+The time is short, because the erasure job replaces objects to remove personal data.
 """
 MIN_GLACIER_BYTES = 128 * 1024
 """Only objects larger than this move to Glacier Instant Retrieval, which bills at least 128 KB per object.

@@ -1,7 +1,7 @@
 """Build the code bundle of all Lambdas without Docker. Bundles are cached under build/ by a hash of the inputs.
 
-A bundle holds the source, the packages of functions/requirements.txt for Lambda's processor, and botocore's data of the
-services that the functions use. All Python files are compiled if a Python of Lambda's version is installed.
+A bundle contains the source, the packages of functions/requirements.txt for Lambda's processor, and botocore's data of
+the services that the functions use. If a Python of Lambda's version is installed, all Python files are compiled.
 """
 
 import gzip
@@ -39,15 +39,15 @@ UNUSED_FILES = (
 )
 """Files that are removed from the bundle, because no import needs them.
 
-The docs packages of boto3 and botocore stay, because boto3 and botocore import them.
+The packages boto3.docs and botocore.docs are kept, because boto3 and botocore import them.
 """
 MAX_BUNDLES = 8
-LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here. Compiled files contain the path of their source.
+LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here; compiled files contain the path of their source
 
 
 @dataclass(frozen=True)
 class BundleTarget:
-    """The Python version, and the platform in uv's notation, that a bundle is built for."""
+    """The Python version and the platform (in uv's notation) for which a bundle is built."""
 
     python: str
     platform: str
@@ -64,9 +64,10 @@ def current_target() -> BundleTarget:
 
 
 def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET) -> tuple[Path, str]:
-    """Return the folder to deploy, and a hash of its inputs. Build it if it is not cached. Safe to run in parallel.
+    """Return the folder with the bundle to deploy, and a hash of its inputs. Build the bundle if it is not cached.
 
-    `source_only` leaves out the packages, for a Python that has them installed. Raises RuntimeError if uv fails.
+    `source_only`: leave out the packages, for a Python that has them installed. Several processes may call this at the
+    same time. Raises RuntimeError if uv fails.
     """
     compiler = None if source_only else find_python(target)
     digest = _digest(source_only, target, compiled=compiler is not None)
@@ -94,9 +95,9 @@ def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET
 
 
 def find_python(target: BundleTarget) -> str | None:
-    """Return a Python of the target version that is installed on this machine, or None.
+    """Return the command of an installed Python of the target version, or None if there is none.
 
-    Lambda ignores files that another Python version compiled.
+    The version must match, because Lambda ignores files that another Python version compiled.
     """
     for candidate in (sys.executable, f"python{target.python}"):
         command = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
@@ -112,7 +113,7 @@ def find_python(target: BundleTarget) -> str | None:
 
 
 def _digest(source_only: bool, target: BundleTarget, compiled: bool) -> str:
-    """Return a hash of all inputs of a bundle, including this file. It is the same on every machine."""
+    """Return a hash of all inputs of a bundle, including this file. The hash is the same on every machine."""
     digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
     for file in (Path(__file__), *_inputs()):
         content = file.read_bytes()
@@ -164,7 +165,7 @@ def _strip_documentation(model: Path) -> str:
 
 
 def _without_documentation(model: Any) -> Any:
-    """Return a service model with every `documentation` text empty. A shape member named `documentation` stays."""
+    """Return a service model without documentation texts. A shape's member that is named `documentation` is kept."""
     if isinstance(model, list):
         return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):
@@ -191,7 +192,7 @@ def _compile_environment(target: BundleTarget) -> dict[str, str]:
 
 
 def _delete_old_bundles() -> None:
-    """Delete old bundles, except the most recently used ones. Every edit of a function creates a new bundle."""
+    """Delete all bundles except the most recently used ones, because every edit of a function creates a new bundle."""
     by_use = sorted(BUNDLES.glob("[!.]*"), key=lambda bundle: bundle.stat().st_mtime)
     for bundle in by_use[:-MAX_BUNDLES]:
         shutil.rmtree(bundle, ignore_errors=True)

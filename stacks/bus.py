@@ -9,9 +9,10 @@ from functions.model.events import EVENT_SOURCE
 
 
 class ShopEventBus(Construct):
-    """The event bus and its archive. `event_bus`: the bus, to create rules on it.
+    """The event bus and its archive.
 
-    `name`, `arn`: name and ARN of the bus. `archive_arn`: the ARN of the archive.
+    `event_bus`: the construct of the bus, on which rules can be created. `name`, `arn`: the name and the ARN of the
+    bus. `archive_arn`: the ARN of the archive.
     """
 
     def __init__(self, scope: Construct, id: str) -> None:

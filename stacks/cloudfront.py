@@ -1,6 +1,6 @@
-"""The CloudFront distribution in front of the API. It serves the page and supports a firewall.
+"""The CloudFront distribution in front of the API. It serves the page, and a firewall can protect it.
 
-An HTTP API itself does not support a firewall.
+AWS WAF cannot protect an HTTP API directly.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The KMS key that encrypts all stored data. It is managed in this account and used only through a few services.
 
-A role also needs a permission of its own to use the key: docs/permissions.md lists all that this stack grants. An
+A role needs its own permission to use the key; docs/permissions.md lists the permissions that this stack grants. An
 administrator of the account can manage the key, but cannot use it directly to decrypt data copied out of a bucket or a
 table. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 """
@@ -82,7 +82,7 @@ class EncryptionKey(kms.Key):
 def _allow(
     sid: str, principal: iam.IPrincipal, actions: tuple[str, ...], conditions: dict[str, object] | None = None
 ) -> iam.PolicyStatement:
-    """Return a statement of the key policy. Its resource is always *, which means this key."""
+    """Return a statement of the key policy. In a key policy, the resource * means only this key."""
     return iam.PolicyStatement(
         sid=sid, principals=[principal], actions=list(actions), resources=["*"], conditions=conditions
     )

@@ -1,6 +1,7 @@
 """The failure store: a bucket for records and messages that could not be processed.
 
-A function parks them there, or an event source mapping of the stream gives up on them.
+A function parks (stores) a record or message that it can never process. An event source mapping of the stream stores a
+batch when it stops retrying the batch.
 """
 
 from aws_cdk import Duration
@@ -16,8 +17,8 @@ from stacks.stage import Stage
 class FailureStore(Construct):
     """The bucket of the failure store: `name`, `arn`, and the ARNs of its three prefixes.
 
-    `parked_arn`: records that functions parked. `given_up_arn`: batches that event source mappings gave up on.
-    `redriven_arn`: markers of the records and batches that were redriven.
+    `parked_arn`: records that functions could not process. `given_up_arn`: batches that event source mappings stopped
+    retrying. `redriven_arn`: objects that say which records and batches were redriven (processed again).
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:

@@ -20,8 +20,9 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 def build_copies_patterns() -> list[str]:
     """Return the filter patterns for the stream records from which copies and totals are updated.
 
-    These are records of new and changed primary items, and of deleted items that were counted in totals. Raises
-    ValueError if a copy is derived from another copy, because this could loop forever.
+    The patterns match new and changed primary items, from which copies and totals are derived. They also match deleted
+    items that were counted in totals. Raises ValueError if a copy is derived from another copy, because the reader
+    could then invoke itself forever.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")

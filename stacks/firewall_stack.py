@@ -60,8 +60,8 @@ class FirewallStack(Stack):
     def _rate_limited_requests(self, stage: Stage) -> waf.CfnWebACL.StatementProperty:
         """Return the statement that selects the requests counted per IP address.
 
-        The rate limit does not count the payment provider's webhooks. These are signed and come from few addresses for
-        all customers. It also does not count the networks in the stage's `spared_addresses`.
+        The rate limit does not count the payment provider's webhooks: they are signed, and all of them come from a few
+        addresses. Requests from the networks in the stage's `spared_addresses` are not counted either.
         """
         statement = waf.CfnWebACL.StatementProperty
         spared = [

@@ -25,7 +25,7 @@ USE_KEY_ACTIONS = (
     "kms:DescribeKey",
 )  # the same actions that the CDK's own grants allow
 
-# The reasons why a function has no dead-letter queue of its own. Lambda uses one only for asynchronous invocations.
+# Reasons why a function has no dead-letter queue. Lambda uses a dead-letter queue only for asynchronous invocations.
 NO_DLQ_SYNCHRONOUS = "It is invoked synchronously, so the caller gets the error."
 NO_DLQ_STREAM = "Its event source mapping sends failed batches, with their records, to the failure store."
 NO_DLQ_QUEUE = "Its queue has a dead-letter queue."

@@ -91,10 +91,10 @@ class Identity(Construct):
         )
 
     def allow_redirect_to(self, url: str) -> None:
-        """Redirect users to this address, and no other, after sign-in and sign-out.
+        """Allow only this address as the target of redirects after sign-in and sign-out.
 
-        The address is known only after the API exists, and the API needs the client. So the client is changed
-        afterwards.
+        The app client must exist before the API, and the address is known only after the API exists. So this method
+        sets the address on the existing client.
         """
         client = cast(cognito.CfnUserPoolClient, self.client.node.default_child)
         client.allowed_o_auth_flows_user_pool_client = True

@@ -1,4 +1,4 @@
-"""Run cdk-nag on the app. A finding fails the synth unless it is acknowledged on its construct."""
+"""Run cdk-nag on the app. A finding fails the synth unless its construct gives a reason to accept it."""
 
 from collections.abc import Mapping
 

@@ -33,7 +33,7 @@ INSIGHT_RULES = "insight-rule/DynamoDBContributorInsights-*"
 
 
 class OperatorRole(Construct):
-    """The role of operators. `arn`: its ARN. It may do what the ops tools do and what the runbooks say."""
+    """The IAM role of operators, with the permissions for the ops tools and the runbooks. `arn`: its ARN."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class OperatorRole(Construct):
             "Role",
             assumed_by=trusted_principals(stage),
             description=f"Operators of {stage.shop_name} ({stage.name}): python -m ops",
-            max_session_duration=Duration.hours(12),  # a table sweep (reads all items) takes hours
+            max_session_duration=Duration.hours(12),  # a sweep (scan of the whole table) takes hours
         )
         self.arn: str = self.role.role_arn
         self._grant(*USE_KEY_ACTIONS, on=key.key_arn)
@@ -64,7 +64,7 @@ class OperatorRole(Construct):
         self._grant_table_access(table)
         self._grant_failure_access(failures, queues)
         self._grant("s3:GetObject", on=archive_bucket.orders_arn, because="One object for each order.")
-        self._grant("s3:ListBucket", on=archive_bucket.arn)  # else S3 answers 403 instead of 404 for a missing object
+        self._grant("s3:ListBucket", on=archive_bucket.arn)  # otherwise S3 answers 403, not 404, for a missing object
         self._grant_event_access(bus)
         self._grant(
             "cloudwatch:GetMetricStatistics",
@@ -100,7 +100,8 @@ class OperatorRole(Construct):
     ) -> None:
         """Allow the commands of the runbooks.
 
-        They are in a managed policy of their own, because the inline policies of a role have a size limit in total.
+        These permissions are in a separate managed policy, because IAM limits the total size of a role's inline
+        policies.
         """
         grant = partial(grant_actions, self, iam.ManagedPolicy(self, "Runbooks", roles=[self.role]))
         grant("lambda:GetEventSourceMapping", "lambda:UpdateEventSourceMapping", on=runbook_resources.mapping_arns)
@@ -110,7 +111,8 @@ class OperatorRole(Construct):
         grant("sqs:PurgeQueue", on=[queue.queue_arn for queue in runbook_resources.failed_run_queues.values()])
         grant("secretsmanager:PutSecretValue", "secretsmanager:ListSecretVersionIds", on=secrets.rotatable_arns)
         grant("secretsmanager:UpdateSecretVersionStage", on=secrets.rotatable_arns)
-        # The archive is versioned: a deleted object stays as a noncurrent version, which only the erasure may delete.
+        # The archive bucket is versioned: a deleted object stays as a noncurrent version. Only the erasure job may
+        # delete that version.
         grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One object for each order.")
         grant("s3:DeleteObject", on=failures.parked_arn, because="Objects that will never be redriven.")
 
@@ -140,10 +142,10 @@ class OperatorRole(Construct):
 
 
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
-    """Return the principals that may assume the role: the `operators` of the stage, else the whole account.
+    """Return the principals that may assume the role: the `operators` of the stage, or the account if there are none.
 
-    For the whole account, the IAM policies of the account decide who may assume the role. MFA is required, except for
-    roles in `operators`, because role sessions have no MFA context.
+    If the principal is the account, the account's IAM policies decide who may assume the role. MFA is required, except
+    for roles in `operators`, because role sessions have no MFA context.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

@@ -12,7 +12,7 @@ QUERY = """fields @timestamp, function, message, request_id, order_id, event_id,
 | filter @message like "ORDER_ID"
 | sort @timestamp asc
 | limit 1000"""
-"""Searches the whole message for the id, because a line of a batch lists the order ids of its records."""
+"""The query. It searches the whole log line for the id, because the line of a batch lists several order ids."""
 
 
 class OrderTraceQuery(Construct):

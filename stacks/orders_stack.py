@@ -148,7 +148,7 @@ class OrdersStack(Stack):
         return api
 
     def create_origin_secret(self, api: ShopFunction) -> SecretValue | None:
-        """Return the secret that CloudFront sends to the API. None if there is no firewall.
+        """Return the secret that CloudFront sends to the API, or None if there is no firewall.
 
         The secret proves to the API that a request came through the firewall.
         """
@@ -196,7 +196,7 @@ class OrdersStack(Stack):
         self.runbook_resources.mappings[reader.node.id] = made.mapping_id
 
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
-        """Create the queue of each reaction and return the functions that process them.
+        """Create a queue for each reaction to events, and return the functions that process the queues.
 
         If a reaction has no function, an external system reads the queue. Then the URL of the queue is a stack output.
         """
@@ -400,9 +400,9 @@ class OrdersStack(Stack):
         )
 
     def allow_parking(self, function: ShopFunction) -> None:
-        """Allow the function to park records that it can never process, which means to store them in the failure store.
+        """Allow the function to park records: to store records that it can never process in the failure store.
 
-        The failure store and the table are encrypted, so the function may also use the KMS key.
+        The failure store and the table are encrypted. So this also allows the function to use the KMS key.
         """
         function.grant(
             "s3:PutObject",
@@ -414,7 +414,7 @@ class OrdersStack(Stack):
     def allow_sending_mail(self, function: ShopFunction) -> None:
         """Allow the function to send mail.
 
-        SES checks the narrowest verified identity: the sender's address, or else its domain.
+        SES checks the permission on a verified identity: the sender's address if it is verified, otherwise its domain.
         """
         sender = self.stage.sender
         identity = partial(self.format_arn, service="ses", resource="identity")

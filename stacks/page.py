@@ -19,7 +19,7 @@ PAGE_FOLDER = "page"
 
 
 class ShopPage(Construct):
-    """The page. `url`: its address. Users return to it after sign-in at `identity`."""
+    """The shop's page. `url`: the address of the page, to which users return after they sign in at `identity`."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity) -> None:
         super().__init__(scope, id)
@@ -28,11 +28,11 @@ class ShopPage(Construct):
         bucket = s3.Bucket(
             self,
             "Bucket",
-            encryption=s3.BucketEncryption.S3_MANAGED,  # its content is public through CloudFront
+            encryption=s3.BucketEncryption.S3_MANAGED,  # no KMS key is needed: CloudFront publishes the files
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             enforce_ssl=True,
             minimum_tls_version=1.2,
-            removal_policy=RemovalPolicy.DESTROY,  # nothing in it is data
+            removal_policy=RemovalPolicy.DESTROY,  # each deploy can upload the files again
         )
         index = cloudfront.Function(
             self,
@@ -66,7 +66,7 @@ class ShopPage(Construct):
         acknowledge(bucket, {"AwsSolutions-S1": "Its content is public, and only CloudFront reads it."})
 
     def _security_headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
-        """Return the security headers of each file. The page may call only its own origin and Cognito's sign-in."""
+        """Return the security headers of each file: the page may connect only to its own origin and to Cognito."""
         policy = content_security_policy(connect_src=sign_in_url)
         return cloudfront.ResponseHeadersPolicy(
             self,

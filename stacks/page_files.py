@@ -18,9 +18,10 @@ from stacks.stage import Stage
 
 CDN_CACHE_SECONDS = 24 * 60 * 60
 CACHE_CONTROL = f"max-age=0, must-revalidate, s-maxage={CDN_CACHE_SECONDS}"
-"""Browsers ask for a newer version each time, because file names have no version.
+"""The Cache-Control header of the files.
 
-CloudFront caches a file for a day, or until a deploy invalidates it.
+Browsers check for a newer file at each use, because file names contain no version. CloudFront caches a file for a day,
+or until a deploy invalidates the file.
 """
 UPLOADER_ID_PREFIX = "Custom::CDKBucketDeployment"
 CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."
@@ -29,9 +30,9 @@ CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."
 class PageFiles(Construct):
     """Uploads a folder of the project, and `settings` as settings.json beside its files.
 
-    The CDK's own function uploads them. By default it gets rights to the whole bucket and to every distribution of the
-    account, so it has a role here that grants less. The role may not read the tags of the bucket. With that right the
-    function would keep the files when the stack is deleted, and then the bucket could not be deleted either.
+    The CDK's own Lambda uploads the files. By default this Lambda may access the whole bucket and every distribution of
+    the account, so it gets a role with fewer permissions here. The role may not read the tags of the bucket: otherwise
+    the Lambda would keep the files when the stack is deleted, and CloudFormation could not delete the bucket.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class PageFiles(Construct):
 
 
 def _asset_bucket_arn(scope: Construct) -> str:
-    """Return the ARN of the bucket that `cdk deploy` uploads assets to."""
+    """Return the ARN of the bucket to which `cdk deploy` uploads assets."""
     stack = Stack.of(scope)
     name = f"cdk-{stack.synthesizer.bootstrap_qualifier}-assets-{stack.account}-{stack.region}"
     arn: str = stack.format_arn(service="s3", region="", account="", resource=name)

@@ -21,10 +21,10 @@ EXTERNAL_WORKER_SECONDS = 300
 
 
 class ReactionQueue(Construct):
-    """The queue of a reaction: `queue`, `dead_letter_queue`, `rule`, `mapping_id`.
+    """The queue of a reaction to events, its dead-letter queue and the EventBridge rule that sends events to the queue.
 
-    `mapping_id`: the event source mapping from the queue to the function. If there is no function, an external system
-    of the shop reads the queue, and `mapping_id` is "".
+    `mapping_id`: the id of the event source mapping from the queue to the function. If there is no function, an
+    external system of the shop reads the queue, and `mapping_id` is "".
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class ReactionQueue(Construct):
         function: ShopFunction | None,
     ) -> None:
         super().__init__(scope, id)
-        # Six times the function's timeout plus the window, as recommended in the Lambda developer guide,
+        # Six times the function's timeout plus the batch window, as recommended in the Lambda developer guide,
         # "Using Lambda with Amazon SQS".
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS

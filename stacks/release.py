@@ -1,7 +1,7 @@
 """Release a new version of a function behind an alias: all at once, or shifted step by step by CodeDeploy.
 
-CodeDeploy rolls back as soon as one of its alarms is raised. If no setting needs versions, there is no alias, and the
-API calls the latest deployed code. This is also the case on a laptop.
+CodeDeploy rolls back as soon as one of the given alarms is raised. If no setting of the stage needs published versions,
+there is no alias, and the API calls the latest deployed code. A laptop never has an alias.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def uses_versions(stage: Stage) -> bool:
 class Release(Construct):
     """The alias of a function and its published versions.
 
-    `alias`: call it instead of the function. Each deploy that changes the function publishes a version.
+    `alias`: callers use the alias instead of the function. Each deploy that changes the function publishes a version.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction) -> None:
@@ -40,16 +40,16 @@ class Release(Construct):
         self._function, self._shifts = function, stage.shift == "linear"
 
     def deploy_after(self, others: Sequence[ShopFunction]) -> None:
-        """Release the new version after the other functions were updated.
+        """Release the new version only after the other functions were updated.
 
-        The other functions must be able to read the items that the new version writes.
+        Otherwise they might not be able to read the items that the new version writes.
         """
         self.alias.node.add_dependency(*(other.function for other in others))
 
     def roll_back_on(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
         """Stop the release and roll back if one of these alarms is raised.
 
-        Does nothing if versions do not shift step by step.
+        Does nothing if a new version takes over all requests at once.
         """
         if not self._shifts:
             return

@@ -13,14 +13,15 @@ from stacks.stage import Stage
 MAX_EVENT_AGE_SECONDS = 5 * 60
 """How many seconds late a scheduled run may start. After that it is dropped.
 
-Each run works from the state of the table, so the next run does the missed work.
+Each run reads from the table what has to be done, so the next run does the work of a dropped run.
 """
 
 
 class Schedule(Construct):
     """The schedule of a function. `rule`: its EventBridge rule.
 
-    `dead_letter_queue`: runs that failed, reported by Lambda, and runs that never started, reported by EventBridge.
+    `dead_letter_queue`: the queue to which Lambda sends runs that failed, and EventBridge sends runs that it could not
+    start.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction, minutes: int) -> None:

@@ -17,9 +17,9 @@ from stacks.stage import Stage
 class ShopSecrets(Construct):
     """The secrets in Secrets Manager.
 
-    `pepper_arn`: text that order ids and e-mail hashes are derived from.
-    `webhook_arn`: the secret that the payment provider signs webhooks with, as JSON {"current": ..., "previous": ...}.
-    Both values are accepted, so it can be rotated without a gap.
+    `pepper_arn`: the text from which order ids and e-mail hashes are derived.
+    `webhook_arn`: the secret with which the payment provider signs webhooks, as JSON {"current": ..., "previous": ...}.
+    The API accepts both values, so no webhook is rejected during a rotation.
     `provider_arn`: the API key of the payment provider, which the provider issues. Fill it in after the first deploy.
     Until then refunds wait in their queue.
     `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API if there is a firewall, else None

@@ -64,7 +64,7 @@ def _choice_setting(*choices: str) -> Any:
 
 
 CAPACITY_TARGETS = ("table", *INDEX_PROJECTIONS)
-"""The names of the table and its indexes in the capacity settings. Each has its own capacity."""
+"""The names of the table and its indexes in the capacity settings. The table and each index have their own capacity."""
 OWN_TABLE_SETTINGS = (
     "billing",
     "read_units",
@@ -190,7 +190,7 @@ class Stage:
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
-        """What happens to a resource with data when the stack is deleted."""
+        """Whether CloudFormation keeps or deletes a resource with data when the stack is deleted."""
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
         return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY
@@ -219,7 +219,7 @@ class Stage:
         self._check_cloudfront()
 
     def _check_table(self) -> None:
-        """Check the settings of capacity, backups and replicas."""
+        """Raise InvalidSetting if a setting of capacity, backups or replicas is wrong."""
         for which in ("read_units", "write_units"):
             self._check_units(which)
             most = getattr(self, f"most_{which}")
@@ -259,7 +259,7 @@ class Stage:
             )
 
     def _check_arns(self) -> None:
-        """Check the ARNs of existing resources: the backup vault and the stream of a restored table."""
+        """Raise InvalidSetting if the ARN of the backup vault or of a restored table's stream is wrong."""
         if self.backup_copy_vault and not re.fullmatch(
             r"arn:aws[\w-]*:backup:[\w-]+:\d{12}:backup-vault:[\w.-]+", self.backup_copy_vault
         ):
@@ -281,7 +281,7 @@ class Stage:
             )
 
     def _check_cloudfront(self) -> None:
-        """Check the settings of CloudFront, its firewall and the page."""
+        """Raise InvalidSetting if a setting of CloudFront, its firewall or the page is wrong."""
         for network in self.spared_addresses:
             try:
                 ip_network(network)
@@ -318,7 +318,7 @@ class Stage:
         return bool(getattr(self, name) != {one.name: one.default for one in fields(self)}[name])
 
     def _check_names(self) -> None:
-        """Check names, e-mail addresses, URLs and the ARNs of operators."""
+        """Raise InvalidSetting if a name, an e-mail address, a URL or the ARN of an operator is wrong."""
         if not re.fullmatch(EMAIL_PATTERN, self.sender):
             raise InvalidSetting(
                 f"sender is {self.sender!r}: it must be an e-mail address, such as orders@shop.example"
@@ -371,11 +371,11 @@ STAGES: Mapping[str, Stage] = {
 
 
 OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
-"""Context keys that are not settings. The CDK's own keys contain a colon or a slash."""
+"""Keys of the CDK context that are not settings. The CDK's own keys contain a colon or a slash."""
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
-    """Return the stage that the CDK context selects, with the settings of the context. Raises InvalidSetting."""
+    """Return the stage that the CDK context selects, with the settings from the context. Raises InvalidSetting."""
     name = context.get("stage") or "dev"
     if not isinstance(name, str) or name not in STAGES:
         raise InvalidSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")

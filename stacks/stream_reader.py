@@ -12,17 +12,17 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 UNLIMITED_RETRIES = -1
-"""Retry until the record is too old.
+"""Retry a failed batch until its records reach MAX_RECORD_AGE_SECONDS.
 
-If the table or the bus is unavailable, the retries succeed as soon as it is available again. A reader does not retry a
-record that it can never process: it parks the record at once. So only a batch that crashes the function is retried
-without success.
+If the table or the bus is unavailable, the retries succeed as soon as the table or bus is available again. A reader
+does not retry a record that it can never process, but parks it (stores it in the failure store) at once. So only a
+batch that crashes the function is retried without success.
 """
 MAX_RECORD_AGE_SECONDS = 12 * 60 * 60
-"""How many seconds a shard retries a record that keeps failing.
+"""After how many seconds Lambda stops retrying a record that keeps failing.
 
-12 hours are enough time to react to the lag alarms. The stream keeps records for 24 hours, so there is still time to
-inspect a batch that was given up on.
+12 hours are enough time to react to the lag alarms. The stream keeps records for 24 hours, so an operator can still
+inspect the records afterwards.
 """
 
 
@@ -48,8 +48,8 @@ class StreamReader(Construct):
     ) -> None:
         super().__init__(scope, id)
         mapping = lambda_.CfnEventSourceMapping
-        # This is the L1 resource, because the L2 construct would allow the function to read and delete objects in the
-        # bucket.
+        # Use the L1 resource: the L2 construct would allow the function to read and delete objects in the failure
+        # store.
         made = mapping(
             self,
             "Mapping",

@@ -1,7 +1,7 @@
-"""Caches synthesized templates under build/ by the hash of their inputs, for `make synth`, `make up`, docs and tests.
+"""Cache synthesized CDK templates under build/ by the hash of their inputs, because a synthesis takes seconds.
 
-A synthesis starts the CDK's Node and takes seconds. The same inputs give the same assembly. If two processes need the
-same assembly, one synthesizes it and the other waits.
+`make synth`, `make up`, the docs and the tests use this cache. An assembly is the folder that `cdk synth` writes. If
+two processes need the same assembly, one process synthesizes it and the second process waits.
 """
 
 import fcntl
@@ -28,9 +28,9 @@ LAPTOP_INPUTS = (
     "functions/runtime/__init__.py",
     "functions/runtime/environment.py",
 )
-"""The inputs of the cache key on a laptop. An edit of a handler needs no synthesis there.
+"""The inputs of the cache key on a laptop.
 
-The local AWS deploys the source of the functions itself.
+The handlers are not among them: the local AWS deploys their source itself, so an edit needs no new synthesis.
 """
 CHECKSUM = "checksum"
 CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
@@ -41,7 +41,7 @@ class SynthFailed(RuntimeError):
 
 
 def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
-    """Return the template of one stack, synthesized with this context. Raises like `get_assembly`."""
+    """Return the template of a stack, synthesized with this context. Raises the same errors as `get_assembly`."""
     found: dict[str, Any] = json.loads((get_assembly(context) / f"{stack}.template.json").read_text())
     return found
 
@@ -49,14 +49,14 @@ def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
 def get_assembly(context: Mapping[str, object]) -> Path:
     """Return the folder that `cdk synth` would write for this context, from the cache if its inputs are unchanged.
 
-    The folder is shared: do not change it. A wrong setting is rejected before the CDK and its Node start. Raises
-    stage.InvalidSetting or SynthFailed.
+    Do not change the folder, because other processes use it too. Raises stage.InvalidSetting if a setting is wrong,
+    before the CDK starts. Raises SynthFailed if the synthesis fails.
     """
     stage.read_settings({**json.loads((PROJECT / "cdk.json").read_text())["context"], **context})
     folder = CACHE / _digest(context)
     CACHE.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed, also by a kill
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the lock ends when the file is closed, also if the process is killed
         if not _is_intact(folder):
             _synthesize(folder, context)
         os.utime(folder)
@@ -65,7 +65,7 @@ def get_assembly(context: Mapping[str, object]) -> Path:
 
 
 def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
-    """Write the assembly of this context to a folder, as the app itself would. Raises like `get_assembly`."""
+    """Write the assembly of this context to a folder, as `cdk synth` would. Raises the errors of `get_assembly`."""
     source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
@@ -79,7 +79,10 @@ def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
 
 
 def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
-    """Raise RuntimeError if the app imported a project module that is not part of the cache key."""
+    """Raise RuntimeError if the app imported a project module that is not among the inputs of the cache key.
+
+    Otherwise an edit of that module would not lead to a new synthesis.
+    """
     files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
     ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
     for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # only a docstring
@@ -88,7 +91,7 @@ def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
 
 
 def is_laptop(context: Mapping[str, object]) -> bool:
-    """Return whether the packages of the functions are left out, because the local AWS has them installed."""
+    """Return whether the app is synthesized for a laptop. Its bundle has no packages: the local AWS has them."""
     return context.get("laptop") in (True, "true")
 
 
@@ -107,7 +110,7 @@ def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
 def _digest(context: Mapping[str, object]) -> str:
     """Return a hash of all inputs that the assembly depends on."""
     digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
-    if not is_laptop(context):  # without this Python the app adds a warning, and the bundle differs
+    if not is_laptop(context):  # without a Python of Lambda's version, the bundle is not compiled
         digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())
     for name in _inputs(context):
         path = PROJECT / name
@@ -119,7 +122,7 @@ def _digest(context: Mapping[str, object]) -> str:
 
 
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
-    """Run the app in its own process, so that the CDK's Node does not stay in this one. Raises SynthFailed."""
+    """Run the app in a separate process, so that the CDK's Node ends with that process. Raises SynthFailed."""
     shutil.rmtree(folder, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
     try:
@@ -156,7 +159,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _delete_old_assemblies(keep: Path) -> None:
-    """Delete all but the most recently used assemblies: every edit of a stack makes a new one."""
+    """Delete all assemblies except the most recently used ones, because every edit of a stack creates a new one."""
     by_use = sorted((path for path in CACHE.glob("[!.]*") if path.is_dir()), key=lambda path: path.stat().st_mtime)
     for folder in by_use[:-MAX_ASSEMBLIES]:
         if folder != keep:
@@ -164,7 +167,7 @@ def _delete_old_assemblies(keep: Path) -> None:
 
 
 def _link(source: str, copy: str) -> None:
-    """Hard-link a file of an asset if both folders are on one disk, else copy it."""
+    """Create a hard link to a file of an asset, or copy the file if the folders are on different disks."""
     try:
         os.link(source, copy)
     except OSError:

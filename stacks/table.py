@@ -49,13 +49,13 @@ class OrdersTable(Construct):
 
 
 def _restored_table_names(stream_arn: str) -> tuple[str, str, str]:
-    """Return name, ARN and stream ARN of a restored table outside the stack: docs/runbooks/restore-table.md."""
+    """Return the name, ARN and stream ARN of a restored table outside the stack (docs/runbooks/restore-table.md)."""
     arn = stream_arn.partition("/stream/")[0]
     return arn.rpartition("/")[2], arn, stream_arn
 
 
 def _key_attributes(index: str) -> dict[str, dynamodb.Attribute]:
-    """Return an index's partition key and sort key, as arguments."""
+    """Return the partition key and the sort key of an index as CDK arguments."""
     role = {"HASH": "partition_key", "RANGE": "sort_key"}
     return {
         role[key["KeyType"]]: dynamodb.Attribute(name=key["AttributeName"], type=dynamodb.AttributeType.STRING)
@@ -90,7 +90,7 @@ def _billing(stage: Stage) -> dynamodb.Billing:
 
 
 def _capacity(stage: Stage, where: str) -> dict[str, Any]:
-    """Return the capacity of the table or an index, as arguments: a limit per second, or the range of autoscaling."""
+    """Return the capacity of the table or an index as CDK arguments: the limit on demand, or the autoscaling range."""
     if stage.billing == "on-demand":
         most = {"read": stage.most_read_units, "write": stage.most_write_units}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}

@@ -25,7 +25,7 @@ class Mail:
 def load_templates(folder: Path) -> Environment:
     """Return a Jinja environment for the templates of a folder.
 
-    It escapes values in HTML templates. A variable without a value raises an error.
+    Values are escaped in HTML templates. Rendering raises an error if a variable has no value.
     """
     return Environment(
         loader=FileSystemLoader(folder),
@@ -37,9 +37,9 @@ def load_templates(folder: Path) -> Environment:
 
 
 def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
-    """Send a mail through SES and return the SES message id. `effect_id`: becomes a tag of the mail.
+    """Send a mail through SES and return the SES message id.
 
-    Raises Permanent if a retry would fail again.
+    `effect_id`: the id of the notification; the mail gets it as a tag. Raises Permanent if a retry would fail again.
     """
     content = {
         "Simple": {

@@ -11,15 +11,16 @@ from botocore.exceptions import ClientError
 from functions.runtime import clients
 
 REDRIVEN_PREFIX = "redriven/"
-"""The prefix of markers in the failure store. A marker says that a record was redriven. It holds no personal data."""
+"""The prefix of the objects in the failure store that record which documents were redriven (processed again).
+
+These objects contain no personal data.
+"""
 
 
 def put_if_absent(bucket: str, key: str, body: bytes, content_type: str) -> bytes:
-    """Write an object if its key does not exist (conditional write).
+    """Write an object only if its key does not exist (conditional write). Return the bytes stored under the key.
 
-    Returns the bytes that are stored under the key now.
-
-    If the key exists, these are the bytes of the earlier write.
+    If the key exists, nothing is written, and the result is the bytes of the existing object.
     """
     checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
     try:
@@ -50,9 +51,9 @@ def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
 
 
 def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], bool]) -> bool:
-    """Delete all versions of every object under a prefix, except objects for whose key `should_keep` returns True.
+    """Delete all versions of every object under a prefix. Return whether anything was deleted.
 
-    Returns whether a version was deleted.
+    Objects are kept if `should_keep` returns True for their key.
     """
     client, removed = clients.client("s3"), False
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
@@ -64,7 +65,7 @@ def delete_all_versions(bucket: str, prefix: str, should_keep: Callable[[str], b
 
 
 def to_canonical_json(value: Any) -> bytes:
-    """Serialize to canonical JSON: sorted keys, no spaces, bytes as base64 (as in a stream record)."""
+    """Serialize to JSON so that equal values give equal bytes: sorted keys, no spaces, binary values as base64."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_encode_binary).encode()
 
 

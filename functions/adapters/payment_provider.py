@@ -1,8 +1,8 @@
 """HTTP client of the payment provider, with Stripe's API: https://docs.stripe.com/api/refunds
 
-Each POST has an idempotency key. For at least a day, the provider answers the same key with its first answer, even if
-that was an error 500 (https://docs.stripe.com/api/idempotent_requests). So this client does not retry. The SQS queue
-retries the whole message later.
+Each POST has an idempotency key. If a key is sent again within a day, the provider repeats its first answer, even if
+that answer was an error 500 (https://docs.stripe.com/api/idempotent_requests). So an immediate retry would not help,
+and this client does not retry. The SQS queue delivers the message again later.
 """
 
 import json
@@ -21,8 +21,8 @@ TIMEOUT = urllib3.Timeout(connect=3, read=8)
 RETRYABLE_STATUSES = {401, 403, 408, 409, 425, 429}
 """HTTP statuses 4xx for which a retry may succeed.
 
-Their causes are temporary: the API key is being rotated or not set yet, the same request is still running, or the rate
-limit is reached.
+The causes are temporary: the API key is being rotated or is not set yet, a request with the same idempotency key is
+still running, or the rate limit is reached.
 """
 REFUND_STATUSES = {"succeeded": "succeeded", "failed": "failed", "canceled": "failed"}
 
@@ -50,10 +50,10 @@ class HttpPaymentProvider:
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT)
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund `amount` (minor units) of a payment and return the state of the refund. `key`: the idempotency key.
+        """Refund `amount` (minor units) of a payment and return the state of the refund.
 
-        The same key never refunds twice. Raises RefundRejected if a retry would fail again, and
-        PaymentProviderUnavailable if a retry may succeed.
+        `key`: the idempotency key. Calls with the same key refund only once. Raises RefundRejected if a retry would
+        fail again, and PaymentProviderUnavailable if a retry may succeed.
         """
         form = {"payment_intent": payment_id, "amount": str(amount)}
         form |= {f"metadata[{name}]": value for name, value in metadata.items()}
@@ -61,7 +61,7 @@ class HttpPaymentProvider:
         return _parse_refund(self._request("POST", "/v1/refunds", urlencode(form), headers))
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment, read as one page of 100. A payment has far fewer refunds.
+        """Return all refunds of a payment. Reads only one page of 100, because a payment has far fewer refunds.
 
         Raises the same errors as `refund`.
         """
@@ -89,9 +89,9 @@ class HttpPaymentProvider:
 
 
 def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
-    """Parse a refund in an answer of the provider.
+    """Convert a refund in a response of the provider.
 
-    An unknown status counts as pending, because the provider will send an update of the refund.
+    An unknown status counts as pending. The provider sends a webhook when the status of the refund changes.
     """
     status: Any = REFUND_STATUSES.get(refund["status"], "pending")
     reason = refund.get("failure_reason") or refund["status"] if status == "failed" else None
@@ -99,7 +99,7 @@ def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
 
 
 def _error_code(body: bytes, status: int) -> str:
-    """Return the code of an error answer without its message, because the message may name people.
+    """Return the error code of a response, but not the error message, because the message may name people.
 
     https://docs.stripe.com/api/errors
     """

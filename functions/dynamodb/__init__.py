@@ -1,4 +1,4 @@
-"""Items in DynamoDB: codec, keys, access patterns, the table, writes, cursors, retries and stream batches.
+"""Access to DynamoDB: codec, keys, access patterns, the table, writes, cursors, retries and stream batches.
 
-This package knows nothing of the shop.
+This package contains no rules of the shop.
 """

@@ -1,7 +1,8 @@
-"""Count consumed capacity units and throttled attempts from DynamoDB's responses. Index writes are included.
+"""Count consumed capacity units and throttled attempts from DynamoDB's responses.
 
-Each throttled attempt counts, even if the client retries it automatically. Each response that leaves items of a batch
-unprocessed counts as well. Lost connections and internal errors of DynamoDB do not count.
+The units include the writes to indexes. Each throttled attempt counts, even if the client retries it automatically. A
+response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and internal
+errors of DynamoDB do not count.
 """
 
 from threading import Lock, local
@@ -19,16 +20,16 @@ THROTTLING_ERROR_CODES = {
 
 
 class ConsumedCapacityCounter:
-    """Counts the capacity units that requests of the instrumented clients consume.
+    """Counts the capacity units and throttled attempts of the DynamoDB clients that `instrument` was called with.
 
-    It is thread-safe, because a Lambda may send several requests in parallel.
+    The class is thread-safe, because a Lambda may send several requests in parallel.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._thread_state = local()  # .counted: whether the current thread's last attempt was counted as throttled
+        self._thread_state = local()  # .counted: True if the thread's last attempt was already counted as throttled
         self._last_reported = (0.0, 0.0)
 
     @property
@@ -37,7 +38,10 @@ class ConsumedCapacityCounter:
         return self._read, self._write, self._throttled
 
     def instrument(self, client: Any) -> None:
-        """Register hooks that make a DynamoDB client request ConsumedCapacity with each request, and that count it."""
+        """Register botocore hooks on a DynamoDB client, so that this counter counts the client's requests.
+
+        The hooks add ReturnConsumedCapacity to each request.
+        """
         client.meta.events.register("provide-client-params.dynamodb", self._request_consumed_capacity)
         client.meta.events.register("needs-retry.dynamodb", self._count_throttled_attempt)
         client.meta.events.register("after-call.dynamodb", self._count_capacity)
@@ -61,10 +65,10 @@ class ConsumedCapacityCounter:
             self._throttled += throttled
 
     def _count_throttled_attempt(self, response: tuple[Any, dict[str, Any]] | None, **_: Any) -> None:
-        """Count an attempt if DynamoDB throttled it. botocore calls this hook before the client decides whether to
-        retry.
+        """Count an attempt if DynamoDB throttled the request.
 
-        `response` is None if there was no response.
+        botocore calls this hook after each attempt, before the client decides whether to retry. `response` is
+        (HTTP response, parsed response), or None if there was no response.
         """
         self._thread_state.counted = response is not None and _is_throttled(response[1])
         with self._lock:

@@ -23,10 +23,10 @@ Image = Mapping[str, Any]
 
 
 class LazyMap(Mapping[str, Any]):
-    """A map attribute of an item whose values are decoded on first access.
+    """A map attribute of an item. Its values are decoded on first access to the map.
 
-    `counterpart`: the same attribute in the item's other image (before or after the change). If both attributes are
-    equal, they are decoded once and share the result.
+    A stream record has two images of an item: before and after the change. `counterpart` is the same attribute in the
+    item's other image, or None. If both images have an equal map, the map is decoded once and both share the result.
     """
 
     __slots__ = ("_image", "_made", "_read", "_twin")
@@ -107,7 +107,7 @@ SCALAR_TYPES: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] 
 
 
 def unwrap_newtype(hint: Any) -> Any:
-    """Return the type behind a NewType. Returns `str` for a Literal of strings, and any other type unchanged."""
+    """Return the type behind a NewType. Return `str` for a Literal of strings, and any other type unchanged."""
     while hasattr(hint, "__supertype__"):
         hint = hint.__supertype__
     texts = typing.get_origin(hint) is Literal and all(isinstance(value, str) for value in typing.get_args(hint))
@@ -204,9 +204,9 @@ def _is_set_field(field: Field[Any], hint: Any) -> bool:
 def build_decoder(cls: type[T]) -> Callable[[Image], T]:
     """Return a function that decodes an image into an instance of `cls`, without calling __init__.
 
-    If an attribute is missing, the field gets its default, None (if optional) or the empty set. The function raises
-    Unreadable if an attribute without such a default is missing, or if a value is not of the declared type. Undeclared
-    attributes are ignored.
+    If the image lacks an attribute, the field gets its default. Without a default, an optional field gets None and a
+    set is empty. The function raises Unreadable if any other attribute is missing, or if a value is not of the declared
+    type. It ignores undeclared attributes.
     """
     return cast(Callable[[Image], T], _build_decoder(cast(Any, cls)))
 
@@ -261,8 +261,8 @@ def _field_decoder(
 def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
     """Return a function that encodes an instance of `cls` as an image.
 
-    The function leaves out each value that the decoder restores if it is missing: an empty set, None, and a zero or
-    False that is the field's default.
+    To save space, the function leaves out three values: an empty set, None, and a zero or False that is the field's
+    default. If such an attribute is missing, the decoder sets the same value again.
     """
     return cast(Callable[[T], dict[str, Any]], _build_encoder(cast(Any, cls)))
 

@@ -1,8 +1,8 @@
 """Pagination cursors: opaque text that works only for the caller who received it, and only for the same query.
 
-A cursor contains the sort key of an item. That key may contain a customer id that the list does not show. So the cursor
-is encrypted and authenticated with AES-SIV (RFC 5297), which needs no nonce: the same position, caller and query give
-the same cursor.
+A cursor contains the sort key of an item. The key may contain a customer id that the caller must not see. So the cursor
+is encrypted and authenticated with AES-SIV (RFC 5297). AES-SIV needs no nonce, so the same position, caller and query
+always give the same cursor.
 """
 
 import base64
@@ -19,18 +19,18 @@ class InvalidCursor(ValueError):
 
 
 def encode_cursor(secret: bytes, after: str, *context: str) -> str:
-    """Return a cursor that contains the position `after`.
+    """Return a cursor that contains the position `after`, the sort key of the last item read.
 
-    The cursor works only with the same caller and query, given as `context`.
+    `context`: texts that identify the caller and the query. The cursor can be decoded only with the same texts.
     """
     sealed = _cipher(secret).encrypt(after.encode(), [part.encode() for part in context])
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
 def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
-    """Decrypt a cursor and return the position in it.
+    """Decrypt a cursor and return the position in it: the sort key after which the page starts.
 
-    Raises InvalidCursor if the cursor was made for another `context`.
+    Raises InvalidCursor if the text is not a cursor, or if it was made for another caller or query (`context`).
     """
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415  see _cipher
 
@@ -45,7 +45,7 @@ def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
 
 
 def _cipher(secret: bytes) -> "AESSIV":
-    # Imported at the first cursor, because most requests have none: the import takes longer than the encryption.
+    # Import only when a cursor is used: the import takes longer than the encryption, and most requests have no cursor.
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415
 
     return AESSIV(hmac.new(secret, b"cursor", hashlib.sha512).digest())

@@ -1,4 +1,7 @@
-"""The errors of reading and writing items. A class name is stored as the reason of a parked record, so it stays."""
+"""The errors of reading and writing items.
+
+Do not rename these classes: their names are stored in the failure store as the reason why a record was parked.
+"""
 
 
 class Permanent(Exception):
@@ -13,7 +16,7 @@ class Unreadable(ValueError):
 
 
 class UnreadableWithin(Unreadable):
-    """A value of a lazily decoded map is malformed. Raised on first access to the map."""
+    """A value in a lazily decoded map is malformed. Raised on first access to the map, not when the item is decoded."""
 
 
 class Impossible(Permanent):

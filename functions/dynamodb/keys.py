@@ -1,9 +1,10 @@
-"""Key templates: how an item's keys are built from its fields, checked when the declaring module is imported.
+"""Key templates: declare how the keys of an item are built from its fields.
 
-A template is "partition / sort". `{name}` stands for a field or a property of the item's class. If the field or
-property is None, the item is not in that index. Three mistakes are rejected at import: an unpadded number, a sort key
-that ends with a time and no id, and an unknown name. A value that contains the separator "#" is rejected when the key
-is built.
+The template of an index is "partition / sort", for example "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}".
+`{name}` stands for a field or a property of the item's class. If the value is None, the item is not in that index.
+
+`Row.check` rejects mistakes in a template: a number without zero padding, a sort key that ends with a time instead of
+an id, and an unknown name. A value that contains the separator "#" is rejected when the key is built.
 """
 
 import re
@@ -55,8 +56,9 @@ SEPARATOR = "#"
 class InvalidKeyValue(ValueError):
     """A value cannot be part of a key.
 
-    The value is empty, contains the separator (and could forge another item's key), or contains an unprintable
-    character. Or it is a number that is negative or too wide for its padding, so that keys would not sort by number.
+    Either the value is empty or contains an unprintable character. Or the value contains the separator "#", so that it
+    could forge another item's key. Or the value is a number that is negative or has too many digits for its zero
+    padding, so that keys would not sort by number.
     """
 
     def __init__(self, name: str, value: object) -> None:
@@ -81,12 +83,12 @@ class KeyTemplate:
 
     @cached_property
     def prefix(self) -> str:
-        """The fixed text before the first field of the key template."""
+        """The fixed text before the first field of the key template; the whole text if the template has no field."""
         return self.text.partition("{")[0]
 
     @cached_property
     def segments(self) -> tuple[str, ...]:
-        """The pieces of the template between the separators.
+        """The pieces of the template between the separators "#".
 
         Each piece has at most one field, so different field values always give different keys.
         """
@@ -94,26 +96,29 @@ class KeyTemplate:
 
     @cached_property
     def format_specs(self) -> dict[str, str]:
-        """Each field's format specification by the field's name, for example "03"; "" if the field is not formatted."""
+        """The format specification of each field by name, for example {"number": "03"}. It is "" for a text field."""
         return {name: spec for _, name, spec in self._tokens if name}
 
     @cached_property
-    def _tokens(self) -> list[tuple[str, str, str]]:  # (fixed text, field, format) in turn
+    def _tokens(self) -> list[tuple[str, str, str]]:
+        """The template as (fixed text, field after it, format of the field); field and format may be ""."""
         found = re.findall(r"([^{]*)(?:{(\w+)(?::(\w+))?})?", self.text)
         return [(text, name, spec) for text, name, spec in found if text or name]
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Return the key text built from these field values. Raises InvalidKeyValue, and TypeError if a field is
-        missing."""
+        """Return the key text built from these field values.
+
+        Raises InvalidKeyValue if a value cannot be part of a key, and TypeError if a field is missing.
+        """
         text, missing = self.render_prefix(values)
         if missing:
             raise TypeError(f"{self.text} needs {missing}")
         return text
 
     def render_prefix(self, values: Mapping[str, Any]) -> tuple[str, str]:
-        """Build the key text up to the first field that has no value.
+        """Return the key text up to the first field that `values` does not contain, and the name of that field.
 
-        Returns the text and the name of that field, or "" if every field has a value. Raises InvalidKeyValue.
+        The name is "" if `values` contains every field. Raises InvalidKeyValue if a value cannot be part of a key.
         """
         spelled: list[str] = []
         for fixed, name, spec in self._tokens:
@@ -130,20 +135,28 @@ class KeyTemplate:
 
 
 def _fits_padding(number: str, spec: str) -> bool:
-    """Return whether a formatted number is not negative and fits its padding. Other numbers would not sort as text."""
+    """Return whether a formatted number has exactly the padded width and is not negative.
+
+    Any other number would not sort correctly, because keys are sorted as text.
+    """
     return len(number) == int(spec.rstrip("d")) and number.isdecimal()
 
 
 @dataclass(frozen=True, eq=False)
 class Row(Generic[T]):
-    """A row of the key table: it declares one type of item, with its class, its keys, and which components write it.
+    """A row of the key table: the declaration of one type of item, with its class, its keys, and who writes it.
 
-    `kind`: a "primary" is written by commands. A "snapshot", "log" or "counter" is derived from primaries and can be
-    repaired. A "marker" records that an action was done.
+    `entity`: the class of the items. `main`, `gsi1`, `gsi2`, `gsi3`: the key templates of the table and of its indexes,
+    each "partition / sort"; "" if the items are not in that index. `written_by`: the Lambdas or tools that write the
+    items, for the documentation.
 
-    `replaces`: the row whose items this row's items overwrite under the same key (an ArchivedOrder replaces its Order).
-    `created_field`: the field with the creation time. It distinguishes an item from a deleted item that had the same
-    key. `unique_fields`: the fields that identify an item, if some key fields are not needed for that.
+    `kind`: commands write a "primary" item. A "snapshot", "log" or "counter" item is derived from primary items, so it
+    can be repaired. A "marker" item records that an action was done.
+
+    `replaces`: a row of another type whose items have the same key. An item of this row overwrites such an item, as an
+    ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes an item from
+    a deleted item that had the same key. `unique_fields`: the fields that identify an item; if empty, all fields of the
+    primary key identify it. `schema`: the version of the item's stored form.
     """
 
     entity: type[T]
@@ -216,7 +229,7 @@ class Row(Generic[T]):
 
     @cached_property
     def indexes(self) -> tuple[IndexName, ...]:
-        """The indexes that can contain an item of this row of the key table. "main" is the table itself."""
+        """The names of the indexes that can contain items of this type. "main" is the table itself."""
         return tuple(index for index in INDEXES if getattr(self, index))
 
     @cached_property
@@ -236,12 +249,18 @@ class Row(Generic[T]):
 
     @cached_property
     def decode(self) -> Callable[[Image], T]:
-        """Decode an image into an item. Raises images.Unreadable."""
+        """A function that decodes an image (an item in DynamoDB's JSON) into an instance of `entity`.
+
+        The function raises Unreadable if the image is malformed.
+        """
         return build_decoder(self.entity)
 
     @cached_property
     def decode_lazy(self) -> Callable[[Image, T | None], T]:
-        """Decode an image into an item whose maps are decoded on first access (see codec.build_lazy_decoder)."""
+        """A function that decodes an image into an item whose maps are decoded only on first access.
+
+        `codec.build_lazy_decoder` describes its arguments.
+        """
         return build_lazy_decoder(self.entity)
 
     @cached_property
@@ -250,7 +269,10 @@ class Row(Generic[T]):
         return [(pk, sk, one, two, {*one.field_names, *two.field_names}) for (pk, sk), (one, two) in parts]
 
     def encode(self, item: T) -> dict[str, Any]:
-        """Encode an item as an image with all its keys, its type and its schema version. Raises InvalidKeyValue."""
+        """Return an item as an image in DynamoDB's JSON, with all its keys, its type and its schema version.
+
+        Raises InvalidKeyValue if a field's value cannot be part of a key.
+        """
         image = build_encoder(self.entity)(item)
         for pk, sk, partition, sort, names in self._index_templates:
             known = {name: getattr(item, name) for name in names}
@@ -262,7 +284,10 @@ class Row(Generic[T]):
         return image
 
     def key(self, **known: Any) -> dict[str, Any]:
-        """Return the primary key, in DynamoDB's JSON, of the item with these field values. Raises InvalidKeyValue."""
+        """Return the primary key built from these field values: {"PK": {"S": ...}, "SK": {"S": ...}}.
+
+        Raises InvalidKeyValue if a value cannot be part of a key.
+        """
         partition, sort = self.templates("main")
         return {"PK": {"S": partition.render(known)}, "SK": {"S": sort.render(known)}}
 
@@ -279,8 +304,10 @@ def parse_key_template(text: str) -> KeyTemplate:
 
 
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
-    """List the conflicts between rows of the key table: two rows with the same type, or two rows that could build the
-    same key."""
+    """Return a description of each conflict between rows of the key table.
+
+    Two rows conflict if they declare the same item type, or if their templates could build the same key.
+    """
     conflicts = []
     seen: dict[str, Row[Any]] = {}
     for row in rows:
@@ -300,7 +327,7 @@ def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
 def may_collide(one: KeyTemplate, two: KeyTemplate) -> bool:
     """Return whether two key templates could build the same text.
 
-    No field value contains the separator, so the templates are compared piece by piece.
+    No field value contains the separator "#". So it is enough to compare the pieces between the separators pairwise.
     """
     return len(one.segments) == len(two.segments) and all(map(_segments_may_collide, one.segments, two.segments))
 
@@ -314,6 +341,5 @@ def _segments_may_collide(one: str, two: str) -> bool:
 
 
 def _fixed_ends(part: str) -> tuple[str, str]:
-    """Return the fixed text before and after the field of a template's piece. Without a field, return the whole piece
-    twice."""
+    """Return the fixed text before and after the field of a piece. Return the piece twice if it has no field."""
     return part.partition("{")[0], part.rpartition("}")[2]

@@ -1,6 +1,7 @@
-"""Access patterns as data: each has a description, the item types it reads, and the fields that the caller must give.
+"""Declare access patterns: reads that the table answers with one request, or with one request for each shard.
 
-This module builds no key text; the rows of the key table do.
+A declaration names the item types that the access pattern reads. The keys come from the rows of the key table, which
+declare each item type.
 """
 
 from collections.abc import Mapping
@@ -17,8 +18,8 @@ T = TypeVar("T")
 class Get(Generic[T]):
     """An access pattern that reads one item with one strongly consistent GetItem.
 
-    `rows`: the rows of the key table whose items may be stored under that key. `view`: a class with fewer fields; if
-    given, only its attributes are read.
+    `rows`: the rows of the key table (declarations of item types) whose items may be stored under the key. `view`: a
+    class with fewer fields. If it is given, only its attributes are read, and the result is an instance of that class.
     """
 
     id: str
@@ -39,16 +40,20 @@ class Get(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(Generic[T]):
-    """An access pattern that reads one partition with one Query request, or one request per shard, merged in key order.
+    """An access pattern that reads a list of items, with one Query request or one request for each shard.
 
-    `rows`: rows of the key table; they define the partition and the prefix of the sort key. If the caller gives values
-    for the sort key's first fields, only items with these values are read. `since` and `until` limit the first sort key
-    field that is not given.
+    `rows`: the rows of the key table (declarations of item types) to read. They define the partition and the prefix of
+    the sort key. The caller may give values for the first fields of the sort key. Then only items with these values are
+    read. The caller's `since` and `until` limit the next field of the sort key, usually a time.
 
-    `whole_partition`: read all items of the partition. `shards`: the number of partitions that the `shard` field
-    distributes items over; all shards are always read. `path_prefix`: the sort key's only field, if that field is a
-    path. The caller gives the start of the path, and the query returns all items below that path. `view`: a class with
-    fewer fields, for an index that does not contain all attributes.
+    `index`: the index to query; "main" is the table. `consistent`: whether the read is strongly consistent.
+    `whole_partition`: whether to read all items of the partition, with any sort key. `shards`: the number of partitions
+    over which the `shard` field distributes the items; 0 if there is one partition. All shards are always read, and
+    their results are merged in key order.
+
+    `path_prefix`: the name of the sort key's only field, if it is a path such as a category. The caller gives a path,
+    and the query returns all items below it. `view`: a class with fewer fields, for an index that does not contain all
+    attributes. If it is given, the results are instances of that class.
     """
 
     id: str
@@ -101,11 +106,13 @@ class Query(Generic[T]):
         return tuple(get_type_hints(self.view)) if self.view else ()
 
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
-        """Return the range of sort keys to read: from low (inclusive) to high (exclusive). Both are "" for the whole
-        partition.
+        """Return the lowest sort key to read and the key at which to stop, as a tuple (low, high).
 
-        Keys look like `…{time}#{id}`. So a bound that is only a time sorts before every key with that time. Raises
-        InvalidKeyValue, and TypeError if the access pattern takes no range.
+        Both are "" if the access pattern reads the whole partition. A sort key ends with `{time}#{id}`. So the text of
+        a time sorts before every key with that time: `since` is inclusive and `until` is exclusive.
+
+        Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given,
+        although the access pattern reads several item types or a path.
         """
         if self.whole_partition:
             return "", ""
@@ -125,10 +132,10 @@ HIGHEST_CHARACTER = "\U0010ffff"  # a prefix followed by this character sorts af
 
 
 def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
-    """List the item types that a query would also read although the query does not declare them.
+    """Return the item types that a query would read although the query does not declare them.
 
-    `rows`: all rows of the key table. Such items are in the same partition, and their sort keys are in the query's
-    range.
+    Items of these types can be in the query's partition, with sort keys in the query's range. `rows`: all rows of the
+    key table, which declare the item types.
     """
     if query.whole_partition:
         return []
@@ -146,10 +153,10 @@ def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
 
 
 def missing_attributes(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
-    """List the attributes that an access pattern returns although one of its item types, or its index, does not contain
-    them.
+    """Return the attributes that an access pattern needs, but that one of its item types or its index does not have.
 
-    `projected`: the names of the attributes in each index, by the index's name; None means all attributes.
+    `projected`: the names of the attributes that each index contains, by the name of the index, such as "GSI1". None
+    means that the index contains all attributes.
     """
     index = projected[pattern.index.upper()] if isinstance(pattern, Query) and pattern.index != "main" else None
     missing: set[str] = set()

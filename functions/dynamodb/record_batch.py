@@ -1,4 +1,7 @@
-"""The records of one Lambda invocation, and the fate of each: applied, parked or retried."""
+"""The records of one Lambda invocation: which of them succeeded, were parked or must be retried.
+
+To park a record means to store it in the failure store, because it can never be processed.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,10 +10,10 @@ Record = Mapping[str, Any]
 
 
 class RecordBatch:
-    """Collects the ids of the records that must be delivered again. Base of StreamBatch and MessageBatch.
+    """Collects the ids of the records that Lambda must deliver again. The base class of StreamBatch and MessageBatch.
 
-    `park(record, reason)` stores a record that can never be processed in the failure store.
-    `log_failure(error, record)` is called for each failure.
+    `park(record, reason)`: stores a record that can never be processed in the failure store.
+    `log_failure(error, record)`: called for each record that fails.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Retry DynamoDB requests: the temporary and the permanent error codes, and the wait between attempts."""
+"""Retry DynamoDB requests: which error codes are temporary or permanent, and how long to wait between attempts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from functions.dynamodb.errors import TableBusy
 
 R = TypeVar("R")
 
-RETRYABLE_ERROR_CODES = {  # error and cancellation codes; the same request may succeed later
+RETRYABLE_ERROR_CODES = {  # codes of errors and of cancelled transactions; the same request may succeed later
     "TransactionConflict",
     "TransactionConflictException",
     "TransactionInProgressException",
@@ -22,15 +22,17 @@ RETRYABLE_ERROR_CODES = {  # error and cancellation codes; the same request may 
     "RequestLimitExceeded",
 }
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
-"""Error codes of requests that never succeed. Codes in neither set, such as AccessDenied, may need an operator to fix
-the cause."""
+"""Error codes of requests that never succeed.
+
+A code in neither set, such as AccessDenied, is raised: a retry succeeds only after an operator fixed the cause.
+"""
 
 
 @dataclass
 class Backoff:
-    """Waits between the attempts of one operation until `deadline` (epoch seconds).
+    """Waits between the attempts of one operation, until the time `deadline` (epoch seconds).
 
-    The wait is random (full jitter). Its maximum starts at 10 ms and doubles with each attempt, up to 640 ms.
+    Each wait is random (full jitter): at most 10 ms at first. The maximum doubles with each attempt, up to 640 ms.
     """
 
     clock: Callable[[], datetime]

@@ -1,9 +1,11 @@
 """Process a batch of DynamoDB stream records: each record is applied, parked (stored in the failure store) or retried.
 
-The response lists the records to retry. Lambda then sends every record again, starting with the lowest listed sequence
-number. Powertools' BatchProcessor continues with an item's next record after a failure, so it applies the records of an
-item out of order. Here the later records of an item wait until the failed record succeeds. Records of other items
-continue.
+The response lists the sequence numbers of the records to retry. Lambda then delivers all records from the lowest listed
+number on again.
+
+If a record fails, the later records of the same item wait until it succeeds. Records of other items are processed.
+Powertools' BatchProcessor is not used, because it continues with the item's next record, and so applies the records of
+an item out of order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +18,7 @@ StreamItemKey = tuple[str, ...]
 
 
 def item_key_of(record: Record) -> StreamItemKey:
-    """Return the key of the item that a stream record changed.
-
-    Returns () if the record has no key; such a record cannot be applied.
-    """
+    """Return the key values of the item that a stream record changed, or () if the record is malformed."""
     keys = (record.get("dynamodb") or {}).get("Keys") or {}
     return tuple(str(keys[name]) for name in sorted(keys))
 
@@ -42,7 +41,7 @@ class StreamBatch(RecordBatch):
     def ready_records(self) -> Iterator[Record]:
         """Yield the records in order.
 
-        If a record of an item failed, the item's later records are not yielded, but marked for retry.
+        If a record of an item failed, the item's later records are marked for retry instead of yielded.
         """
         for record in self.records:
             if not self.retry_if_blocked(record):
@@ -61,8 +60,8 @@ class StreamBatch(RecordBatch):
     def apply(self, record: Record, action: Callable[[Record], None]) -> None:
         """Run the action on a record.
 
-        If the error is permanent, park the record (store it in the failure store). After any other error, mark the
-        record for retry.
+        If the record can never be processed (Permanent, UnreadableWithin), park it: store it in the failure store.
+        After any other error, mark the record for retry.
         """
         try:
             action(record)

@@ -3,9 +3,9 @@
 Reads use declared access patterns and return typed items. Reads never return expired items, although DynamoDB may
 delete an expired item hours later.
 
-`Table.write` sends one conditional write, or one transaction if there are several writes. If a condition fails, it
-raises the error that the failed write declares. If other transactions conflict, it retries with jitter until the time
-budget is spent. Then it raises TableBusy.
+`Table.write` sends one conditional write, or one transaction if there are several writes. If a condition fails,
+`Table.write` raises the error that the write defines for this case. If other transactions conflict, `Table.write`
+retries with jitter. If conflicts last longer than the time budget, it raises TableBusy.
 """
 
 import random
@@ -40,7 +40,7 @@ BATCH_WRITE_LIMIT = 25
 class QueryPage(Generic[T]):
     """One page of a query's items, in the order of the access pattern.
 
-    `after`: the position where the next page starts; None if this is the last page.
+    `after`: the sort key after which the next page starts; None if this is the last page.
     """
 
     items: tuple[T, ...]
@@ -63,11 +63,12 @@ def _raise_error(_: Image, error: Unreadable) -> None:
 class Table:
     """A DynamoDB table: reads items by access pattern, and writes them with conditions.
 
-    `rows`: every row of the key table, by item type. `clock`, `sleep` and `random` are arguments so that a simulation
-    can replace them. So is `run_concurrently`, which runs the queries of all shards of an access pattern.
+    `rows`: every row of the key table (declaration of an item type), by item type. `retry_budget_seconds`: how long an
+    operation retries before it raises TableBusy. `run_concurrently`: runs the queries of all shards of an access
+    pattern. A simulation replaces `clock`, `sleep`, `random` and `run_concurrently`.
 
-    `on_decode_error`: called for each item that a query with a `view` (a work queue) cannot decode. If this function
-    returns, the query skips the item, so one undecodable item does not block the queue.
+    `on_decode_error`: called for each item that a query with a `view` cannot decode. If this function returns, the
+    query skips the item. Queries with a view read work queues, and one undecodable item must not block a queue.
     """
 
     client: "DynamoDBClient"
@@ -109,9 +110,11 @@ class Table:
     ) -> QueryPage[T]:
         """Return one page of an access pattern's items, from `since` (inclusive) to `until` (exclusive).
 
-        A page can be shorter than `limit` although more items follow, because expired items are skipped and DynamoDB
-        returns at most 1 MB. Query again with `after` until the page's `after` is None. Raises InvalidKeyValue and
-        TableBusy.
+        `limit`: the maximum number of items. A page can be shorter although more items follow, because expired items
+        are skipped and DynamoDB returns at most 1 MB. To read all items, pass the `after` of each page to the next
+        call, until it is None. `known`: the values of the access pattern's key fields.
+
+        Raises InvalidKeyValue if a value cannot be part of a key, and TableBusy if DynamoDB throttles the request.
         """
         low, high = pattern.sort_key_range(known, since, until)
         shards: list[dict[str, Any]] = [{"shard": shard} for shard in range(pattern.shards)] or [{}]
@@ -135,10 +138,10 @@ class Table:
     def _query_shard(
         self, pattern: Query[T], known: Mapping[str, Any], low: str, high: str, limit: int, after: str | None
     ) -> tuple[list[tuple[str, Image]], str | None]:
-        """Query one partition of an access pattern (one shard).
+        """Query one shard (partition) of an access pattern.
 
-        Returns the (sort key, image) pairs in order. The second value is the last key read if more items may follow,
-        else None.
+        Returns (entries, stop). `entries`: the items as pairs (sort key, image), in key order. `stop`: the last sort
+        key that was read if more items may follow, else None.
         """
         partition_name, sort_name = pattern.key_attributes
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
@@ -195,7 +198,9 @@ class Table:
         return [item for item in map(self.decode, self.batch_get_raw(keys, consistent=consistent)) if item is not None]
 
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
-        """Return the images stored under these keys, in any order, including expired and undecodable items.
+        """Return the images (items in DynamoDB's JSON) under these keys, including expired and undecodable items.
+
+        The order is arbitrary.
 
         Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
         unprocessed.
@@ -213,13 +218,17 @@ class Table:
         return found
 
     def query_partition_raw(self, pattern: Query[Any], **known: str) -> list[Image]:
-        """Return every image of one partition, including expired items. The archive Lambda uses this because it must
-        not lose any item."""
+        """Return all items of one partition as images (DynamoDB's JSON), including expired and undecodable items.
+
+        The read is strongly consistent. The archive Lambda uses this method, because it must not lose any item.
+        """
         return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
 
     def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
-        """Return every image in the access pattern's key range, including expired and undecodable items. The read is
-        strongly consistent."""
+        """Return all items in the access pattern's key range as images, including expired and undecodable items.
+
+        The read is strongly consistent. `since`: the start of the range, as in `query`.
+        """
         low, high = pattern.sort_key_range(known, since, "")
         between = {":low": {"S": low}, ":high": {"S": high}}
         condition = "#pk = :pk AND #sk BETWEEN :low AND :high"
@@ -247,14 +256,17 @@ class Table:
             start = {"ExclusiveStartKey": last}
 
     def decode(self, image: Image) -> Any:
-        """Decode an image into an item of the type that it names. Returns None if the item has expired. Raises
-        Unreadable."""
+        """Return the item of an image, by the image's `type` attribute. Return None if the item has expired.
+
+        Raises Unreadable if the type is unknown or the image is malformed.
+        """
         return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
     def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
-        """Decode an item that a query returned. Returns None if the query skips the item.
+        """Decode an item that a query returned. Return None if the query skips the item.
 
-        Raises Unreadable if the item cannot be decoded and the access pattern has no `view`.
+        If the item cannot be decoded, call `on_decode_error` and skip the item. Raises Unreadable instead if the access
+        pattern has no `view`.
         """
         try:
             return self._decode_for_pattern(pattern, image)
@@ -288,16 +300,17 @@ class Table:
     def write(self, *writes: Write[Any]) -> None:
         """Apply all writes or none: one conditional write, or one TransactWriteItems of up to 100 writes.
 
-        If conditions fail, this raises the error of the first write, in the order given, whose condition failed. Raises
+        If conditions fail, this raises the `condition_error` of the first write whose condition failed. Raises
         TableBusy if conflicts or throttling last longer than the time budget. Raises Impossible if DynamoDB will never
         accept a write.
 
-        Retries by the client are safe. A transaction carries a ClientRequestToken. If the condition of a single put or
-        update fails, and the stored item already has the written attributes, the write counts as applied.
+        Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. A single put or update may
+        fail its condition because an earlier attempt was applied. So if the stored item already has the written
+        attributes, the write counts as applied.
         """
         backoff = self.new_backoff()
-        # The stored item does not show whether an addition or a check was applied before. So both are always sent as a
-        # transaction, whose request token makes a retry safe.
+        # The stored item does not show whether an earlier attempt applied an addition. So an addition is always sent
+        # as a transaction, whose request token makes a retry safe. A check exists only in transactions.
         is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
@@ -355,8 +368,8 @@ class Table:
         return send
 
     def _condition_error(self, write: Write[Any], found: Image | None) -> Exception:
-        # The stored item may be of another type than the write expects, because an ArchivedOrder replaces the Order
-        # under the same key. So the item is decoded by the type stored in it.
+        # The stored item may have another type than the write expects: an ArchivedOrder replaces the Order under the
+        # same key. So the item's own `type` attribute selects the decoder.
         return write.condition_error(self._row_of(found).decode(found) if found else None)
 
     def batch_delete(self, keys: Sequence[Mapping[str, Any]]) -> None:
@@ -374,7 +387,7 @@ class Table:
                     backoff.wait()
 
     def new_backoff(self) -> Backoff:
-        """Return a Backoff with a new retry time budget, for one operation."""
+        """Return a Backoff for one operation. It waits for at most `retry_budget_seconds` from now."""
         return Backoff(self.clock, self.sleep, self.random, self.clock().timestamp() + self.retry_budget_seconds)
 
 
@@ -391,19 +404,19 @@ def _decode_item(row: Row[Any], image: Image) -> Any:
 
 
 def highest_key_before(excluded: str) -> str:
-    """Return the highest text that sorts before the key `excluded`, as the upper bound of a BETWEEN condition.
+    """Return an upper bound for a BETWEEN condition that excludes the key `excluded`, but no lower key.
 
-    BETWEEN includes its bounds. Keys contain only printable characters. So the bound is `excluded` with its last
-    character's code lowered by one, followed by the highest character; no key is skipped.
+    BETWEEN includes its bounds. So the result is `excluded` with the code of its last character lowered by one,
+    followed by the highest character. No key sorts between the result and `excluded`.
     """
     return excluded[:-1] + chr(ord(excluded[-1]) - 1) + "\U0010ffff"
 
 
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
-    """Return whether a single write whose condition failed was applied by an earlier attempt.
+    """Return whether an earlier attempt of a single write was applied, although its condition failed now.
 
-    It was applied if the stored item has the written attributes. Then only the response of the earlier attempt was
-    lost.
+    The write was applied if the stored item (`found`) has the written attributes. Then only the response of the earlier
+    attempt was lost.
     """
     if found is None or write.resulting_attributes is None:
         return False

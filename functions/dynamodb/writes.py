@@ -1,5 +1,7 @@
-"""Conditional writes as data. Each write contains its request, its condition, and the error to raise if the condition
-fails."""
+"""Build conditional writes. `Table.write` sends them.
+
+A Write contains the request, its condition, and the error to raise if the condition fails.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,17 +28,20 @@ ConditionErrorFactory = Callable[[T | None], Exception]
 
 @dataclass(frozen=True, eq=False)
 class Write(Generic[T]):
-    """One conditional write of one item: its entry in a TransactWriteItems request, and the error if the condition
-    fails."""
+    """A conditional write of one item, which `Table.write` sends alone or in a transaction.
+
+    `request`: the parameters of the operation without TableName. `condition_error`: creates the error to raise if the
+    condition fails.
+    """
 
     kind: WriteKind
     row: Row[T]
     request: dict[str, Any]
     condition_error: ConditionErrorFactory[T]
     resulting_attributes: Image | None = None
-    """The attributes that the write sets on the item. A value of None means that the write removes the attribute.
+    """The attributes that the item has after the write. An attribute with the value None is removed.
 
-    The field is None if the result is not known before the write.
+    The whole field is None for a deletion, a check, or an addition, whose result is not known before the write.
     """
 
 
@@ -48,9 +53,10 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Return a write that puts a copy unless the table has a copy from a later version of the source item.
+    """Return a write that puts a copy, unless the stored copy has the same or a later version of the source item.
 
-    A copy from the same version is overwritten only if `or_same_version` is set.
+    A copy is an item derived from another item, its source; its `version` is the version of the source. If
+    `or_same_version` is set, the write also overwrites a copy of the same version.
     """
     image = row.encode(item)
     request = {
@@ -78,9 +84,9 @@ def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -
 def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
-    The write fails if the item changed since it was read. Only changed attributes are sent, including index keys. So
-    attributes that this code does not know keep their values. Raises ValueError unless `after.version` is
-    `before.version` + 1.
+    The write fails if the item changed since it was read. The request contains only the changed attributes, including
+    index keys. So attributes that a newer version of the code added keep their values. Raises ValueError unless
+    `after.version` is `before.version` + 1.
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
@@ -133,11 +139,13 @@ def adjust(
     at_least: Mapping[str, int],
     condition_error: ConditionErrorFactory[T],
 ) -> Write[T]:
-    """Return a write that adds amounts to numeric fields of an existing item, whatever the item's version.
+    """Return a write that adds amounts to numeric fields of an existing item, and 1 to its version.
 
-    `at_least`: the minimum of each field before the addition. If a field is below its minimum, the write fails.
-    Concurrent additions are all applied, in any order. The write is not idempotent by itself, so `Table.write` sends it
-    in a transaction with a request token.
+    `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
+    addition, by field name. The write fails if a field is below its minimum or if there is no item.
+
+    The item need not be read before, so concurrent additions do not conflict and all are applied. An addition is not
+    idempotent. So `Table.write` always sends it in a transaction, whose request token makes a retry safe.
     """
     names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
     values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
@@ -166,10 +174,12 @@ def copy_attributes(
 ) -> Write[T]:
     """Return a write that copies text attributes of a source item into an existing target item.
 
-    The write fails if the target already has the attributes from the same or a later version of the source. `source`:
-    the name of the target's attribute that stores the source's version, and that version. `only_where`: a field of the
-    target, and the values it must have. The target's own version stays the same, so concurrent updates of the target do
-    not fail.
+    The write fails if the target already has the attributes from the same or a later version of the source. The
+    target's own version stays the same, so concurrent updates of the target do not fail.
+
+    `attributes`: the text by attribute name; None removes the attribute. `source`: the name of the target's attribute
+    that stores the version of the source, and the new version. `only_where`: the name of a field of the target, and its
+    allowed values. The write fails if the field has another value.
     """
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
@@ -243,10 +253,10 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
-    """Return a write that deletes a copy. It fails if the stored copy comes from the same or a later version of the
-    source item.
+    """Return a write that deletes a copy (an item derived from another item, its source).
 
-    The write succeeds if there is no copy.
+    The write fails if the stored copy has the same or a later version of the source as `item`. It succeeds if there is
+    no stored copy.
     """
     image = row.encode(item)
     request = {

@@ -3,8 +3,8 @@
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 
 The handler checks the event, finds the route, authenticates the caller and checks the body. Then the router validates
-the input and calls the route function. If any step raises an error, the module `problems` converts the error to an
-answer. Each request writes one log line.
+the input and calls the route function. If a step raises an error, functions/api/http/problems.py converts the error to
+an HTTP response. The handler writes one log line for each request.
 """
 
 import time
@@ -58,6 +58,6 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:
-    """Return the request id that API Gateway's access log has too, or Lambda's request id if the event has none."""
+    """Return API Gateway's request id, which its access log also shows, or Lambda's request id if there is none."""
     of = event.get("requestContext")
     return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)

@@ -1,11 +1,11 @@
 """Archive Lambda: store expired orders and activity entries as objects in S3.
 
-An order becomes one object with all its items, `orders/{order_id}/{version}.json`. The Lambda deletes the items from
-the table only after S3 has the object. Activity entries become gzipped NDJSON under one prefix for each day. The name
-of such an object is the hash of its content.
+All items of an order become one object, `orders/{order_id}/{version}.json`. The Lambda deletes the items from the table
+only after S3 stored the object. Activity entries become gzipped NDJSON under a prefix for each day. The name of such an
+object is the hash of its content.
 
-Both kinds of object hold typed DynamoDB JSON with binary values as base64. So a restore can rebuild all ten attribute
-types exactly.
+Both kinds of object contain items in DynamoDB's JSON with type tags, and binary values as base64. So a restore can
+rebuild every attribute exactly.
 """
 
 import base64
@@ -35,10 +35,7 @@ ARCHIVE_FORMAT_VERSION = 1
 
 
 class Mismatch(Permanent):
-    """The archive object of an order lacks items that the table has now.
-
-    The Lambda then deletes nothing from the table.
-    """
+    """The archive object of an order lacks items that the table has. The Lambda deletes nothing from the table."""
 
 
 @queue_handler(ArchiveEnvironment)
@@ -46,7 +43,7 @@ def handler(batch: MessageBatch, shop: Shop, environment: ArchiveEnvironment) ->
     """Lambda entry point: archive expired orders, and expired activity entries by their day."""
     unreadable, mismatched = batch.park, dead_letters.dead_letter_writer(environment.failures_bucket, "mismatch")
 
-    def park(message: Record, reason: str) -> None:  # a person must resolve a mismatch, so it has its own prefix
+    def park(message: Record, reason: str) -> None:  # a mismatch has its own S3 prefix and alarm: a person must fix it
         (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
 
     batch.park = park
@@ -55,7 +52,7 @@ def handler(batch: MessageBatch, shop: Shop, environment: ArchiveEnvironment) ->
 
 
 def _group_by_day(messages: Sequence[Record]) -> dict[str, list[Record]]:
-    """Group the messages of a batch: expired activity by its day, every other message in a group of its own."""
+    """Group the messages of a batch: expired activity entries by day, every other message in its own group."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for message in messages:
         try:
@@ -79,11 +76,12 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
 
 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
-    """Archive an order and return the key of its object. Safe to repeat.
+    """Archive an order and return the key of its S3 object. Safe to repeat.
 
-    Sets the order's state to ARCHIVING, writes the object to S3, and replaces the order's items by a stub. Returns None
-    if the order needs no archiving, or if another delivery of the same event archived it. Raises Mismatch and deletes
-    nothing if an existing object lacks items that the table has.
+    The function sets the order's state to ARCHIVING and writes the object to S3. Then it replaces the order's items by
+    a stub (a small item that points to the object). Returns None if the order need not be archived, or if another
+    delivery of the same event archived it. Raises Mismatch, and deletes nothing, if an object exists already and lacks
+    items that the table has.
     """
     order_snapshot = start_archiving(shop, order_id)
     if order_snapshot is None:
@@ -112,16 +110,16 @@ def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
 
 
 def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
-    """Return how many of these item images are missing in an archive object.
+    """Return how many of these images (items in DynamoDB's JSON) are missing in an archive object.
 
-    Additional images in the object are fine: their items may have been deleted after the object was written.
+    The object may contain other images too: their items may have been deleted after the object was written.
     """
     held = {object_store.to_canonical_json(image) for image in json.loads(body)["items"]}
     return sum(object_store.to_canonical_json(image) not in held for image in images)
 
 
 def parse_archive(body: bytes) -> list[Image]:
-    """Return the item images in an order's archive object, in the form that they had in the table."""
+    """Return the items in an order's archive object as images: DynamoDB's JSON as the boto3 client delivers it."""
     return [
         {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
     ]

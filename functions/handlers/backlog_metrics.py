@@ -1,10 +1,14 @@
 """Job that runs every five minutes: measure the backlogs that need a person, and write them as metrics for alarms.
 
-The job counts parked records and failed stream batches that are not redriven yet. It counts payments that match no
-order and are not refunded yet. It counts paid orders without a shipment request, and orders that should have expired.
+The job counts:
+- parked records (stored in the failure store, because they cannot be processed) and stream batches that Lambda stopped
+  retrying, until an operator redrives them (processes them again);
+- payments that match no order and are not refunded yet;
+- paid orders without a shipment request;
+- orders that were not ended after their payment deadline, or not marked as delivered in time.
 
-It reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports an
-error, for example if events do not arrive.
+The job reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports
+an error, for example if events do not arrive.
 """
 
 from datetime import timedelta
@@ -20,13 +24,12 @@ from functions.shop.payments import list_unmatched_payments
 from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
 
 STALLED_AFTER = timedelta(minutes=10)
-"""After this time a paid order without a shipment request counts as stalled. Normally the request takes seconds."""
+"""A paid order without a shipment request counts as stalled after this time. Normally the request takes seconds."""
 
 OVERDUE_AFTER = timedelta(minutes=5)
-"""After this extra time an order that should have expired counts as overdue.
+"""An order that passed its payment or delivery deadline by more than this time counts as overdue.
 
-Normally an order expires within a minute after its time limit. EventBridge drops a scheduled run that is five minutes
-late.
+The job that checks the deadlines runs every minute. EventBridge drops a scheduled run that is five minutes late.
 """
 
 METRICS_BY_PREFIX = {
@@ -34,7 +37,7 @@ METRICS_BY_PREFIX = {
     "parked/": metrics.PARKED_WAITING,
     "aws/lambda/": metrics.GIVEN_UP_WAITING,
 }
-"""For each prefix of the failure store: the metric that counts its objects. The first prefix that matches is used."""
+"""The metric that counts the objects under a key prefix of the failure store. The first matching prefix is used."""
 
 
 @observability.instrument_handler
@@ -62,7 +65,7 @@ def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 def list_waiting_keys(bucket: str) -> list[str]:
-    """Return the keys of all objects in the failure store that were not redriven yet."""
+    """Return the keys of all objects in the failure store that were not redriven (processed again) yet."""
     redriven = {
         key.removeprefix(object_store.REDRIVEN_PREFIX)
         for key in object_store.list_keys(bucket, object_store.REDRIVEN_PREFIX)

@@ -1,8 +1,9 @@
 """Copies Lambda: a stream reader that updates all copies and totals of an item when the item changes.
 
-It is safe to apply a record again. A snapshot copy is written only if the source item has a newer version. A log entry
-is written only if no entry with the id of the change exists. A total changes only by the difference to the stored
-contribution of the item.
+Copies and totals are derived from other items, their sources. It is safe to apply a stream record again:
+- A snapshot (a copy of the whole source item) is overwritten only by a newer version of its source.
+- A log entry is written only if there is no entry with the id of the change.
+- The amount that an item adds to a total is stored. The total changes only by the difference from the stored amount.
 """
 
 from typing import Any
@@ -57,19 +58,19 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
     """Update the copies and totals of the item that a stream record describes.
 
-    Returns a list with the applied change for the log, or [] if the record is no change of interest.
+    Returns a list with one summary of the change for the log, or [] if the record is not reported as a change.
     """
     changed = changes.parse_change(record)
     if changed is None:
         return []
-    # Compute both plans before the first write. An unreadable record then fails before anything is written.
+    # Compute both plans before the first write, so that a malformed record fails before anything is written.
     copies_todo, totals_todo = copies.plan_copy_changes(changed), totals.contribution_change_of(changed)
     write_copies(shop.table, changed, copies_todo)
     if totals_todo:
         retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
     if (
         changed.row is ORDER and changed.event_name == "INSERT"
-    ):  # a rename finds orders by their summaries, so it misses a new order without a summary
+    ):  # a rename of the customer finds orders by their summary copies, so it may have missed this new order
         customer_names.refresh_name(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
@@ -88,9 +89,10 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
-    """Return the writes that delete the copies of an archived order that must not stay in the table.
+    """Return the writes that delete the copies of an archived order (its lines and timeline) from the table.
 
-    The writes keep copies of a later version of the order, and copies that a restore has marked.
+    `stub`: the small item that replaced the order. The writes do not delete copies of a later version of the order, or
+    copies that were restored from the archive.
     """
     types = {row.type: row for row in copies.COPIES_REMOVED_BY[ARCHIVED_ORDER]}
     return [
@@ -101,7 +103,7 @@ def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:
-    """Execute a conditional write of a copy. Does nothing if the condition fails: the table is up to date then."""
+    """Send a conditional write of a copy. If the condition fails, do nothing: the stored copy is already newer."""
     try:
         table.write(write)
     except WriteConflict:
@@ -109,7 +111,7 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
 
 
 def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
-    """Update the totals that an item contributes to, and store the item's new contribution, in one transaction.
+    """Update the totals that an item contributes to, and store the amounts that it added, in one transaction.
 
     Raises WriteConflict if another writer changed the same totals since they were read.
     """
@@ -120,7 +122,7 @@ def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
 def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
     """Read the totals that an item contributes to, and return the writes that update them.
 
-    [] if they are up to date.
+    Returns [] if the totals are up to date.
     """
     keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
     found = shop.table.batch_get(keys, consistent=True)

@@ -4,8 +4,11 @@ The job deletes the customer's reviews and follows. It removes the address and t
 orders, in the table and in the archive. It removes name, e-mail, address and text from the customer's records in the
 failure store. An open order keeps its address until it is closed.
 
-Each step is safe to repeat. Each run repeats all steps until no personal data is left and no late copy can arrive. No
-erasure finishes while the failure store holds an unreadable document: the document may belong to any customer.
+The failure store is the S3 bucket with stream records and messages that could not be processed.
+
+Each step is safe to repeat. Each hourly run repeats all steps, until no personal data is left and no late stream record
+can write a copy of it. While a document of the failure store cannot be processed, no erasure finishes, because the
+document may contain data of any customer.
 """
 
 import hashlib
@@ -32,10 +35,10 @@ from functions.shop.erasure import (
 from functions.shop.shop import Shop
 
 CHANGED_TEXT = "-"
-"""Replaces a personal text in the new image of a redacted stream record if the text differed from the old image.
+"""The text that replaces a personal text in the new image of a stream record, if the change altered this text.
 
-    The old text becomes "". So the two images still differ.
-    """
+The text in the old image becomes "". So the two images still differ, and the record still describes a change.
+"""
 
 
 @observability.instrument_handler
@@ -68,10 +71,10 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
-"""The outcome of an attempt to remove a customer's data from one place.
+"""The outcome of removing a customer's personal data from an order, or from their reviews and follows.
 
-`none`: the place held no personal data. `taken`: the data was removed. `kept`: the data stays for now, because an open
-order needs it or the order is being archived.
+`none`: there was no personal data. `taken`: the data was removed. `kept`: the data stays until a later run, because an
+open order needs its address, or because the order is being archived.
 """
 
 
@@ -91,7 +94,7 @@ def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustome
 
 
 def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
-    """Remove the address and name from one order, in the table or in the archive. Returns the outcome."""
+    """Remove the address and name from an order, in the table or in its archive object, and return the outcome."""
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, ArchivedOrder):
         taken = _rewrite_archive_without_address(shop, bucket, order)
@@ -105,8 +108,8 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
 def _delete_earlier_archives(bucket: str, order: Order) -> bool:
     """Delete the archive objects of a restored order, whose items are all in the table again.
 
-    Returns whether an object was deleted. Objects of a later version than the order stay: another run may have archived
-    the order again after it was read here.
+    Objects with a later version than `order` are kept: the archive Lambda may have archived the order again after it
+    was read. Returns whether an object was deleted.
     """
 
     def is_newer(key: str) -> bool:
@@ -116,9 +119,10 @@ def _delete_earlier_archives(bucket: str, order: Order) -> bool:
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
-    """Write a new archive object without address and name, point the order's stub to it, and delete all other objects.
+    """Replace an order's archive object by one without address and name, and delete all other objects of the order.
 
-    Writes no new object if the current one holds no address or name. Returns whether it held one.
+    `stub`: the small item that replaced the archived order; it is updated to point to the new object. If the current
+    object contains no address or name, it is kept. Returns whether it contained an address or name.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))
@@ -136,15 +140,15 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
     """Remove the personal data of these customers from all documents of the failure store.
 
-    The documents are parked records and failed stream batches. They stay usable: a redrive reads the current item from
-    the table.
+    The documents are records and stream batches that could not be processed. An operator can still process the redacted
+    documents again, because this reads the current item from the table.
     """
     documents = (key for key in object_store.list_keys(bucket) if not key.startswith(object_store.REDRIVEN_PREFIX))
     run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
 
 
 def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
-    """Remove the customers' personal data from one document of the failure store. Returns whether it held any."""
+    """Remove the customers' personal data from a document of the failure store. Return whether there was any."""
     document = json.loads(object_store.get(bucket, key))
     given_up = json.loads(document["payload"]) if "payload" in document else None
     records = given_up["Records"] if given_up else [document["record"]]
@@ -157,10 +161,10 @@ def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
 
 
 def _redact_record(record: Any, customer_ids: set[str]) -> int:
-    """Remove personal data from a stream record if it belongs to one of these customers.
+    """Remove the personal data of these customers from a stream record. Return how many values were redacted.
 
-    If an attribute differed between the old and the new image, it still differs after the redaction. So the record
-    still describes the same change. Returns how many values were redacted.
+    If an attribute differed between the old and the new image, it still differs afterwards. So the record still
+    describes the same change.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
     changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}
@@ -180,7 +184,10 @@ def _image(record: Any, name: str) -> dict[str, Any]:
 
 
 def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
-    """Return an attribute value with every text replaced. The shape stays, so that the record can still be redriven."""
+    """Return an attribute value with every text replaced by `replacement`.
+
+    Texts and maps keep their types, so that the record can still be processed. Any other type becomes NULL.
+    """
     match value:
         case {"S": _}:
             return {"S": replacement}
@@ -190,9 +197,9 @@ def _redact_value(value: Any, replacement: str) -> dict[str, Any]:
 
 
 def _customer_id_of(image: dict[str, Any]) -> str | None:
-    """Return the id of the customer to whom an item image belongs. None if the image has no readable customer id.
+    """Return the id of the customer to whom an image (an item in DynamoDB's JSON) belongs.
 
-    An image in the failure store may be malformed.
+    Returns None if there is no customer id, or if the image is malformed.
     """
     for name, prefix in (("customer_id", ""), ("PK", "CUSTOMER#")):
         text = image.get(name, {}).get("S") if isinstance(image.get(name), dict) else None

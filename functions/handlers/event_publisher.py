@@ -1,8 +1,8 @@
 """Event publisher Lambda: read the stream, turn each record into a typed change, and publish it as an event on the bus.
 
-The events of one item are published in order. A PutEvents call never contains two records of one item. If the bus
-rejects an event, the later records of the same item wait. The publisher checks the result of each entry, because
-PutEvents returns 200 even if it rejected some entries.
+The events of one item are published in order. So a PutEvents call never contains two events of the same item. If the
+bus rejects an event, the later events of the item wait until a retry succeeds. The Lambda checks the result of each
+entry, because PutEvents returns status 200 even if it rejected some entries.
 """
 
 import json
@@ -51,7 +51,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
             flush()
-        if not batch.retry_if_blocked(record):  # the flush may have failed for an earlier record of this item
+        if not batch.retry_if_blocked(record):  # publishing an earlier record of this item may just have failed
             batch.apply(record, prepare)
     flush()
     log.info("events_published", extra={"records": len(event["Records"]), "events": published})
@@ -59,15 +59,16 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def to_put_events_entry(bus_name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the PutEvents entry of an event."""
+    """Return the PutEvents entry of an event. `detail`: the event from events.build_event_detail."""
     text = json.dumps(detail, separators=(",", ":"))
     return {"EventBusName": bus_name, "Source": events.EVENT_SOURCE, "DetailType": detail["type"], "Detail": text}
 
 
 def _publish_entries(batch: StreamBatch, entries: list[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Publish entries with one PutEvents call. Returns a summary of each published event for the log.
+    """Publish entries with one PutEvents call, and return a summary of each published event for the log.
 
-    If the bus rejects an entry, its record is parked (permanent error) or retried (other errors).
+    If the bus rejects an entry because of a permanent error, its stream record is parked (stored in the failure store).
+    After any other error, the record is marked for retry.
     """
     if not entries:
         return []

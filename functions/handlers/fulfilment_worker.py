@@ -1,7 +1,7 @@
 """Fulfilment Lambda: issue the invoice of a paid order and request its shipment from the warehouse.
 
-The invoice and the shipment are written in separate transactions. Both are safe to repeat. After a crash between them,
-the retry writes the shipment.
+The invoice and the shipment are written in two transactions, which are safe to repeat. If the Lambda crashes after the
+first one, the retry of the message writes the shipment.
 """
 
 from functions.model import metrics

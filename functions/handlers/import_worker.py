@@ -1,7 +1,7 @@
 """Import worker Lambda: write the lines of a product import one after the other, within the stage's rate limit.
 
-The event source mapping limits how many workers run at the same time. Each worker may write an equal share of the lines
-per second that the stage allows.
+The stage's setting limits how many lines all workers together may write per second. The event source mapping limits how
+many workers run at the same time. So each worker may write an equal share of these lines per second.
 """
 
 from functions.model.events import ReceivedEvent
@@ -16,14 +16,14 @@ from functions.shop.shop import Shop
 
 @queue_handler(ImportWorkerEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: ImportWorkerEnvironment) -> None:
-    """Lambda entry point: write the lines of each queued import part."""
+    """Lambda entry point: write the lines of each queued import part (a group of lines of an import)."""
     per_second = environment.lines_per_second / IMPORT_WORKER_CONCURRENCY
     rate_limiter = RateLimiter(shop.table.clock, shop.table.sleep, per_second)
     batch.apply_each(lambda queued: import_lines(shop, queued, rate_limiter))
 
 
 def import_lines(shop: Shop, event: ReceivedEvent, rate_limiter: RateLimiter) -> None:
-    """Write the remaining lines of one import part, and log how many were written, unchanged and rejected."""
+    """Write the remaining lines of an import part (a group of lines), and log how many were written or rejected."""
     ids = {"import_id": event.data.import_id, "part": event.data.part}
     part = write_part(
         shop, event.data.import_id, event.data.part, is_retry=event.attempt > 1, wait=rate_limiter.acquire

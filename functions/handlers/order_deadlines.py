@@ -1,7 +1,7 @@
-"""Job that runs every minute: expire unpaid orders, and mark shipped orders as delivered after a time limit.
+"""Job that runs every minute: end unpaid orders, and mark shipped orders as delivered after a time limit.
 
-The job measures the time limits from the scheduled time in EventBridge's event, not from the system clock. So a late
-run has the same result as a run in time.
+The job compares the time limits with the scheduled time in EventBridge's event, not with the system clock. So a run
+that starts late has the same result as a run in time.
 """
 
 from datetime import datetime, timedelta
@@ -20,8 +20,9 @@ from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Expires unpaid orders and marks overdue shipped orders as delivered. Returns the count of each. Raises RunIncomplete
-    at the end if an order failed, so that the invocation counts as failed.
+    Ends unpaid orders (status LAPSED), and marks shipped orders as delivered after the time limit. Returns how many
+    orders were ended and how many were marked. Raises RunIncomplete at the end if an order failed, so that the
+    invocation counts as failed.
     """
     environment = load_environment(OrderDeadlinesEnvironment)
     shop = clients.create_shop(

@@ -1,6 +1,7 @@
-"""Order notifications: claim the mail with a conditional write, send it, then mark it as sent.
+"""Order notifications Lambda: send a mail to the customer for each event of an order.
 
-A mail is sent once, except after a crash between the acceptance by SES and the mark. Then it may be sent twice.
+First a conditional write claims the mail, so that no other invocation sends it. Then SES sends the mail, and a second
+write marks the mail as sent. If the Lambda crashes between the last two steps, the mail may be sent twice.
 """
 
 from functions.adapters.mailer import send_mail
@@ -20,11 +21,11 @@ def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvi
 
 
 def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
-    """Send the mail about an event. Does nothing if it was sent before or the customer does not want it.
+    """Send the mail about an event. Do nothing if the mail was already sent, or if the customer does not want mails.
 
-    If an error is raised, the queue retries the event.
+    If this raises an error, the queue delivers the event again.
     """
-    customer_id = event.data.customer_id  # None if a payment matches no order: a person handles it
+    customer_id = event.data.customer_id  # None for the refund of a payment that matches no order: no known customer
     recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)

@@ -1,10 +1,10 @@
 """Product alerts: send a mail to each follower of a product when it is back in stock or costs less.
 
-One SQS message covers one page of followers. When all mails of the page are sent, the Lambda sends a message for the
-next page to the same queue. Then it stores the progress in the table.
+Each SQS message is about one page of the list of followers. After all mails of a page are sent, the Lambda sends a
+message about the next page to its own queue. Then it stores the progress in the table.
 
-After a crash, at most one page is repeated. Followers who got the mail already are skipped. If a mail fails, the other
-followers of the page still get their mails. The next page starts only after a retry of this page succeeds.
+After a crash, at most one page is repeated, and followers who already got the mail are skipped. If a mail fails, the
+other followers of the page still get their mails. The next page starts only after a retry of the page succeeded.
 """
 
 import json
@@ -52,8 +52,8 @@ def alert_followers(
 ) -> None:
     """Send the alert of an event to one page of followers, then queue the next page.
 
-    Raises Permanent if the message has a malformed page position. Raises PageIncomplete or another error if the message
-    must be retried.
+    Raises Permanent if the page position in the message is malformed. Raises PageIncomplete or another error if the
+    message must be delivered again.
     """
     (event,) = events
     body = json.loads(message["body"])

@@ -18,10 +18,10 @@ from functions.model.pricing import discounted_value, format_percent, included_t
 class NotificationText:
     """The texts of the mail about one event.
 
-    `{number}` is replaced by the order's short number, and `{amount}` by the event's amount of money.
-    `shows_address`: whether the mail shows the delivery address. It does if goods are or will be on their way.
-    `refund_text`: the text after the list of cancelled goods, if some of these goods were paid for. In this text,
-    `{amount}` is the amount paid for the cancelled goods.
+    `subject`: the subject, with `{number}` for the order's short number. `opening`: the first sentences, with
+    `{amount}` for the amount of money in the event. `shows_address`: whether the mail shows the delivery address,
+    because goods are or will be on their way. `refund_text`: the text after the list of cancelled goods if the customer
+    paid for some of them, with `{amount}` for the amount paid for them.
     """
 
     subject: str
@@ -34,7 +34,7 @@ OWED_TEXT = (
     "We cannot refund {owed} yet, because your bank disputes the payment. If the bank does not return this "
     "amount to you, we refund it."
 )
-"""The text after the opening sentence if a refund to the customer must wait for the end of a dispute."""
+"""The text after the opening sentence if a refund must wait until the customer's bank has decided a dispute."""
 NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
     "OrderPlaced": NotificationText(
         "We received your order {number}",

@@ -1,4 +1,4 @@
-"""The data model, declared as data: entities, the table, access patterns, states, copies, events and reactions.
+"""The declarations of the data model: entities, the table, access patterns, states, copies, events and reactions.
 
 This package sends no requests.
 """

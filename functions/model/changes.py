@@ -1,8 +1,7 @@
-"""Convert stream records into typed changes: which item changed, and how. Images are decoded by the decoders of query
-results.
+"""Convert DynamoDB stream records into typed changes: which item changed, and how.
 
-A change's id is a hash of the item's key, creation time and version, and of the event name. So redelivered records of
-the same change give the same id.
+The id of a change is a hash of the item's key, creation time and version, and of INSERT, MODIFY or REMOVE. So a
+redelivered record gives the same id.
 """
 
 import hashlib
@@ -21,30 +20,34 @@ from functions.model.entities import Customer, Product, Stock
 StreamEventName = Literal["INSERT", "MODIFY", "REMOVE"]
 IGNORED_ROW_KINDS = ("marker", "counter")
 RESTORED_ATTRIBUTE = "restored_at"
-"""The attribute with the time when an item was restored from the archive. The insertion of such an item is not reported
-as a change."""
+"""The attribute with the time when an item was restored from the archive.
+
+If an inserted item has this attribute, the insertion is not reported as a change: the item is not new.
+"""
 
 
 class UnknownSchema(Permanent):
-    """A newer version of this code wrote the item. This code does not know all attributes of the item, and would lose
-    them."""
+    """A newer version of this code wrote the item or event, so its attributes may have an unknown meaning."""
 
 
 class NotReadable(Permanent):
-    """The record does not come from this table, or its image cannot be decoded."""
+    """The stream record or event is malformed, or an image (an item in DynamoDB's JSON) cannot be decoded."""
 
 
 @dataclass(frozen=True)
 class ChangeType:
     """The name of a change, and the conditions by which a stream record is recognised as this change.
 
-    `row`: the item's type after the change, or before a removal. `new_status`: the status after the change.
-    `only_ttl_deletion`: matches only deletions by DynamoDB at the item's ttl. `previous_row`: the item's type before
-    the change; if the old item is unknown, `new_status` decides. `transition`: the state transition that must have
-    happened. `condition`: a predicate of the item before (None if unknown) and after the change.
+    `row`: the row of the key table that declares the item's type after the change, or before a removal. `event_name`:
+    INSERT, MODIFY or REMOVE. The other conditions apply only if they are set:
+    - `new_status`: the item's status after the change.
+    - `only_ttl_deletion`: DynamoDB deleted the item because its ttl had passed.
+    - `previous_row`: the item had this other type before the change. If the old item is unknown, `new_status` decides.
+    - `transition`: this state transition happened.
+    - `condition`: this function returns True for the item before (None if unknown) and the item after the change.
 
-    `old_image_filter`: filters for attributes of the old image, in the syntax of Lambda event filters. They avoid
-    invocations for items that are written very often.
+    `old_image_filter`: conditions on attributes of the old image, in the syntax of Lambda event filters. Lambda then
+    does not invoke the function for other records of an item that is written very often.
     """
 
     name: str
@@ -58,8 +61,10 @@ class ChangeType:
     old_image_filter: Mapping[str, tuple[Any, ...]] | None = None
 
     def matches(self, before: Any, after: Any, expired: bool) -> bool:
-        """Return whether the difference between `before` and `after` is this change. `expired`: DynamoDB deleted the
-        item at its ttl."""
+        """Return whether the difference between the items `before` and `after` is this change.
+
+        `expired`: whether DynamoDB deleted the item because its ttl had passed.
+        """
         if self.only_ttl_deletion > expired:
             return False
         if self.previous_row is not None and not (
@@ -74,9 +79,9 @@ class ChangeType:
 
 
 def _transition_happened(transition: states.Transition, before: Any, after: Any) -> bool:
-    """Return whether a state transition leads from the item before to the item after.
+    """Return whether a state transition leads from the item `before` to the item `after`.
 
-    If the item before is unknown, return whether the item after is in the transition's target state.
+    If `before` is None (unknown), return whether `after` has the transition's target state.
     """
     if before is None:
         return bool(transition.after == after.status)
@@ -105,8 +110,7 @@ def _is_price_drop(before: Product | None, after: Product) -> bool:
 
 
 ZERO_OR_NEGATIVE: tuple[Any, ...] = ("0", {"prefix": "-"})
-"""Lambda event filter for a number that is 0 or negative. The filter uses text, because stream records carry numbers as
-text."""
+"""Lambda event filter for a number that is 0 or negative. Numbers are text in stream records, so it compares text."""
 
 CHANGE_TYPES = (
     ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
@@ -148,8 +152,12 @@ _CHANGE_TYPES_BY_EVENT = {
 
 @dataclass(frozen=True)
 class Change:
-    """A change of an item, with the item before and after. `image`: the old image if the item was removed, else the new
-    image."""
+    """A change of an item, read from a stream record.
+
+    `name`: the name of the change, such as OrderPaid. `at`: the time of the change. `version`: the item's version after
+    the change, or its last version if it was removed. `before`, `after`: the decoded items; None if there is no such
+    item. `image`: the new item in DynamoDB's JSON, or the old item if it was removed.
+    """
 
     id: str
     name: str
@@ -163,16 +171,19 @@ class Change:
 
     @property
     def item(self) -> Any:
-        """The item after the change. If the item was removed, the item before."""
+        """The item after the change, or the item before the change if it was removed."""
         return self.before if self.after is None else self.after
 
 
 def parse_change(record: Record) -> Change | None:
-    """Return the change in a stream record, or None if the record is not a change of an item's own data.
+    """Return the change that a stream record describes, or None if the record is not reported as a change.
 
-    The result is None if the item's version did not change: the write altered nothing, copied attributes from another
-    item, or was a migration. It is None for idempotency markers and totals, and for items restored together with their
-    order. Raises NotReadable or UnknownSchema; retrying cannot fix these errors.
+    Three kinds of records are not reported:
+    - The item's version stayed the same. Such a write is a migration, or copied attributes from another item.
+    - The item is a total, or a marker, which only records that an action was done.
+    - The item was inserted because its order was restored from the archive.
+
+    Raises NotReadable or UnknownSchema; retrying cannot fix these errors.
     """
     try:
         return _parse_change(record)
@@ -189,7 +200,7 @@ def _parse_change(record: Record) -> Change | None:
         raise NotReadable("the record has no images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
-        return None  # skip without decoding: the old image may be undecodable if a migration replaced it
+        return None  # return before decoding: this code may be unable to decode the image from before a migration
     before, after = _decode_images(row, old, new)
     if is_restored_item(record):
         return None
@@ -208,9 +219,9 @@ def _parse_change(record: Record) -> Change | None:
 
 
 def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple[Any, Any]:
-    """Return the decoded items before and after the change; None for a missing image.
+    """Decode the images (items in DynamoDB's JSON) before and after a change. Return None for a missing image.
 
-    If the item was modified, its maps are decoded on first access. Maps that are equal in both images are decoded once.
+    If both images exist, their maps are decoded only on first access, and equal maps are decoded once.
     """
     if old is None or new is None:
         return None if old is None else row.decode(old), None if new is None else row.decode(new)
@@ -222,7 +233,7 @@ def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple
 
 
 def is_restored_item(record: Record) -> bool:
-    """Return whether the record inserts an item because its order was restored from the archive."""
+    """Return whether the record is the insertion of an item whose order was restored from the archive."""
     return record["eventName"] == "INSERT" and RESTORED_ATTRIBUTE in record["dynamodb"].get("NewImage", {})
 
 
@@ -238,8 +249,10 @@ def _version_of(image: Image) -> Any:
 
 
 def _is_ttl_deletion(record: Record) -> bool:
-    """Return whether DynamoDB deleted the item at its ttl (DynamoDB developer guide, "DynamoDB Streams and Time to
-    Live")."""
+    """Return whether DynamoDB deleted the item because its ttl had passed.
+
+    See "DynamoDB Streams and Time to Live" in the DynamoDB developer guide.
+    """
     identity: Mapping[str, Any] = record.get("userIdentity") or {}
     return identity.get("type") == "Service" and identity.get("principalId") == "dynamodb.amazonaws.com"
 
@@ -252,10 +265,10 @@ def _change_name(row: Row[Any], on: StreamEventName, before: Any, after: Any, ex
 
 
 def _change_time(item: Any, record: Record) -> Instant:
-    """Return the time of the change from the item's own fields, so that redelivered records give the same time.
+    """Return the time of a change from the item's own fields, so that a redelivered record gives the same time.
 
-    If the item was modified and its only time field is `created_at`, return the record's ApproximateCreationDateTime,
-    which is in whole seconds.
+    If the item was modified and `created_at` is its only time field, return the record's ApproximateCreationDateTime
+    instead, which is in whole seconds.
     """
     names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
     written_at = record["dynamodb"].get("ApproximateCreationDateTime")

@@ -1,12 +1,13 @@
-"""Copies: which item types are derived from which primary items, and the functions that derive them.
+"""Copies: declare which items are derived from which primary (source) items, and derive them.
 
-There are three kinds. A snapshot is a copy of one primary item under another key; its writes are conditional on the
-primary's version. A log has one entry per change, which is put only if no entry with the change's id exists. Copied
-attributes are fields of one primary item that are stored in another; their writes are conditional on the first item's
-version.
+There are three kinds of copies:
+- A snapshot is a copy of a primary item under another key. It is overwritten only by a later version of its source.
+- A log has one entry for each change of a primary item. An entry is written only if there is no entry for this change.
+- Copied attributes are fields of a source item that are also stored in another primary item. They are overwritten only
+  by a later version of their source.
 
-Redrive and repair read the primary item again; they never derive copies from an old stream image. Totals are in
-counters.py.
+When failed stream records are processed again, or copies are repaired, copies are derived from the source item in the
+table, never from an old image in a stream record. Totals are in totals.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,7 +39,7 @@ class Snapshot(Generic[S, C]):
 class Log(Generic[S, C]):
     """Declares log entries for the changes of primary items. `derive` returns the entries for one change.
 
-    `is_gapless`: every version of the item has an entry.
+    `is_gapless`: whether every version of the primary item must have an entry, so that a missing entry can be found.
     """
 
     source_row: Row[S]
@@ -51,9 +52,10 @@ class Log(Generic[S, C]):
 class CopiedAttributes(Generic[S, C]):
     """Declares attributes that are copied from one primary item (the source) into another (the target).
 
-    `version_field`: the target's field that stores the source's version. `only_where`: a field of the target, and the
-    values with which the target is updated. Copying does not raise the target's version, so `changes` ignores these
-    writes.
+    `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes of a
+    source by name; None removes the attribute. `only_where`: a field of the target, and its allowed values. Targets
+    with other values are not updated. Copying does not raise the target's own version, so the module `changes` does not
+    report it as a change of the target.
     """
 
     source_rows: tuple[Row[S], ...]
@@ -90,11 +92,10 @@ def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
-    """Yield one OrderLine per product of an order, once the order was paid. Dropped pieces (cancelled before shipping)
-    do not count.
+    """Yield an OrderLine for each product of a paid order. Dropped pieces (cancelled before shipping) do not count.
 
-    If the order is cancelled or unpaid later, the copies stay with quantity 0. If they were deleted, a late stream
-    record could restore them.
+    If the order is cancelled later, the copies are kept with quantity 0. If they were deleted instead, a late stream
+    record could write them again.
     """
     if order.paid_at is None or order.status == "ARCHIVING":
         return
@@ -138,7 +139,7 @@ def activity_entries(change: Change) -> Iterator[e.Activity]:
 
 
 def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
-    """Return the customer name to copy into orders; None for an erased customer."""
+    """Return the customer's name to copy into orders, or None to remove the name of an erased customer."""
     return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
 
 
@@ -149,7 +150,7 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
-    # The archive Lambda waits only for the timeline. So the timeline entry is written after all other copies.
+    # Keep the timeline last: its entry is written after all other copies. The archive Lambda waits only for this entry.
     Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
 )
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
@@ -160,9 +161,9 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # A redelivered record of an order may restore a copy that the archive Lambda deleted, because Lambda retries from
-    # the lowest failed record. The stream record of the ArchivedOrder follows the records of its order, so the copies
-    # are deleted again when the ArchivedOrder's record is processed.
+    # The archive Lambda deletes these copies. But if an older stream record of the order is delivered again, the copies
+    # are written again. The stream then also delivers the later record of the ArchivedOrder, which replaces the order.
+    # So the copies are deleted again when that record is processed.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
@@ -178,10 +179,10 @@ SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
-    """Return the snapshots that are derived from a primary item, by key. Each value is the copy's row of the key table,
-    and the copy.
+    """Return the snapshot copies of a primary (source) item, by (partition key, sort key).
 
-    While an order has the status ARCHIVING, the table still has the copies from before that status.
+    Each value is the copy's row of the key table (item type), and the copy. Do not use the result for an order with the
+    status ARCHIVING: the table keeps the copies that were made before this status.
     """
     copies = (
         (snapshot.target_row, copy)
@@ -208,10 +209,12 @@ class CopyChanges:
 
 
 def plan_copy_changes(change: Change) -> CopyChanges:
-    """Return the copies to put and delete, and the log entries to append, after a change. Copies that stay equal are
-    not written."""
+    """Return the copies to put and delete, and the log entries to append, after a change of their source item.
+
+    A copy that stays equal, except for its version, is not written.
+    """
     if change.name == "OrderArchiving":
-        # The archive Lambda stores the order as it was before this change, so copies must not show the change.
+        # The archive object shows the order as it was before this change. So the copies must not show the change.
         return CopyChanges((), (), ())
     before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
@@ -220,7 +223,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     )
     later = (
         change.version if change.after is not None else change.version + 1
-    )  # if the item was deleted, this version is newer than each of its copies
+    )  # a copy is deleted only with a version newer than its own; the deletion of the source has no version, so add 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
         (log.target_row, entry)
@@ -232,13 +235,13 @@ def plan_copy_changes(change: Change) -> CopyChanges:
 
 
 def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
-    """Return the item types of copies that must be deleted after this change, in the partition of the changed item."""
+    """Return the item types whose copies in the changed item's partition must be deleted after this change."""
     return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
 
 
 def copies_differ(one: Any, two: Any) -> bool:
     """Return whether two copies differ in more than their version.
 
-    A copy with the same content is not rewritten, so it keeps its older version.
+    A copy is not rewritten if only the version of its source changed. So its version may be older.
     """
     return bool(replace(one, version=two.version) != two)

@@ -1,6 +1,7 @@
 """Check the declarations of the model: the table, access patterns, states, events, reactions and retention periods.
 
-Synth, `make check`, the tests and the local start run the checks. A Lambda does not: its model was checked at synth.
+`cdk synth`, `make check`, the tests and the local start run the checks. A Lambda does not repeat them, because the
+deployed code was already checked by `cdk synth`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,7 @@ from functions.model import events, patterns, reactions, retention, states, tabl
 
 
 class InvalidDeclarations(TypeError):
-    """Some declarations are wrong. The text has one line for each, which names the file to change."""
+    """Some declarations of the model are wrong. The text has one line for each error, with the file to change."""
 
 
 def check_declarations() -> None:
@@ -47,7 +48,7 @@ def _errors(module: str, checks: Iterable[Callable[[], Any]]) -> Iterator[str]:
 
 
 def _unanswerable_patterns() -> Iterator[str]:
-    """Yield what is wrong with the patterns that cannot be read from the table as it is declared."""
+    """Yield an error text for each access pattern that the declared table and its indexes cannot answer."""
     for pattern in patterns.PATTERNS:
         if isinstance(pattern, Query) and (others := overlapping_rows(pattern, table.ROWS)):
             yield f"{pattern.id} would also read {others}, because their keys sort between the keys of its rows"

@@ -1,15 +1,15 @@
-"""The errors that the shop raises to reject a request. `api.problems` converts them to HTTP problem responses.
+"""The errors that the shop raises to reject a request. functions/api/http/problems.py converts them to HTTP responses.
 
 ShopError
 ├── InvalidInput(field, why)              a field of the request is invalid
 ├── NotFound(what)                        the resource does not exist, or belongs to another customer
 ├── NotAllowed(why)                       the caller may never do this
-├── CommandRejected                       valid, but the current state does not allow it
+├── CommandRejected                       the command is valid, but the current state does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
 │   ├── AlreadyExists(what)               an item with this id exists already
-│   ├── EmailTaken
+│   ├── EmailTaken                        another customer uses this e-mail address
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
-│   ├── UnknownProducts(product_ids)
+│   ├── UnknownProducts(product_ids)      no products with these ids exist
 │   ├── UnknownCategory(path)             the parent category does not exist
 │   ├── NotBought                         the caller's order did not deliver that product
 │   ├── MixedCurrencies(currencies)       the products have prices in several currencies
@@ -31,7 +31,7 @@ from collections.abc import Mapping
 
 
 class ShopError(Exception):
-    """Base class of all errors that are answers to a caller. Such an error is not a failure of the service."""
+    """The base class of all errors that tell a caller why a request was rejected. They are not failures of the shop."""
 
 
 class InvalidInput(ShopError):

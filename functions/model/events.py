@@ -1,8 +1,9 @@
 """The event contracts: names, fields and schema versions of the events on the EventBridge bus.
 
 Each field of an event is copied from the item's field with the same name. Events contain ids, states and amounts, but
-no names or addresses, because data in the bus archive and the queues cannot be erased. If a consumer needs a name or an
-address, it reads the item. The bus guarantees no order, so a consumer compares the `version`s of an item.
+no names or addresses, because personal data in the bus archive and the queues could not be erased. A consumer that
+needs a name or an address reads the item. The bus may deliver events out of order: of two events about the same item,
+the event with the higher `version` is newer.
 """
 
 import json
@@ -125,9 +126,10 @@ class ImportPartData:
 
 @dataclass(frozen=True)
 class EventContract:
-    """The contract of an event: its name, item type, data class and schema version.
+    """The contract of an event: its name, the type of item it is about, its fields and its schema version.
 
-    `includes_image`: the event contains the whole removed item.
+    `row`: the row of the key table that declares the item type. `data`: the class with the event's fields.
+    `includes_image`: whether the event contains the whole item in DynamoDB's JSON.
     """
 
     name: str
@@ -228,8 +230,12 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ReceivedEvent:
-    """An event as a consumer receives it. `data`: an instance of the contract's data class. `attempt`: the number of
-    this delivery."""
+    """An event as a consumer receives it.
+
+    `id`: the id of the change. `version`: the item's version after the change. `data`: an instance of the event's data
+    class, such as OrderData. `image`: the item in DynamoDB's JSON, if the event includes it. `attempt`: 1 for the first
+    delivery by SQS, 2 for the second.
+    """
 
     id: str
     name: str
@@ -248,7 +254,7 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        sent_data = detail["data"]  # older code may have sent the event without newer fields; those take their default
+        sent_data = detail["data"]  # an event of older code may lack newer fields: these get their defaults
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
         return ReceivedEvent(
             detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
@@ -258,12 +264,12 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
 
 
 def delivery_attempt(message: Mapping[str, Any]) -> int:
-    """Return how often SQS has delivered a queue message, this delivery included: 1 for the first delivery."""
+    """Return how often SQS has delivered a message so far: 1 for the first delivery."""
     return int((message.get("attributes") or {}).get("ApproximateReceiveCount", 1))
 
 
 def order_id_of_message(message: Mapping[str, Any]) -> str | None:
-    """Return the order id in the event that a queue message contains, or None if the event has none."""
+    """Return the order id in the event that an SQS message contains, or None if there is no order id."""
     try:
         order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
     except (LookupError, TypeError, ValueError):

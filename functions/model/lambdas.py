@@ -1,4 +1,4 @@
-"""The names of the Lambdas in what is stored or sent: logs, metrics, alarms and keys in the failure store."""
+"""The stored names of the Lambdas: their names in logs, metrics, alarms and keys of the failure store."""
 
 STORED_NAMES = {
     "archive_worker": "archive",
@@ -14,9 +14,10 @@ STORED_NAMES = {
     "product_alert_worker": "notices",
     "refund_worker": "refunds",
 }
-"""The stored names that differ from the module in functions/handlers.
+"""The stored name by module in functions/handlers, if the two names differ.
 
-A stored name must not change: parked records, alarms and dashboards of earlier versions have it.
+Do not change a stored name: parked records (stored because they cannot be processed), alarms and dashboards of earlier
+versions contain it.
 """
 
 

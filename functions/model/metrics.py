@@ -12,11 +12,11 @@ Dimension = Literal["function", "currency"]
 
 @dataclass(frozen=True)
 class MetricDefinition:
-    """Declares a metric. `dimensions`: the metric's dimensions. `also_total`: the metric is also recorded without
-    dimensions.
+    """Declares a CloudWatch metric.
 
-    `keep_each_value`: every value is recorded, instead of one sum per invocation. `is_gauge`: the metric is a current
-    level and is recorded even if zero; other metrics are recorded only if not zero.
+    `also_total`: the metric is recorded with its dimensions, and once more without dimensions. `keep_each_value`: every
+    value is recorded, not only one sum per invocation, for example to compute percentiles. `is_gauge`: the metric is a
+    current level, such as a backlog, and is recorded even if it is zero. Other metrics are not recorded if zero.
     """
 
     name: str

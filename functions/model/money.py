@@ -1,5 +1,4 @@
-"""Amounts of money: an integer in the currency's minor unit (cents), stored beside an ISO 4217 code. An amount is never
-a float."""
+"""Amounts of money: integers in the currency's minor unit (cents), never floats. The ISO 4217 code is stored beside."""
 
 from typing import Literal, get_args
 
@@ -8,12 +7,14 @@ CURRENCIES: tuple[str, ...] = get_args(Currency)
 MINOR_DIGITS = {"JPY": 0}
 """Number of digits after the decimal point, by currency (ISO 4217). Currencies that are not listed have 2."""
 MAX_MINOR_UNITS = 10**12
-"""The largest allowed amount. It is far above any order, and far below the integers that JSON parsers round."""
+"""The largest allowed amount. It is far above any order, and far below 2**53, above which JSON parsers may round."""
 
 
 def parse_amounts(text: str) -> dict[str, int]:
-    """Parse a setting with one amount per currency, such as "EUR:490,USD:590". Raises ValueError with the invalid
-    entry."""
+    """Parse a setting with one amount in minor units for each currency, such as "EUR:490,USD:590".
+
+    Raises ValueError if an entry is invalid. The text of the error is the entry.
+    """
     found: dict[str, int] = {}
     for part in filter(None, text.split(",")):
         currency, _, amount = part.partition(":")

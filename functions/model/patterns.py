@@ -1,4 +1,4 @@
-"""Declares every access pattern of the shop, each with an id. Each sends one request, or one request per shard."""
+"""Declare every access pattern of the shop: a read with one request, or with one request for each index shard."""
 
 from typing import Any
 

@@ -1,8 +1,7 @@
-"""Calculate an order's price, the tax included in it, and refunds for some of its pieces. Amounts are integers in minor
-units.
+"""Calculate the price of an order, the included tax, and partial refunds. Amounts are integers in minor units (cents).
 
-Each calculation divides and rounds once. A partial refund is the difference of two running totals, so the partial
-refunds of an order add up exactly to the refund for all of it.
+Each calculation divides and rounds only once. A partial refund is the value of all pieces refunded so far, less the
+value of the pieces refunded before. So the partial refunds of an order add up exactly to the refund for all pieces.
 """
 
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from functions.model.entities import Line, Order, TaxLine
 
 HUNDRED_PERCENT = 10_000
-"""The number for 100 %. Tax rates are integers in hundredths of a percent."""
+"""100 % as a tax rate. Tax rates are integers in hundredths of a percent: 1950 means 19.5 %."""
 
 
 def goods_total(lines: Mapping[str, Line]) -> int:
@@ -40,10 +39,10 @@ def format_percent(rate: int) -> str:
 
 
 def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
-    """Return the price that the customer paid for some pieces of an order, after those pieces' share of the discount.
+    """Return the price of some pieces of an order, less their proportional share of the order's discount.
 
-    `quantities`: the number of pieces by product. For all pieces, the result is exactly the price of all goods less the
-    discount.
+    `quantities`: the number of pieces by product id. If they are all pieces of the order, the result is exactly the
+    price of all goods less the discount.
     """
     price = sum(order.lines[id].price * quantity for id, quantity in quantities.items())
     whole = goods_total(order.lines)
@@ -52,10 +51,10 @@ def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
 
 
 def refund_due(before: Order, after: Order) -> int:
-    """Return the refund for the pieces that were returned or dropped (cancelled before shipping) between two states of
-    an order.
+    """Return the refund for pieces that were returned or dropped between two states of an order.
 
-    The refund is the value of all such pieces in `after`, less the value of all such pieces in `before`.
+    Dropped pieces were cancelled before shipping. The refund is the value of all returned or dropped pieces in `after`,
+    less the value of those in `before`.
     """
     return discounted_value(after, _returned_or_dropped(after)) - discounted_value(before, _returned_or_dropped(before))
 

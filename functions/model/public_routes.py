@@ -1,5 +1,7 @@
-"""The routes that need no token, and the name of the header with the origin secret. The stack and the API function use
-both."""
+"""The routes that need no access token, and the header in which CloudFront sends the origin secret to the API.
+
+The stack and the API Lambda use both declarations.
+"""
 
 from collections.abc import Mapping
 
@@ -18,8 +20,10 @@ PUBLIC_ROUTES: Mapping[str, str] = {
     "GET /products/{product_id}/stock": "The catalog is public.",
     "POST /payments/events": "The payment provider signs its requests. The function checks the signature.",
 }
-"""The routes that need no token, each with the reason. The stack's authorizer checks the tokens of all other routes."""
+"""The routes that need no access token, each with the reason. The API's authorizer checks tokens on other routes."""
 
 ORIGIN_SECRET_HEADER = "x-orderstream-front"  # noqa: S105  the name of a header
-"""The header in which CloudFront sends the origin secret to the API. Requests that bypass CloudFront lack the
-secret."""
+"""The header in which CloudFront sends the origin secret to the API.
+
+The secret proves that a request came through CloudFront.
+"""

@@ -1,8 +1,7 @@
-"""The reactions to events. Each reaction is an SQS queue with a dead-letter queue; an EventBridge rule sends its events
-to the queue.
+"""The reactions of the shop to events. A reaction is an SQS queue, and the Lambda that processes its messages.
 
-The stack creates the rules, the queues, the event source mappings and the grants from these declarations. The
-documentation draws its diagram from them.
+An EventBridge rule sends the events to the queue. Each queue has a dead-letter queue. From the declarations in this
+module the stack creates the rules, the queues, the event source mappings and the permissions.
 """
 
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from functions.model.events import EVENTS_BY_NAME
 
 @dataclass(frozen=True)
 class Reaction:
-    """Declares a reaction to events: its queue, the Lambda that processes the queue, and the effect.
+    """Declares a reaction to events: its queue, the Lambda that processes the queue, and what the Lambda does.
 
-    `function`: the Lambda's module in functions/handlers; None if an external system of the shop processes the queue.
-    `idempotent_by`: how duplicates of the effect are prevented. `concurrency`: the maximum number of concurrent Lambdas
-    for the queue. `continues_itself`: the Lambda processes only some of the work of a large message, and sends itself a
-    message for the rest.
+    `event_names`: the events that are sent to the queue. `effect`: what the Lambda does, in words.
+    `idempotent_by`: how a repeated delivery is prevented from repeating the effect, for the documentation.
+    `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
+    `concurrency`: how many invocations for the queue may run at the same time; None means no limit.
+    `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Reaction:
 
 
 IMPORT_WORKER_CONCURRENCY = 2
-"""The maximum number of concurrent import Lambdas. 2 is the lowest value that an event source mapping accepts."""
+"""How many import Lambdas may run at the same time. 2 is the lowest value that an event source mapping accepts."""
 
 REACTIONS = (
     Reaction(

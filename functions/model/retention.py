@@ -1,11 +1,13 @@
-"""Retention periods, and the check that idempotency records are kept longer than every possible redelivery."""
+"""How long data is kept, and a check that no event can be delivered again after its idempotency record expired."""
 
 QUEUE_DAYS = 4
 DLQ_DAYS = 14
 """Retention of dead-letter queues in days. SQS allows 14 at most."""
 FAILURE_DAYS = 30
-"""Retention of the failure store in days. It contains parked (unprocessable) records, and batches that Lambda stopped
-retrying."""
+"""Retention of the failure store in days.
+
+The failure store is the S3 bucket with records that could not be processed, and batches that Lambda stopped retrying.
+"""
 BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
@@ -16,21 +18,23 @@ METRIC_DAYS = 30
 SEASON_OPEN_DAYS = 60
 """Days after the end of a month during which the month's totals can still change.
 
-They change if an order paid in that month is cancelled completely or in part.
+The totals change if an order that was paid in that month is cancelled, completely or in part.
 """
 NOTIFICATION_DAYS = 180
 """Retention of a notification in days. A notification is also the idempotency record of its mail."""
 MAX_REPLAY_AGE_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
 """Events older than this number of days are not replayed, because their idempotency records could expire too early.
 
-A replayed event may stay in a dead-letter queue for its whole retention, be redriven, and stay there that long again.
-Its idempotency record must exist until then.
+A replayed event may stay in a dead-letter queue for the full DLQ_DAYS. After a redrive, it may stay there for DLQ_DAYS
+again. Until then the idempotency record of the event must exist. Otherwise the effect of the event could be repeated.
 """
 MAIL_SENDER_TIMEOUT_SECONDS = 15
 """Timeout of the Lambda that sends order mails to customers."""
 MAIL_CLAIM_SECONDS = 20
-"""How long a sender's claim on a mail lasts. It is longer than the sender's timeout, so no other sender takes over the
-mail while the first sender runs."""
+"""How long a claim on a mail lasts. A claim is an item that allows only one Lambda to send the mail.
+
+The claim lasts longer than the Lambda's timeout, so no second Lambda sends the mail while the first one runs.
+"""
 PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
 """Timeout of the Lambda that sends product alerts to the followers of a product."""
 PRODUCT_ALERT_CLAIM_SECONDS = 70
@@ -53,14 +57,16 @@ def validate_retention(
     product_alerts_timeout_seconds: int = PRODUCT_ALERTS_TIMEOUT_SECONDS,
     product_alert_claim_seconds: int = PRODUCT_ALERT_CLAIM_SECONDS,
 ) -> None:
-    """Check the retention periods. Raises ValueError with one sentence for each wrong period. The stack calls this at
-    every synth.
+    """Raise ValueError if a retention period is wrong. The text has one clause for each wrong period.
 
-    SQS counts a message's age from when it was first sent, also in the dead-letter queue (SQS developer guide, "Using
-    dead-letter queues"). A redriven message counts as new. So the latest redelivery of an event takes these steps. The
-    failure store or the bus archive keeps the event until its last day. The event is replayed and stays in a
-    dead-letter queue until the last day. The event is redriven and stays in a dead-letter queue until the last day
-    again.
+    Each idempotency record must exist until its event can no longer be delivered. The latest possible delivery is
+    after these steps:
+    1. The failure store or the bus archive keeps the event for its full retention. Then the event is replayed.
+    2. The event stays in a dead-letter queue for the full retention. Then the event is redriven (sent again).
+    3. The event stays in a dead-letter queue for the full retention once more.
+
+    SQS counts the age of a message from when it was first sent, also in the dead-letter queue (SQS developer guide,
+    "Using dead-letter queues"). A redriven message counts as new.
     """
     wrong = []
     if not queue_days < dlq_days <= 14:

@@ -1,7 +1,7 @@
-"""The state tables: which command moves an order, shipment, payment or refund from which state to which.
+"""The state tables: from which state to which state a command may move an order, shipment, payment or refund.
 
-A command is rejected if the table does not list it for the current state. Commands, changes, documentation and tests
-use these tables.
+If a table does not list a command for the current state, the command is rejected. The same tables define the names of
+the changes in the stream.
 """
 
 from dataclasses import dataclass, replace
@@ -32,17 +32,17 @@ PaymentCommand = Literal[
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry"]
 UNCHANGED = ""
-"""The target state of a command that does not change the state. Such a command changes another field."""
+"""The value of `Transition.after` for a command that changes another field, but not the state."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """Declares that `command` moves an item from a state in `before` to the state `after`. The resulting change is
-    named `change_name`.
+    """An allowed move of an item: `command` moves the item from any state in `before` to the state `after`.
 
-    `changed_field`: the field whose difference identifies the change, if the states alone do not. `decreasing`: the
-    transition matches only if that field decreased. List such a transition before a transition that matches any
-    difference.
+    The stream reports this move under the name `change_name`. A stream record shows only the old and the new item, not
+    the command. If both states can be equal, or two commands have the same states, `changed_field` tells them apart:
+    the move matches only if this field differs. `decreasing`: the move matches only if the value of `changed_field`
+    fell. List such a move before a move that matches any difference, because the first match is used.
     """
 
     command: str
@@ -68,15 +68,17 @@ REFUNDABLE_STATUSES = (
 )  # fmt: skip
 """The states of an order in which money can be refunded without a return: all except PENDING and ARCHIVING.
 
-A cancelled or lapsed (not paid in time) order has unrefunded money only while a bank decides a dispute. If the bank
-decides for the shop, this money is refunded automatically.
+A cancelled or lapsed (not paid in time) order has money to refund only while a bank decides a dispute. If the bank
+decides for the shop, the shop refunds this money automatically.
 """
 RECEIVED_PAYMENT_STATUSES = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
 """The statuses of a payment whose money the shop has received, including later disputed or refunded payments."""
 CLOSED_STATUSES = ("CANCELLED", "LAPSED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 AT_WAREHOUSE_STATUSES = ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED")
-"""The states of an order in which the warehouse has something to ship. They include the states in which the warehouse
-was asked to stop."""
+"""The states of an order in which the warehouse still has goods to ship.
+
+They include the states in which the warehouse was asked to stop the goods but has not answered yet.
+"""
 # fmt: off
 ORDER_TRANSITIONS = (
     Transition("unpay_part",     ("PENDING",),                                       UNCHANGED,                "OrderUnpaid",          changed_field="paid", decreasing=True),
@@ -133,36 +135,42 @@ REFUND_TRANSITIONS = (
 
 
 def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Order:
-    """Return the order as it is after a command, with the next version. Raises WrongState if the state table forbids
-    the command."""
+    """Return the order in its state after a command, with the next version.
+
+    Raises WrongState if the state table does not allow the command in the order's current state.
+    """
     status = cast(OrderStatus, _next_status("order", order.status, command, ORDER_TRANSITIONS))
     version = order.version + 1
     reached, reached_at = version, None
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":  # keep both values: the archive Lambda stores the order as it was before this command
+    elif status == "ARCHIVING":  # keep both: the archive object must show the order as before this command
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 
 
 def apply_shipment_command(shipment: Shipment, command: ShipmentCommand, at: Instant) -> Shipment:
-    """Return the shipment as it is after a command, with the next version. Raises WrongState if the state table forbids
-    the command."""
+    """Return the shipment in its state after a command, with the next version.
+
+    Raises WrongState if the state table does not allow the command in the shipment's current state.
+    """
     status = _next_status("shipment", shipment.status, command, SHIPMENT_TRANSITIONS)
     return replace(shipment, status=cast(ShipmentStatus, status), updated_at=at, version=shipment.version + 1)
 
 
 def apply_payment_command(payment: Payment, command: PaymentCommand, at: Instant) -> Payment:
-    """Return the payment as it is after a command, with the next version. Raises WrongState if the state table forbids
-    the command."""
+    """Return the payment in its state after a command, with the next version.
+
+    Raises WrongState if the state table does not allow the command in the payment's current state.
+    """
     status = _next_status("payment", payment.status, command, PAYMENT_TRANSITIONS)
     return replace(payment, status=cast(PaymentStatus, status), updated_at=at, version=payment.version + 1)
 
 
 def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus:
-    """Return the status of a payment whose money was received, from its refunds and disputes.
+    """Derive the status of a payment from its refunds and disputes. The shop must have received the money.
 
-    `unmatched`: the payment matches no order.
+    `unmatched`: whether the payment matches no order.
     """
     if payment.is_charged_back or payment.refunded == payment.amount > 0:
         return "REFUNDED"
@@ -172,8 +180,10 @@ def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus
 
 
 def apply_refund_command(refund: Refund, command: RefundCommand, at: Instant) -> Refund:
-    """Return the refund as it is after a command, with the next version. Raises WrongState if the state table forbids
-    the command."""
+    """Return the refund in its state after a command, with the next version.
+
+    Raises WrongState if the state table does not allow the command in the refund's current state.
+    """
     status = _next_status("refund", refund.status, command, REFUND_TRANSITIONS)
     return replace(refund, status=cast(RefundStatus, status), updated_at=at, version=refund.version + 1)
 

@@ -1,8 +1,8 @@
-"""The key table: one row for each item type of the DynamoDB table, the table's indexes, and checks across all rows.
+"""The key table: one row for each item type of the DynamoDB table, and the projections of the table's indexes.
 
-Each row declares that an item of this type is stored under "partition / sort", and in each index under the given keys.
-GSI1 contains alternative ids and reversed relations. GSI2 contains work queues and feeds; it is sparse and sharded.
-GSI3 contains history by date.
+A row declares the keys of an item type as "partition / sort": first for the table, then for each index. GSI1 finds
+items by another id, or in the reverse direction of a relation. GSI2 contains work queues and feeds, spread over shards
+(partitions); an item that is in no queue is not in the index. GSI3 lists items by date.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
 
 INDEX_PROJECTIONS: Mapping[
     str, tuple[str, ...] | None
-] = {  # None: all attributes. The projection of an existing index cannot be changed.
+] = {  # the attributes in each index; None means all; DynamoDB cannot change the projection of an existing index
     "GSI1": None,
     "GSI2": tuple(
         sorted(
@@ -76,8 +76,10 @@ INDEX_PROJECTIONS: Mapping[
 
 
 def create_table_request(name: str) -> dict[str, Any]:
-    """Return the CreateTable request for this table, for a local DynamoDB engine. The stack creates the deployed table
-    from the same declarations."""
+    """Return the CreateTable request for a local DynamoDB engine.
+
+    The stack creates the deployed table from the same declarations.
+    """
     keys = [attribute for pair in KEY_ATTRIBUTES.values() for attribute in pair]
     return {
         "TableName": name,

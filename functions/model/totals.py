@@ -1,10 +1,11 @@
-"""Totals (ratings, best sellers, sales per minute): which totals each order, return and review contributes to, and how
-much.
+"""Totals (ratings, best sellers, sales per minute): compute how much each order, return and review adds to each total.
 
-A total is the sum of the contributions of all its source items, so it can be recomputed from these items alone. The
-contribution of each source item is stored in a `Counted` item, in the same transaction as the totals. So a redelivered
-or late change is recognised as already counted. If a contribution no longer applies, exactly the stored amounts are
-subtracted.
+The amount that a source item adds to a total is its contribution. A total is the sum of the contributions of all its
+source items, so it can be recomputed from these items.
+
+A `Counted` item stores the contributions of one source item. It is written in the same transaction as the totals. So a
+redelivered or late change is recognised as already counted. If a contribution changes, the transaction adds only the
+difference from the stored amounts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +22,13 @@ from functions.model.retention import EFFECT_DAYS, METRIC_DAYS, SEASON_OPEN_DAYS
 
 S = TypeVar("S")
 Contributions = Mapping[str, tuple[Row[Any], Any]]
-"""The contributions of one item, by the key of the total. Each value is the total's row of the key table, and a total
-item that contains only this contribution."""
+"""The contributions of one source item to totals, by the key of the total ("partition key / sort key").
+
+Each value is a pair: the total's row of the key table (declaration of an item type), and a total item that contains
+only this contribution.
+"""
 PlannedWrite = tuple[Row[Any], Any, Any]
-"""An item to write: its row of the key table, the stored item (None if there is none), and the new item."""
+"""An item to write: its row of the key table (item type), the stored item or None to create it, and the new item."""
 
 TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.RATING: ("reviews", "stars"),
@@ -38,12 +42,15 @@ TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
 class Counter(Generic[S]):
     """Defines how the items of one source type (order, return or review) contribute to totals.
 
-    `source_id`: returns the item's id. `contributions`: yields a total item for each total that the source item
-    contributes to, with only this contribution. An item always contributes to the same totals; if the item no longer
-    counts, its contribution is 0. `final_at`: returns when the item's totals become final; None if they never do.
+    `source_row`: the row of the key table that declares the source type. `source_id`: returns the id of a source item.
+    `contributions`: yields one total item for each total that the source item contributes to. Each total item contains
+    only this contribution. If a source item no longer counts, it contributes 0 to the same totals as before.
 
-    `deleted_item`: set if items of this type can be deleted; a deleted item contributes 0. The function creates a
-    placeholder item from an id. Only the placeholder's key and its set of totals are correct.
+    `final_at`: returns the time after which the totals of a source item no longer change; None if they always can.
+
+    `deleted_item`: None if source items are never deleted. Otherwise a function that creates a placeholder for a
+    deleted item from its id. The placeholder has the key and contributes to the totals of the deleted item, but its
+    other fields are empty.
     """
 
     source_row: Row[S]
@@ -59,10 +66,10 @@ def season_of(at: Instant) -> str:
 
 
 def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield an order's contributions to best sellers and sales, dated at the time of payment. Yields none for an unpaid
-    order.
+    """Yield the contributions of a paid order to best sellers and to sales per minute, at the time of payment.
 
-    Pieces that were dropped (cancelled before shipping) do not count. After a cancellation, all contributions are 0.
+    An order that was never paid contributes nothing. Dropped pieces (cancelled before shipping) do not count. After a
+    cancellation, all contributions are 0.
     """
     if order.paid_at is None:
         return
@@ -74,8 +81,7 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
 
 
 def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield the contributions of returned goods to best sellers and sales, dated at the time of the return. They are
-    negative."""
+    """Yield the negative contributions of returned goods to best sellers and sales, at the time of the return."""
     pieces = {id: -quantity for id, quantity in returned.quantities.items()}
     yield from _sales_contributions(
         returned.created_at, returned.order_id, returned.currency, 0, pieces, -returned.amount - returned.owed
@@ -115,7 +121,7 @@ def review_contributions(review: e.Review) -> Iterator[e.Rating]:
 
 
 def placeholder_review(source: str) -> e.Review:
-    """Return a review with this id ("product:customer") and no content, in place of a deleted review."""
+    """Return a placeholder for a deleted review: a review without content. `source`: "product_id:customer_id"."""
     product_id, customer_id = source.split(":")
     never = to_instant(datetime.fromtimestamp(0, UTC))
     return e.Review(
@@ -147,10 +153,11 @@ _COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter
 
 @dataclass(frozen=True)
 class ContributionChange:
-    """The contributions of a source item, valid from one version of the item on.
+    """The new contributions of a source item to totals, after a change of the item.
 
-    `life_and_version`: the item's creation time and version. `ttl`: how long the `Counted` item with these
-    contributions is kept (epoch seconds). `is_deleted`: the source item was deleted.
+    `life_and_version`: the creation time and the version of the source item after the change, as one sortable text.
+    `at`: the time of the change. `ttl`: when DynamoDB deletes the `Counted` item, which stores these contributions
+    (epoch seconds; None means never). `is_deleted`: whether the source item was deleted.
     """
 
     source_id: str
@@ -163,19 +170,21 @@ class ContributionChange:
 
 
 def contribution_change_of(change: Change) -> ContributionChange | None:
-    """Return the contributions of an item after a change. Returns None if the change alters no contribution, or if the
-    totals are final."""
+    """Return the contributions of an item to totals after a change of the item.
+
+    Returns None if the totals stay the same: the change alters no contribution, or the totals are final.
+    """
     if change.row not in _COUNTERS_BY_ROW:
         return None
     if change.after is None:
         item, counter = change.before, _COUNTERS_BY_ROW[change.row]
-        # The deletion counts as one version later than the deleted item's last version.
+        # The deletion must be newer than the item's last counted version, so give it the next version number.
         as_of = _life_and_version(change.row, item, item.version + 1)
         return (
             deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
         )
     if isinstance(change.before, e.ArchivedOrder):
-        return None  # archiving did not remove the contribution, so restoring adds none
+        return None  # a restored order: the totals still contain its contribution, because archiving keeps it
     if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
         change.row, change.after
     ):
@@ -184,8 +193,11 @@ def contribution_change_of(change: Change) -> ContributionChange | None:
 
 
 def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionChange | None:
-    """Return an item's current contributions. Returns None if the item has no contributions, if its totals are final at
-    the time `at`, or if it is an order that is being archived."""
+    """Return the current contributions of an item to totals.
+
+    Returns None if the item contributes to no total, or if its totals are final at the time `at`. Also returns None for
+    an order that is being archived.
+    """
     parts = {} if row not in _COUNTERS_BY_ROW or _is_archiving(item) else contributions_of(row, item)
     if not parts:
         return None
@@ -201,7 +213,10 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 
 
 def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
-    """Return the contributions of a deleted item: 0 in each total that the item contributed to."""
+    """Return the contributions of a deleted item: 0 to each total that the item contributed to.
+
+    `source`: the id of the deleted item. `as_of`: its creation time and a version later than its last one, as text.
+    """
     assert counter.deleted_item is not None, "this counter expects no deleted items"
     parts = {
         where: (into, replace(part, **dict.fromkeys(TOTAL_FIELDS[into], 0)))
@@ -211,24 +226,25 @@ def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Ins
 
 
 def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
-    """Return how to check whether a counted item was deleted without the totals being updated.
+    """Return what to check if the deletion of a source item may not have reached the totals.
 
-    `mark`: the `Counted` item. Returns the key of the source item, and the change to apply if no item exists under that
-    key. Returns None if items of the source type are never deleted, or if the deletion is already counted.
+    `mark`: the `Counted` item, which stores what the totals contain of the source item. Returns the key of the source
+    item, and the change of the totals to apply if no item exists under this key. Returns None if items of the source
+    type are never deleted, or if the totals already reflect the deletion.
     """
     counter = _COUNTERS_BY_ROW[t.ROWS_BY_TYPE[mark.of]]
     if mark.gone or counter.deleted_item is None:
         return None
-    later = f"{mark.as_of}+"  # sorts after the counted version and before the next version
+    later = f"{mark.as_of}+"  # this text sorts after the counted version and before the next version
     return counter.source_row.key_of(counter.deleted_item(mark.source)), deleted_contribution(
         counter, mark.source, later, at
     )
 
 
 def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
-    """Return text that sorts by the item's creation time, then by its version.
+    """Return the item's creation time and its version as one text, which sorts by time and then by version.
 
-    The creation time is needed because an item that is deleted and created again restarts at version 1.
+    The version alone is not enough: an item that is deleted and created again restarts at version 1.
     """
     return f"{getattr(item, row.created_field)}#{version:010}"
 
@@ -236,18 +252,19 @@ def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
 def _is_archiving(item: Any) -> bool:
     """Return whether the item is an order that is being archived.
 
-    The status before archiving is unknown then, so the order's stored contributions are kept unchanged.
+    The order's contributions depend on its status before archiving, which the item no longer has. So the stored
+    contributions stay as they are.
     """
     return isinstance(item, e.Order) and item.status == "ARCHIVING"
 
 
 def source_id_of(row: Row[Any], item: Any) -> str | None:
-    """Return the id under which an item is counted. Returns None if items of this type contribute to no total."""
+    """Return the id of an item in its `Counted` item. Return None if items of this type contribute to no total."""
     return _COUNTERS_BY_ROW[row].source_id(item) if row in _COUNTERS_BY_ROW else None
 
 
 def contributions_of(row: Row[Any], item: Any) -> Contributions:
-    """Return the contributions of a source item, by the key of the total that each contributes to."""
+    """Return the contributions of a source item to totals, by the key of the total."""
     parts = ((t.ROWS_BY_TYPE[type(part).__name__], part) for part in _COUNTERS_BY_ROW[row].contributions(item))
     return {total_key(into, part): (into, part) for into, part in parts}
 
@@ -259,10 +276,10 @@ def total_key(row: Row[Any], item: Any) -> str:
 
 
 def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
-    """Return the keys of totals that include an earlier contribution of an item, but to which the item no longer
-    contributes.
+    """Return the primary keys of totals that contain an old contribution of an item, but that get no new one.
 
-    This happens after the shard count is raised: the item then contributes to a total in another shard.
+    There are such totals after the number of shards was raised: the item then contributes to the total of another
+    shard. `previous`: the stored `Counted` item of the source item; None if the item was never counted.
     """
     places = [
         where.partition(" / ")
@@ -280,10 +297,13 @@ def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
 def plan_total_writes(
     contribution: ContributionChange, previous: e.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[PlannedWrite]:
-    """Yield the writes that count a contribution exactly once. The caller must send them in one transaction.
+    """Yield the writes that bring the totals up to date with an item's contributions. Send them in one transaction.
 
-    Yields no writes if the contribution is already counted. `previous`: the stored `Counted` item of the source item.
-    `totals`: the stored totals by key. If a total does not exist and its ttl has passed, it is not created.
+    `previous`: the stored `Counted` item of the source item, which records the amounts that the totals already contain;
+    None if the item was never counted. `totals`: the stored totals by key ("partition key / sort key").
+
+    Yields nothing if these contributions, or newer ones, are already counted. A total that does not exist is created
+    unless its ttl has passed.
     """
     if previous is not None and previous.as_of >= contribution.life_and_version:
         return
@@ -324,8 +344,10 @@ def _add_amounts(total: Any, added: Mapping[str, int]) -> Any:
 
 
 def recompute_totals(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
-    """Recompute all totals from all source items. `items`: the source items by type. Returns the summed fields by the
-    key of the total."""
+    """Recompute all totals from all source items, and return their summed fields by the key of the total.
+
+    `items`: all source items, by their row of the key table (item type).
+    """
     sums: dict[str, dict[str, int]] = {}
     for row, primaries in items.items():
         for item in primaries:

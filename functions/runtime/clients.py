@@ -37,9 +37,8 @@ def client(service: str) -> Any:
 
 def client_config(service: str) -> Config:
     """Return the configuration for the client of an AWS service: timeouts and retries."""
-    # The SES client must not retry: if SES sent the mail but its answer was lost, the customer would get the mail
-    # twice.
-    # The SQS queue retries later, when this attempt's claim on the mail has expired.
+    # The SES client must not retry: if only the response of SES was lost, a retry would send the mail twice. SQS
+    # delivers the message again later, when the claim on the mail (the item that allows one sender) has expired.
     return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
 
 

@@ -1,4 +1,4 @@
-"""Park records that can never be processed: store them with the reason in the failure store."""
+"""Park records that can never be processed: store them with the reason in the failure store, an S3 bucket."""
 
 import hashlib
 import json
@@ -14,10 +14,11 @@ from functions.runtime.observability import add_metric, record_identifiers
 
 
 def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
-    """Return a function that parks a record: it stores the record and the reason in the failure store.
+    """Return a function that parks a record: the function stores the record and the reason in the failure store.
 
-    The object's key is `parked/{reader}/{hash of the record}.json`, so a redelivered record is stored once. An existing
-    object is never replaced, because an erasure may have removed personal data from it.
+    `reader`: the name of the Lambda that could not process the record. The object's key is
+    `parked/{reader}/{hash of the record}.json`, so a redelivered record is stored once. An existing object is never
+    replaced, because the erasure job may have removed personal data from it.
     """
 
     def park(record: Mapping[str, Any], reason: str) -> None:

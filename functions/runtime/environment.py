@@ -27,10 +27,11 @@ class CommonEnvironment:
 
 @entity
 class OriginSecretEnvironment:
-    """The variables that every route of the API needs, also the routes of the documentation.
+    """The variables that every route of the API needs, including the routes of the documentation.
 
-    `front_secret`: the name of the origin secret, which is JSON {"current": ..., "previous": ...}. CloudFront sends the
-    secret with each request, and the API rejects requests without it. "" means that the API does not check it.
+    `front_secret`: the name of the origin secret, which is JSON {"current": ..., "previous": ...}. CloudFront sends a
+    value of this secret with each request, and the API rejects requests without it. If the name is "", the API accepts
+    requests without the secret.
     """
 
     front_secret: str = ""
@@ -42,7 +43,7 @@ class ApiEnvironment(OriginSecretEnvironment):
 
     `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
     `pepper_secret`: the name of the secret from which order ids and e-mail hashes are derived. Never rotate this
-    secret. After a rotation, a retry with an earlier idempotency key would place a new order.
+    secret. Otherwise a retry with an earlier idempotency key would place a second order.
     `webhook_secret`: the name of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
     `shipping`: the shipping cost of an order for each currency in minor units, "EUR:490,USD:590".
@@ -203,5 +204,5 @@ def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -
 
 @cache
 def load_environment(cls: type[E]) -> E:
-    """Return the environment of this Lambda. The first call reads it, later calls use the cache."""
+    """Return the environment of this Lambda. The first call reads the variables, later calls use the cache."""
     return parse_environment(cls)

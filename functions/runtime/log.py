@@ -1,9 +1,9 @@
 """The structured log of all Lambdas: each log entry is one line of JSON.
 
 Every line has `timestamp`, `level`, `message` (a short constant), `function`, `invocation` (Lambda's request id),
-`trace` (the X-Ray trace id) and the entry's own fields. Four fields link a request to its effects: `request_id` (the id
-of the API request), `order_id`, `event_id` (the id of a change and of its event) and `effect` (the key of the result).
-The log holds no personal data, only ids, states and amounts.
+`trace` (the X-Ray trace id) and the entry's own fields. Four fields link an API request to what it caused: `request_id`
+(the id of the API request), `order_id`, `event_id` (the id of a change and of its event) and `effect` (the key of the
+result, such as the id of an invoice). The log contains no personal data, only ids, states and amounts.
 """
 
 import json
@@ -20,7 +20,7 @@ from functions.dynamodb.keys import KEY_ATTRIBUTES
 
 LOGGER_NAME = "orderstream"
 CORRELATION_FIELDS = ("request_id", "order_id", "event_id", "effect")
-"""The log fields that link an API request to all its effects."""
+"""The log fields that link an API request to everything that it caused, such as an invoice or a mail."""
 LOG_RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 """The attributes that every LogRecord has. The formatter does not write them as fields of the log entry."""
 invocation: ContextVar[dict[str, str]] = ContextVar("call", default={})  # noqa: B039  the default is never modified
@@ -53,10 +53,10 @@ def _create_logger(name: str, formatter: logging.Formatter) -> logging.Logger:
 
 log = _create_logger(LOGGER_NAME, JsonFormatter())
 metrics_logger = _create_logger(f"{LOGGER_NAME}.counts", logging.Formatter("%(message)s"))
-"""The logger for metrics. It writes lines in embedded metric format without changing them."""
+"""The logger for metrics: it writes lines in CloudWatch's embedded metric format without adding fields."""
 
 
 def log_unreadable(image: Image, error: Unreadable) -> None:
-    """Log that an item in a query result cannot be decoded. Logs the key of the item, never its content."""
+    """Log that an item in a query result cannot be decoded. The log shows only the item's key, never its content."""
     key = {name: image.get(name, {}).get("S") for name in KEY_ATTRIBUTES["main"]}
     log.error("item_decode_failed", extra={"item": key, "error": type(error).__name__})

@@ -24,9 +24,9 @@ class MetricsBuffer:
         self._values: dict[tuple[str | None, MetricDefinition], list[float]] = defaultdict(list)
 
     def add_metric(self, metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
-        """Add a value to a metric. `currency`: the currency of an amount of money, as a dimension.
+        """Add a value to a metric. `currency`: the value of the metric's dimension `currency`, for an amount of money.
 
-        A zero is ignored, unless the metric is a gauge or keeps each value.
+        A zero is ignored, unless the metric is a gauge (a current level) or keeps each value.
         """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return
@@ -39,7 +39,7 @@ class MetricsBuffer:
     def emf_lines(self, namespace: str, at_ms: int) -> Iterator[str]:
         """Yield the log lines with all metrics: one line for each currency, and one for the metrics without currency.
 
-        If a metric has more values than a line can hold, the rest goes to additional lines.
+        If a metric has more values than a line can hold, the remaining values are on additional lines.
         """
         left: dict[str | None, dict[MetricDefinition, list[float]]] = defaultdict(dict)
         for (currency, metric), values in self._values.items():

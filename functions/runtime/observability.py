@@ -31,9 +31,9 @@ def add_metric(metric: MetricDefinition, value: float = 1, *, currency: str | No
 
 
 def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[[dict[str, Any], Any], R]:
-    """Decorate a Lambda handler: add the function's stored name to log lines, and write the metrics of an invocation.
+    """Decorate a Lambda handler: add the Lambda's name to log lines, and log the metrics after each invocation.
 
-    The metrics are written even if the handler raises an error.
+    The metrics are logged even if the handler raises an error.
     """
     function_name = stored_name_of_module(handler.__module__)
 
@@ -61,7 +61,10 @@ def instrument_handler(handler: Callable[[dict[str, Any], Any], R]) -> Callable[
 def _add_invocation_metrics(
     metrics_buffer: MetricsBuffer, event: Mapping[str, Any], before: tuple[float, float, int]
 ) -> None:
-    """Add the age of the stream records, and the capacity that was consumed since the totals `before`."""
+    """Add metrics: the age of the stream records, the consumed capacity units and the throttled requests.
+
+    `before`: the totals of `capacity_units` at the start of the invocation.
+    """
     if (age_ms := _iterator_age_ms(event)) is not None:
         metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
     consumed = (metrics.READ_UNITS, metrics.WRITE_UNITS, metrics.THROTTLES)
@@ -70,7 +73,7 @@ def _add_invocation_metrics(
 
 
 def _resume_garbage_collection() -> None:
-    """Turn the garbage collector on at the first invocation, and exclude all existing objects from collection."""
+    """Turn the garbage collector on at the first invocation, but let it ignore all objects that exist already."""
     if IN_LAMBDA and not gc.isenabled():
         gc.freeze()
         gc.enable()
@@ -79,7 +82,7 @@ def _resume_garbage_collection() -> None:
 def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
     """Return the age in milliseconds of the oldest change in a batch of stream records.
 
-    None if the event has no stream records.
+    Returns None if the event has no stream records.
     """
     changes = [it.get("dynamodb") for it in event.get("Records") or () if isinstance(it, Mapping)]
     times = [it.get("ApproximateCreationDateTime") for it in changes if isinstance(it, Mapping)]
@@ -90,11 +93,12 @@ def _iterator_age_ms(event: Mapping[str, Any]) -> int | None:
 def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | None, **more: Any) -> None:
     """Log the outcome of an event and count it in the metrics.
 
-    `effect`: the key of the result, or None for duplicates and no-ops. The log line also has the lag after the change,
+    `message`: the constant text of the log line. `effect`: the key of the result, such as an invoice id; None if the
+    event is a duplicate or had no result. `more`: additional fields. The log line also has the time since the change,
     the delivery attempt and the consumed capacity units.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
-    # A negative lag counts as 0. It occurs if a local run advances the clock and the time of the event is an expiry.
+    # The lag can be negative if the clock of a local run was advanced, so it counts as at least 0.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
     add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
@@ -105,7 +109,7 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
 
 
 def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
-    """Return a function that logs why a record failed: the error's type and the record's ids, never its content."""
+    """Return a function that logs and counts a failed record: the error's type and the record's ids, no content."""
 
     def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
         log.warning(
@@ -119,7 +123,7 @@ def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None
 def record_identifiers(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ids and keys that identify a stream record or an SQS message in the log.
 
-    No other content of the record is safe to log.
+    Do not log other content of the record: it may be personal data.
     """
     if keys := (record.get("dynamodb") or {}).get("Keys"):
         return {"record": record.get("eventID"), "item": {name: key.get("S") for name, key in keys.items()}}

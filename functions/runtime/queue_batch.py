@@ -21,7 +21,7 @@ from functions.shop.shop import Shop
 
 E = TypeVar("E")
 QueueHandler = Callable[["MessageBatch", Shop, E], None]
-"""Processes a batch, with the Shop object and the environment of the Lambda."""
+"""A function that processes a batch of messages. It gets the batch, the Shop object and the Lambda's environment."""
 
 
 def queue_handler(
@@ -52,20 +52,21 @@ def queue_handler(
 
 
 class MessageBatch(RecordBatch):
-    """A batch of SQS messages. SQS delivers the failed ones again."""
+    """A batch of SQS messages. SQS delivers the messages again that are marked for retry."""
 
     def id_of(self, record: Record) -> str:
         return str(record["messageId"])
 
     def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> None:
-        """Call `handle` with the event of each message. If one event fails, the others are still processed."""
+        """Call `handle` with the event of each message. If one call fails, the other messages are still processed."""
         for message in self.records:
             self.apply([message], lambda events: handle(events[0]))
 
     def apply(self, messages: Sequence[Record], handle: Callable[[list[ReceivedEvent]], None]) -> None:
         """Call `handle` with the events of several messages together.
 
-        If `handle` raises Permanent, park all these messages. If it raises another error, retry all of them.
+        If `handle` raises Permanent, park all these messages (store them in the failure store). If `handle` raises
+        another error, mark all of them for retry.
         """
         try:
             handle([parse_event(message) for message in messages])
@@ -78,7 +79,7 @@ class MessageBatch(RecordBatch):
 
 
 def parse_event(message: Record) -> ReceivedEvent:
-    """Parse the event in an SQS message. Raises Permanent if the message does not hold a known event."""
+    """Return the event in an SQS message. Raises Permanent if the message does not contain a known event."""
     try:
         detail = json.loads(message["body"])["detail"]
     except (LookupError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Limit how much is done per second."""
+"""Limit the rate of work, such as written lines or sent mails per second."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,11 @@ class RateLimiter:
         self._sleep_if_positive(self.record(0))
 
     def record(self, amount: float) -> float:
-        """Count work. Returns in how many seconds the earlier work is within the limit."""
+        """Count `amount` units of work, without waiting.
+
+        Returns for how many seconds the caller must wait because of the work recorded before this call. A value of zero
+        or less means that no wait is needed.
+        """
         with self._lock:
             now = self._clock().timestamp()
             seconds = self._next_at - now

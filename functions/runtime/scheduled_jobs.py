@@ -1,6 +1,6 @@
-"""Scheduled jobs: process each item independently. If an item fails, the run continues with the others.
+"""Scheduled jobs: process a list of items, and continue with the next item if one fails.
 
-The next run retries the failed item.
+The next scheduled run retries the failed items.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ class RunIncomplete(Exception):
 class ScheduledRun:
     """One run of a scheduled job.
 
-    `name`: the name of its function. `failed_count`: how many items have failed so far.
+    `name`: the name of the Lambda for the log. `failed_count`: how many items have failed so far.
     """
 
     name: str
@@ -29,13 +29,14 @@ class ScheduledRun:
     def apply_each(self, items: Iterable[T], handle: Callable[[T], bool], id_of: Callable[[T], str] = str) -> int:
         """Call `handle` with each item, and return how often `handle` returned True.
 
-        If reading the list of items fails, this counts as one failure. `id_of`: returns the id of an item for the log.
+        If an item fails, the error is logged and counted, and the next item follows. If reading the list of items
+        fails, this counts as one failure. `id_of`: returns the id of an item for the log.
         """
         done = 0
         try:
             for thing in items:
                 done += self._apply_one(thing, handle, id_of)
-        except Exception as error:  # noqa: BLE001  the other lists must continue after any error
+        except Exception as error:  # noqa: BLE001  a job may process several lists: continue with the next list
             self._record_failure(error, "list of items")
         return done
 

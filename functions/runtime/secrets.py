@@ -13,16 +13,16 @@ SECRET_CACHE_SECONDS = 300
 def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period is a new cache key
     """Return the value of a secret, cached while the Lambda is warm.
 
-    `period`: a number that changes over time, such as the current hour. Each new period reads the secret again, so a
-    rotated value takes effect.
+    `period`: a number that changes over time, such as the current hour. A new number makes the function read the secret
+    again, so that a rotated value takes effect.
     """
     return str(clients.client("secretsmanager").get_secret_value(SecretId=name)["SecretString"])
 
 
 def get_valid_secrets(name: str, period: int) -> list[str]:
-    """Return all valid values of a rotatable secret, which is JSON {"current": ..., "previous": ...}.
+    """Return the valid values of a secret that can be rotated: JSON {"current": ..., "previous": ...}.
 
-    Raises ValueError if the secret is not JSON.
+    `period`: see `get_secret`. Raises ValueError if the secret is not JSON.
     """
     kept = json.loads(get_secret(name, period))
     return [one for one in (kept.get("current"), kept.get("previous")) if one]

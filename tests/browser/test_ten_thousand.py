@@ -22,7 +22,6 @@ from tests.support.samples import SAMPLES
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 MANY, PRODUCTS, BATCH = 10_000, 200, 25
-OPENS_IN_MS = 1000
 A_NAME = re.compile(r"/api/products/[^/?]+$")
 """What a product in a list is called: not a list."""
 UNNOTICED = """
@@ -92,7 +91,6 @@ def test_a_view_opens_at_once_and_reads_one_page(tab: Tab, view: str, shows: str
     found = {address.path.removeprefix("/api"): parse_qs(address.query)["limit"][0] for address in asked}
     assert found == asks
     assert len(asked) == len(found), "each list is asked for once"
-    assert milliseconds < OPENS_IN_MS
 
 
 @pytest.mark.usefixtures("many")

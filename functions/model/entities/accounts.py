@@ -12,8 +12,10 @@ EntryReason = Literal["ISSUED", "PAID", "TRANSFERRED", "REFUNDED"]
 
 @entity
 class Account:
-    """A credit account: a gift card, or a customer's store credit in one currency. Anyone who has a gift card's code
-    can use it."""
+    """A credit account: a gift card, or a customer's store credit in one currency.
+
+    Anyone who knows the code of a gift card can use the gift card.
+    """
 
     account_id: str
     kind: AccountKind
@@ -27,11 +29,11 @@ class Account:
 
 @entity
 class Entry:
-    """A booking on a credit account. `amount`: negative for a withdrawal. `balance`: the account's balance after the
-    booking.
+    """A booking on a credit account.
 
-    `version`: the account's version after the booking. `other`: the other account of a transfer. `order_id`: the order
-    that was paid or refunded.
+    `amount`: negative for a withdrawal. `balance`: the balance of the account after the booking. `version`: the version
+    of the account after the booking. `other`: the id of the second account, if the booking is a transfer. `order_id`:
+    the order that was paid or refunded.
     """
 
     account_id: str

@@ -30,10 +30,10 @@ class Customer:
 
 @entity
 class ErasedCustomer:
-    """The item that replaces a Customer who asked for the erasure of their data.
+    """The item that replaces the Customer item after the customer asked for the erasure of their data.
 
-    The status is ERASING until no data of the customer is left. Until then, `updated_at` is the last time at which such
-    data was found.
+    The status is ERASING until no personal data of the customer is left. Until then, `updated_at` is the last time at
+    which personal data was found.
     """
 
     customer_id: str
@@ -45,7 +45,7 @@ class ErasedCustomer:
 
     @property
     def queue(self) -> str | None:
-        """The index queue of unfinished erasures; None once the erasure is done."""
+        """A part of the index key for the list of unfinished erasures; None once the erasure is done."""
         return self.status if self.status == "ERASING" else None
 
     @property
@@ -66,8 +66,7 @@ class Company:
 
 @entity
 class EmailClaim:
-    """Reserves an e-mail address for one customer. The item's key contains an HMAC of the address, never the
-    address."""
+    """Reserves an e-mail address for one customer. The item contains only an HMAC of the address (`email_hash`)."""
 
     email_hash: str
     customer_id: str
@@ -77,8 +76,7 @@ class EmailClaim:
 
 @entity
 class Settings:
-    """One named group of a customer's settings. It is a separate item, so changing it does not write the Customer
-    item."""
+    """A named group of a customer's settings, in its own item. A changed setting does not write the Customer item."""
 
     customer_id: str
     name: SettingsName

@@ -10,7 +10,7 @@ class Discount:
     """A discount code that reduces the price of an order's goods by a percentage.
 
     `minimum`: the minimum price of the goods, in `currency`. `limit`: how often the code can be redeemed; None means
-    without limit. `parts`: the number of Redemptions items that the limit is split over.
+    without limit. `parts`: the number of Redemptions items over which the limit is split, so that no item is too hot.
     """
 
     code: str
@@ -28,9 +28,9 @@ class Discount:
 
 @entity
 class Redemptions:
-    """A redemption pool part: one of the items that the limit of a discount code is split over.
+    """One of the items over which the limit of a discount code is split, so that no single item is written too often.
 
-    `left`: how many redemptions this part has left.
+    `part`: the number of this item among them. `left`: how many redemptions this item still allows.
     """
 
     code: str

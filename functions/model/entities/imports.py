@@ -12,8 +12,8 @@ ImportPartStatus = Literal["QUEUED", "DONE"]
 class Import:
     """A file of products and stock that was uploaded for import.
 
-    `count`: the number of its lines that are not blank. `parts`: the number of ImportPart items that the lines are
-    split over.
+    `count`: the number of lines that are not blank. `parts`: the number of ImportPart items over which the lines are
+    split.
     """
 
     import_id: str
@@ -26,7 +26,7 @@ class Import:
 
 @entity
 class Rejected:
-    """A line of an import that is not written: the line number, the invalid field and the reason."""
+    """A line of an import that was rejected: the line number in the file, the invalid field and the reason."""
 
     line: int
     field: str
@@ -35,11 +35,12 @@ class Rejected:
 
 @entity
 class ImportPart:
-    """An import part: a group of lines of an import, and their progress.
+    """The progress of an import part: a group of lines of an import that one message to the worker covers.
 
-    `count`: the number of lines to write, in order. `done`: the number of lines processed. Each processed line is
-    `written`, `unchanged` or rejected. `retried`: the number of processed lines that needed more than one attempt.
-    `rejected`: the lines that were invalid from the start, and the lines that were rejected when written.
+    `count`: the number of lines to write. `done`: how many of these lines are processed, from the first one on.
+    `written` and `unchanged`: how many processed lines changed an item or found it equal. `retried`: how many processed
+    lines needed more than one attempt. `rejected`: the lines that were invalid at the upload, and the lines that could
+    not be written.
     """
 
     import_id: str
@@ -59,8 +60,10 @@ class ImportPart:
 
 @entity
 class ImportLines:
-    """The lines to write for an import part: gzipped NDJSON. Each line is one object, which includes its line number in
-    the file."""
+    """The lines to write of an import part (a group of lines of an import), as gzipped NDJSON.
+
+    Each line is a JSON object, which includes its line number in the uploaded file.
+    """
 
     import_id: str
     part: int

@@ -11,7 +11,7 @@ from functions.model.money import Currency
 
 @entity
 class Paid:
-    """A payment as listed in an invoice. It shows the state when the invoice was issued."""
+    """A payment as an invoice lists it: with the data from the time when the invoice was issued."""
 
     payment_id: str
     amount: int
@@ -29,8 +29,10 @@ class TaxLine:
 
 @entity
 class Invoice:
-    """An invoice, which never changes. Its data shows the state when the invoice was issued. `invoice_id`: its number
-    in the series."""
+    """An invoice, with the data of the order from the time when the invoice was issued. An invoice never changes.
+
+    `invoice_id`: the number of the invoice in its series.
+    """
 
     invoice_id: str
     order_id: str

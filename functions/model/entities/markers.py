@@ -1,4 +1,4 @@
-"""Idempotency records: of commands with a key, and of effects of events."""
+"""Idempotency records: one type for API commands with an idempotency key, one for the effects of events."""
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
@@ -19,7 +19,11 @@ class Command:
 
 @entity
 class Effect:
-    """The idempotency record of a reaction to an event, with the result of its effect."""
+    """The idempotency record of a reaction to an event.
+
+    `reaction`: the name of the reaction, such as fulfilment. `result`: what the reaction did, such as the id of the
+    invoice that it issued.
+    """
 
     effect_id: str
     reaction: str

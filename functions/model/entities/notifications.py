@@ -11,10 +11,11 @@ CampaignStatus = Literal["TELLING", "TOLD", "DROPPED"]
 
 @entity
 class Notification:
-    """A mail to a customer about an order or a followed product, and the sender's claim on the mail.
+    """A mail to a customer about an order or a followed product, and the claim of the process that sends the mail.
 
-    The status is SENDING from before the mail provider is called until the provider has answered. `claim`: the sender's
-    token. `claimed_until` (epoch seconds): after this time another sender may retry.
+    A claim gives one process the right to send the mail for a limited time. The status is SENDING before SES is called,
+    and SENT after SES accepted the mail. `claim`: a random token of the process. `claimed_until` (epoch seconds): after
+    this time another process may claim the mail.
     """
 
     customer_id: str
@@ -34,12 +35,12 @@ class Notification:
 class Campaign:
     """The latest campaign for a product: a mail to each follower after an `event` (a price drop, or new stock).
 
-    `event_id` and `at`: the event's id and time. `until` (epoch seconds): until then, no other event of this kind
-    starts a campaign. `after`: the position in the list of followers up to which mails were sent.
+    `event_id` and `at`: the id and the time of the event. `until` (epoch seconds): the end of the cooldown, during
+    which no later event of the same kind starts a campaign, unless this campaign was DROPPED. `since`: the position in
+    the list of followers at which the campaign started. `after`: the position up to which mails were sent.
 
-    DROPPED: the condition ended before every follower was notified. `since`: the position at which this campaign
-    started. After a dropped campaign, the next campaign starts at the position that the dropped one reached, unless the
-    cooldown is over.
+    DROPPED: the campaign stopped before every follower got a mail, for example because the stock ran out. During the
+    cooldown, the next campaign then starts at the position that the dropped campaign reached.
     """
 
     product_id: str

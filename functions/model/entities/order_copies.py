@@ -9,9 +9,10 @@ from functions.model.money import Currency
 
 @entity
 class OrderSummary:
-    """A copy of an order in the partition of its customer. `items`: the number of pieces.
+    """A copy of an order in the partition of its customer, for the customer's list of orders.
 
-    `archived`: the order was archived, so the archive object has the whole order.
+    `items`: the number of pieces; None for an archived order. `archived`: whether the order was moved to the S3
+    archive.
     """
 
     customer_id: str
@@ -47,8 +48,10 @@ class OrderLine:
 
 @entity
 class TimelineEvent:
-    """A log entry for one change of an order. `version`: the order's version after the change, so a missing entry can
-    be detected."""
+    """A log entry for one change of an order.
+
+    `version`: the order's version after the change. A gap in the versions shows that an entry is missing.
+    """
 
     order_id: str
     at: Instant

@@ -1,4 +1,4 @@
-"""Orders, their lines and returns, archived orders and expiry markers."""
+"""Orders, their lines and returns, archived orders, and the items whose ttl starts the archiving of an order."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -18,9 +18,10 @@ OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED",
 class Line:
     """A line of an order: one product, at its price when ordered.
 
-    `taken`: the quantity by stock part; None if all pieces come from stock part 0. `backordered`: the number of pieces
-    that were out of stock when ordered. `shipped`, `delivered`, `returned` and `dropped` count pieces; dropped pieces
-    were cancelled before shipping.
+    A product's stock may be split over several items, the stock parts. `taken`: the ordered quantity by number of the
+    stock part; None if all pieces come from stock part 0. `backordered`: the number of pieces that were out of stock
+    when ordered. `shipped`, `delivered`, `returned` and `dropped` are numbers of pieces. Dropped pieces were cancelled
+    before shipping.
     """
 
     name: str
@@ -35,12 +36,12 @@ class Line:
 
     @property
     def quantity_to_ship(self) -> int:
-        """The number of pieces to ship in total: the ordered quantity less the dropped (cancelled) pieces."""
+        """The ordered quantity less the dropped pieces (cancelled before shipping). Shipped pieces are included."""
         return self.quantity - self.dropped
 
     @property
     def quantity_by_stock_part(self) -> Mapping[str, int]:
-        """The ordered quantity by stock part."""
+        """The ordered quantity by stock part (one of the items that share a product's stock)."""
         return self.taken or {"0": self.quantity}
 
 
@@ -59,7 +60,8 @@ class Address:
 class Discounted:
     """The discount that a discount code gave on an order.
 
-    `part`: the number of the redemption pool part that counted the redemption; None if the code has no limit.
+    `percent`: the discount in percent. `amount`: the discount in minor units. `part`: the number of the Redemptions
+    item that counted the use of the code; None if the code has no limit.
     """
 
     code: str
@@ -70,23 +72,24 @@ class Discounted:
 
 @entity
 class Order:
-    """An order with its lines by product id. One item contains them all, so one read returns the whole order.
+    """An order with its lines by product id. One item contains all lines, so one read returns the whole order.
 
     `fingerprint`: a hash of the request that placed the order. `total`: the price of the goods less the discount, plus
     shipping. `tax_rate`: in hundredths of a percent; the tax is included in all prices.
 
-    `paid`: the money received. It equals the total from `paid_at` on. `refunded`: the amount of `paid` that is refunded
-    or being refunded. `owed`: the amount to refund in addition, once the customer's bank decides the dispute of the
-    payment.
+    `paid`: the money received. From `paid_at` on, `paid` equals the total. `refunded`: how much of `paid` is refunded
+    or being refunded. `owed`: the amount that must still be refunded, after the customer's bank decided the dispute of
+    the payment.
 
-    `reached`: the order's version that entered the current status. `reached_at`: the time of that version; None if
-    nothing changed since. With both, the event of the status change can be rebuilt from the order alone.
+    `reached`: the order's version after the last change of its status. `reached_at`: the time of that change; None if
+    the order did not change since, so that `updated_at` is the time. With both values, the event of the status change
+    can be rebuilt from the order alone.
 
-    `customer_name`: copied from the customer while the order is open. `customer_version`: the customer's version that
-    the name was copied from. Copying the name does not raise the order's `version`.
+    `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
+    from which the name was copied. Copying the name does not raise the order's `version`.
 
-    `restored_at`: when the order was last restored from the archive. `away`: the versions in which the order was
-    archived; logs have no entry for these versions.
+    `restored_at`: when the order was last restored from the archive. `away`: the versions that the order had while it
+    was archived; logs have no entry for these versions.
     """
 
     order_id: str
@@ -119,7 +122,7 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions of the order for which each gapless log must have an entry."""
+        """The versions of the order for which a log that records every version, such as the timeline, has an entry."""
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
 
@@ -149,12 +152,12 @@ class Order:
 
     @property
     def dropped(self) -> int:
-        """The number of pieces that will not be shipped, because the unshipped rest of the order was cancelled."""
+        """The number of pieces that were cancelled before shipping, of all products."""
         return sum(line.dropped for line in self.lines.values())
 
     @property
     def queue(self) -> str | None:
-        """The index queue of orders with this status; None if the order is not open."""
+        """A part of the index key for the list of orders with this status; None if the order is closed."""
         return self.status if self.status in OPEN_STATUSES else None
 
     @property
@@ -171,7 +174,7 @@ SOLD_STATUSES: tuple[OrderStatus, ...] = (
 
 @entity
 class QueuedOrder:
-    """The attributes of an order that the index of the status queues contains."""
+    """The attributes of an order that the index with the lists of open orders (GSI2) contains."""
 
     order_id: str
     customer_id: str
@@ -216,8 +219,10 @@ class ArchivedOrder:
 
 @entity
 class Expiry:
-    """Carries the ttl of a closed order. When DynamoDB deletes this item at its ttl, the archive Lambda archives the
-    order."""
+    """The item whose ttl starts the archiving of a closed order.
+
+    When DynamoDB deletes this item at its ttl, the archive Lambda archives the order.
+    """
 
     order_id: str
     customer_id: str
@@ -232,7 +237,7 @@ class Return:
 
     `quantities`: the returned pieces by product. `restocked`: how many of these pieces can be sold again, by product.
     `amount`: the money refunded at once. `owed`: the money that could not be refunded at once. `shipping`: the shipping
-    cost included in `amount` and `owed`.
+    cost that `amount` and `owed` together include.
     """
 
     order_id: str

@@ -12,15 +12,16 @@ RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS",
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
-"""Reasons for refunding money that was never counted in the `paid` amount of its order."""
+"""Reasons for refunds of money that the field `paid` of the order never contained."""
 
 
 @entity
 class Payment:
-    """A payment for an order: by card, under the payment provider's id, or from a credit account.
+    """A payment for an order: by card, or from a credit account.
 
-    `reason`: why the payment failed or matches no order. `refunded`: the amount refunded so far. `disputes`: the status
-    of each dispute by the dispute's id; it is kept through all later changes of the payment.
+    `payment_id`: for a card payment, the payment provider's id. `reason`: why the payment failed or matches no order.
+    `refunded`: the amount refunded so far. `disputes`: the status of each dispute by the dispute's id; disputes are
+    kept after they end.
     """
 
     order_id: str
@@ -39,28 +40,32 @@ class Payment:
 
     @property
     def queue(self) -> str | None:
-        """The index queue of payments that match no order, for operators; None for other payments."""
+        """A part of the index key for the operators' list of payments that match no order; None for other payments."""
         return self.status if self.status == "UNMATCHED" else None
 
     @property
     def is_disputed(self) -> bool:
-        """Whether the customer's bank has an open dispute of the payment. The payment is not refunded until the bank
-        decides the dispute."""
+        """Whether the customer's bank has an open dispute of the payment.
+
+        The payment is not refunded until the bank decides the dispute.
+        """
         return "OPEN" in (self.disputes or {}).values()
 
     @property
     def is_charged_back(self) -> bool:
-        """Whether the customer's bank took the money back in a lost dispute. Nothing is then left to refund, even if a
-        refund of the payment fails later."""
+        """Whether the shop lost a dispute, so that the customer's bank took the money back.
+
+        Then nothing is left to refund, even if an earlier refund of the payment fails later.
+        """
         return "LOST" in (self.disputes or {}).values()
 
 
 @entity
 class Refund:
-    """A refund and its status. Refunds are the outbox for requests to the payment provider and to credit accounts.
+    """A refund and its status. A command writes this item, and a Lambda then moves the money (outbox pattern).
 
-    `account_id`: the credit account to credit; None means that the money goes back to the payment's source. `attempt`:
-    the number of the current attempt. The refund's id and `attempt` form the provider's idempotency key. `why`: what
+    `account_id`: the credit account to credit; None if the payment provider refunds the payment. `attempt`: the number
+    of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider. `why`: what
     the refund is for. `reason`: why the refund failed.
     """
 

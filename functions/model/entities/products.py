@@ -5,13 +5,13 @@ from functions.dynamodb.keys import Instant
 from functions.model.money import Currency
 
 ROOT_CATEGORY = "/"
-"""The path of the top category. A category is a path that starts and ends with a slash, for example /kitchen/mugs/."""
+"""The path of the top category. The path of a category starts and ends with a slash, for example /kitchen/mugs/."""
 DEFAULT_CATALOG = "main"
 """The catalogue that is used if a product or category names none. Each catalogue has its own tree of categories."""
 
 
 def ancestor_paths(path: str) -> tuple[str, ...]:
-    """Return the paths of all categories above a category, from the root down. Empty for the root."""
+    """Return the paths of all categories above a category, from the root "/" down. Return () for the root itself."""
     return tuple(path[: end + 1] for end, one in enumerate(path[:-1]) if one == "/")
 
 
@@ -19,9 +19,9 @@ def ancestor_paths(path: str) -> tuple[str, ...]:
 class Product:
     """A product for sale, in one category of one catalogue.
 
-    `parts`: the number of Stock items that the product's stock is split over; more than one if the product sells very
-    fast. `backorder`: the product can be ordered when out of stock. Such a product has one Stock item. Its available
-    quantity falls below zero until more stock arrives.
+    `parts`: the number of Stock items over which the product's stock is split. A product that sells very fast has more
+    than one, so that no item is written too often. `backorder`: whether the product can be ordered when out of stock.
+    Such a product has only one Stock item, whose available quantity may be negative until more stock arrives.
     """
 
     product_id: str
@@ -39,8 +39,10 @@ class Product:
 
 @entity
 class Category:
-    """A category of a catalogue, identified by its path. The root category exists without an item. An item for the root
-    only gives it a name."""
+    """A category of a catalogue, identified by its path.
+
+    The root category exists even if the table has no item for it. An item for the root only gives the root a name.
+    """
 
     catalog: str
     path: str
@@ -57,9 +59,10 @@ class Category:
 
 @entity
 class Stock:
-    """A stock part: one of the items that a product's stock is split over.
+    """A stock part: one of the items over which a product's stock is split, so that no item is written too often.
 
-    `received`: the quantity that this part ever received. `available`: the quantity that can still be ordered.
+    `part`: the number of this item, from 0. `received`: the total quantity that this item ever received. `available`:
+    the quantity that can still be ordered.
     """
 
     product_id: str
@@ -91,7 +94,7 @@ class Review:
 
 @entity
 class Follow:
-    """A customer follows a product: they receive mails when it is back in stock or costs less."""
+    """Records that a customer follows a product: the customer gets a mail when it is back in stock or costs less."""
 
     customer_id: str
     product_id: str

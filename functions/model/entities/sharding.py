@@ -1,14 +1,16 @@
-"""Spread items over the shards of a busy index key."""
+"""Spread the items of a busy index key over several partitions (shards)."""
 
 import hashlib
 
 SHARD_COUNT = 4
-"""The number of partitions that each busy index key is spread over. Readers query all of them, so the number may be
-raised, but never lowered."""
+"""The number of shards (partitions) over which each busy index key is spread.
+
+Queries read all shards. So the number may be raised. If it were lowered, items in the higher shards would not be found.
+"""
 
 
 def shard_of(id: str) -> str:
-    """Return the shard of an id as text. The shard depends only on the id and SHARD_COUNT."""
+    """Return the number of the shard (partition) of an id as text: "0" to SHARD_COUNT - 1."""
     return str(hash_to_bucket(id, SHARD_COUNT))
 
 

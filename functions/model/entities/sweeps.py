@@ -11,9 +11,10 @@ SweepStatus = Literal["RUNNING", "DONE"]
 
 @entity
 class Stretch:
-    """The progress of one segment of a table sweep (a scan of all items).
+    """The progress of one segment of a table sweep (a scan of all items, in parallel segments).
 
-    The sweep resumes after the key `pk`, `sk`. Without a key, it starts at the beginning of the segment.
+    The sweep resumes after the item with the key `pk`, `sk`. If both are None, it starts with the first item of the
+    segment.
     """
 
     pk: str | None = None
@@ -23,13 +24,12 @@ class Stretch:
 
 @entity
 class Sweep:
-    """The checkpoint and the lock of an operator tool's table sweep (a scan of all items). The lock lasts until
-    `held_until`.
+    """The checkpoint of an operator tool's sweep (a scan of the whole table), and the lock against a second run.
 
-    `read`: the number of items read. `changed`, `right` (already correct) and `passed_over` (skipped because they
-    cannot be read or written) count the items that the sweep handles. `lost`: how often another writer changed an item
-    first, so that the sweep retried the item. `unreadable`: some of the skipped items, by key, with the reason.
-    `waiting`: the keys of scanned items that must be checked again.
+    `by`: the run that holds the lock, until `held_until`. `read`: the number of items read. `changed`, `right` (already
+    correct) and `passed_over` (skipped, because they cannot be read or written): how many items had this result.
+    `lost`: how often another writer changed an item first, so that the sweep tried again. `unreadable`: some of the
+    skipped items, by key, with the reason. `waiting`: the keys of scanned items that must be checked again.
     """
 
     tool: str

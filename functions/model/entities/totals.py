@@ -1,4 +1,4 @@
-"""Totals, and what each item contributes to them."""
+"""Totals (ratings, best sellers, sales per minute), and the record of the amounts that each source item added."""
 
 from collections.abc import Mapping
 
@@ -31,8 +31,7 @@ class BestSeller:
 
     @property
     def rank(self) -> int | None:
-        """The units that the product is ranked by; None if the units are not positive. A product without rank is not in
-        the index."""
+        """The units by which the product is ranked; None if they are not positive, so that it is not in the index."""
         return self.units if self.units > 0 else None
 
     @property
@@ -42,8 +41,10 @@ class BestSeller:
 
 @entity
 class Metric:
-    """The sales in one minute and currency, less the returns in that minute. Each shard's item counts a subset of the
-    orders."""
+    """The sales in one minute and currency, less the returns in that minute.
+
+    The orders are spread over several shards, to prevent a single hot item. Each item contains the sales of one shard.
+    """
 
     shard: str
     minute: Instant
@@ -57,9 +58,10 @@ class Metric:
 
 @entity
 class Counted:
-    """Records which contributions of one source item the totals include. `of`: the source item's type.
+    """Records the amounts that one source item (order, return or review) added to totals, so that it counts once.
 
-    `amounts`: the contributed amounts by total. `as_of`: the creation time and version of the source item. `gone`: the
+    `source`: the id of the source item. `of`: its type. `as_of`: its creation time and its version when it was counted,
+    as one text. `amounts`: the added amounts, by the key of the total and the name of the field. `gone`: whether the
     source item was deleted.
     """
 
