@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with cli_errors.exit_on_error():
             args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader closed the pipe: `python -m ops query | head`
+    except BrokenPipeError:  # another program has closed the pipe: `python -m ops query | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)

@@ -23,7 +23,10 @@ class RecordNotFound(Exception):
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Print an error that stops a tool as one line and exit. Use it as a context manager."""
+    """Return a context manager that prints an error of its block as one line and exits.
+
+    The exit code is 2 for wrong usage and 1 for all other errors.
+    """
     try:
         yield
     except (UsageError, InvalidKeyValue) as error:

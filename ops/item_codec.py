@@ -1,6 +1,6 @@
 """Convert items between DynamoDB JSON and plain Python values, without the entity classes.
 
-Tools use this for items that no entity class can read.
+Operator tools use this module for items in an old format that the entity classes can no longer read.
 """
 
 from collections.abc import Mapping

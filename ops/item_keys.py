@@ -1,4 +1,4 @@
-"""Read items by key, and find the item type that a key belongs to. The content of the items does not matter."""
+"""Read items by key without decoding them, and check from its key which type an item has."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def item_key(image: Image) -> ItemKey:
 
 
 def match_key(row: Row[Any], key: ItemKey) -> dict[str, str] | None:
-    """Return the attributes that a key contains, if the key has the templates of this row of the key table; else None.
+    """Return the attributes that a key contains, by name, if the key belongs to the item type of this row.
 
-    The values of the attributes are not validated.
+    The row is the declaration of an item type in the key table. For example, the key of an order contains `order_id`.
+    Returns None if the key belongs to another type. The values of the attributes are not validated.
     """
     found = [re.fullmatch(pattern, half) for pattern, half in zip(_key_patterns(row), key, strict=True)]
     if not all(found):
@@ -38,6 +39,6 @@ def _key_patterns(row: Row[Any]) -> list[str]:
 
 
 def load_existing(shop: Shop, item_keys: Sequence[ItemKey]) -> dict[ItemKey, Image]:
-    """Read the items with these keys, with strong consistency. Keys without an item are missing in the result."""
+    """Read the items with these keys, with strong consistency. The result has no entry for a key without an item."""
     keys = [{"PK": {"S": pk}, "SK": {"S": sk}} for pk, sk in dict.fromkeys(item_keys)]
     return {item_key(image): image for image in shop.table.batch_get_raw(keys, consistent=True)} if keys else {}

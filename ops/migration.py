@@ -1,4 +1,4 @@
-"""Declares a migration of stored items: which item type it transforms, and how."""
+"""Define the class for migrations of stored items: which item type a migration transforms, and how."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ Item = dict[str, Any]
 TransformItem = Callable[[Item], Item | None]
 """Function that transforms a stored item, given as plain values with its keys and type.
 
-It returns the new item, or None to leave the item unchanged. It must be a pure function. If it raises for an item, the
-migration skips the item and lists it as unreadable.
+The function returns the new item, or None to leave the item unchanged. The function must have no side effects. If it
+raises an error such as KeyError or ValueError, the migration skips the item and lists the item as unreadable.
 """
 
 
@@ -28,7 +28,7 @@ class Migration:
 
     `up`: transforms an item to the new format.
     `down`: undoes `up`, so that the previous version of the code can read the item.
-    `rederives_copies`: whether the migration also writes the copies of each item again after `up`.
+    `rederives_copies`: whether the migration, after `up`, also writes the copies (the items derived from each item).
     """
 
     description: str
@@ -54,9 +54,10 @@ def rekey_items(row: Row[Any], description: str) -> Migration:
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes again all copies of the items of one type. Use it to backfill a new copy.
+    """Return a migration that writes all copies of the items of one type again. Use it to backfill a new copy.
 
-    Raises TypeError if this item type has no copies.
+    A copy is an item that is derived from another item. `row`: the row of the key table that declares the item type.
+    Raises TypeError if no copies are derived from this item type.
     """
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")

@@ -33,10 +33,10 @@ class InvalidArgument(cli_errors.UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternSpec:
-    """The arguments that an access pattern accepts, and the fields that it returns.
+    """The arguments that an access pattern (a named read of the table) accepts, and the fields that it returns.
 
     `needs`: the required arguments.
-    `may`: the optional arguments; each one needs those before it.
+    `may`: the optional arguments. Each optional argument requires the optional arguments before it.
     `numbers`: the arguments that are whole numbers.
     `range`: the field that a range selects on; "" if the access pattern accepts no range.
     `is_time`: whether the field of the range is a time.
@@ -59,7 +59,9 @@ class PatternSpec:
 class PatternQuery:
     """An access pattern with its arguments.
 
-    `after`: the cursor from which to continue. `all`: whether to read all pages.
+    `known`: the arguments by name. `since`, `until`: the range in the format of the sort key; "" if not limited.
+    `limit`: items per page. `after`: the cursor of the previous page; None for the first page. `all`: whether to read
+    all pages.
     """
 
     pattern: Pattern
@@ -73,7 +75,10 @@ class PatternQuery:
 
 @dataclass(frozen=True, kw_only=True)
 class DisplayFilter:
-    """Selects the items and fields to show. The requests to DynamoDB stay the same, so it saves no capacity."""
+    """Selects the items and fields to show. The filter runs after the read, so it saves no DynamoDB capacity.
+
+    `where`: the required value of each given field. `fields`: the fields to show; empty to show all fields.
+    """
 
     where: Mapping[str, str]
     fields: Sequence[str]
@@ -148,7 +153,7 @@ def build_query(
 def build_display_filter(pattern: Pattern, where: Mapping[str, str], field_names: Iterable[str]) -> DisplayFilter:
     """Return the filter for the items and fields to show.
 
-    Raises InvalidArgument if no item of the access pattern has such a field.
+    Raises InvalidArgument if a field in `where` or `field_names` is not a field of the access pattern's items.
     """
     made = DisplayFilter(where=where, fields=tuple(field_names))
     has = pattern_fields(pattern)
@@ -233,7 +238,8 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         )
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # A range ends before `until`. If the field is the key's last one, exclude the key that ends with `until` too.
+    # A range ends before `until`. If the field is the last field of the sort key, the key that ends with exactly
+    # `until` must be excluded too.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 

@@ -1,6 +1,6 @@
 """Run an access pattern and return its requests, items and consumed capacity as data. Nothing is written.
 
-The requests are recorded in the boto3 client, so they are exactly the requests that were sent.
+The boto3 client records each request when it is sent, so the result shows exactly the requests that DynamoDB received.
 """
 
 import json
@@ -21,8 +21,8 @@ PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttribut
 class RecordedRequest:
     """A DynamoDB request as it was sent. `sent`: the parameters as text, by name.
 
-    For every request after the first, `sent` contains only the differences from the first. None means that this request
-    does not have the parameter.
+    For the first request, `sent` has all parameters. For later requests, `sent` has only the differences from the first
+    request. The value None means that the first request has the parameter, but this request does not.
     """
 
     operation: str
@@ -45,10 +45,11 @@ class ItemGroup:
 class PatternResult:
     """The result of an access pattern.
 
-    `read`: how many items DynamoDB read.
-    `passed_over`: how many of them are not part of the result, because they have expired, come after the end of the
-    page, or do not match.
-    `shown`: how many of the other items the display filter keeps.
+    `read`: the number of items that DynamoDB read.
+    `passed_over`: the number of read items that are not in the result, because they have expired, come after the end of
+    the page, or do not match.
+    `shown`: the number of items that are shown: items in the result that match the display filter.
+    `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
     """
 
@@ -85,8 +86,8 @@ class RequestRecorder:
 def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter) -> PatternResult:
     """Run an access pattern with its arguments and return the result.
 
-    From this call on, all requests of the table's client are recorded, so other code must not use the client. Raises
-    InvalidKeyValue, TableBusy, Unreadable, and the client's errors.
+    From this call on, all requests of the table's boto3 client are recorded. So no other code may use this client,
+    during the call or later. Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
     recorder = RequestRecorder(table.client)
     # Query the shards of an index one after the other, so that the requests are recorded in a stable order.
@@ -152,7 +153,7 @@ def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _format_value(value: Any) -> str:
     """Format a parameter value without its DynamoDB type. Text is quoted, with escapes for invisible characters.
 
-    If the value is an attribute name, it is returned unchanged.
+    `value`: a typed value such as {"S": "x"}, or an attribute name, which is returned unchanged.
     """
     if isinstance(value, str):
         return value

@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 
 
 LAG_THRESHOLD_SECONDS = 5.0
-"""A consumer that lags by this time or more is reported as behind."""
+"""A queue or stream reader that is behind by this time or more is reported."""
 
 
 @dataclass(frozen=True)
 class ConsumerLag:
-    """The lag of a stream reader or a queue. `waiting` is the number of its unfinished records or messages.
+    """How far a stream reader (a Lambda function that reads the table's stream) or a queue is behind.
 
+    `waiting`: the number of unfinished records or messages.
     `seconds`: for a reader, the age of the oldest record; for a queue, for how long the queue has not been empty.
     """
 
@@ -64,7 +65,8 @@ class ShopTarget:
     `outputs`: the outputs of the stack.
     `client`: returns a boto3 client for a service.
     `resources`: returns the physical ids of the stack's resources of a CloudFormation type.
-    `journal_entries`: returns the journal entries of an order. Only the local shop keeps a journal.
+    `journal_entries`: returns the journal entries of an order. The journal lists all requests, events and effects. Only
+    the local shop keeps a journal; on AWS the result is empty.
     """
 
     outputs: Mapping[str, str]
@@ -109,12 +111,12 @@ def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
 
 
 def resolve_target(args: argparse.Namespace) -> ShopTarget:
-    """Return the shop that the options select. The default is the local shop, which `args.find_local_target` finds."""
+    """Return the shop that the options select: the stack of `--stack`, otherwise the local shop."""
     return _find_deployed_target(args.stack, args.region) if args.stack else args.find_local_target()
 
 
 def resolve_table(args: argparse.Namespace) -> Table:
-    """Return the table that the options select, by its name or as the table of a shop."""
+    """Return the table that the options select: the table of `--table`, otherwise the table of the selected shop."""
     if getattr(args, "table", None):
         client = boto3.client("dynamodb", region_name=args.region)
         return Table(client, args.table, ROWS_BY_TYPE, retry_budget_seconds=RETRY_BUDGET_SECONDS)
@@ -185,9 +187,10 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 
 
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
-    """Return the checkpoint of this tool. If a run stopped less than a day ago, the checkpoint resumes that run.
+    """Return the checkpoint of a tool: its stored progress and its lock.
 
-    Raises Locked if another run holds the checkpoint.
+    If a run with the same `task` stopped less than a day ago, the checkpoint resumes this run, unless `--restart` is
+    given. `tool`, `name`: the key of the checkpoint. Raises Locked if another run holds the lock.
     """
     checkpoint = Checkpoint(
         table,

@@ -1,7 +1,7 @@
 """Build the timeline of an order from the journal of the local shop and from the items in the table.
 
-The local shop keeps a journal of every request, record, delivery, event and effect. If there is no journal, as on AWS,
-or if it begins later, the timeline is built from the items in the table.
+The local shop keeps a journal of every request, stream record, delivery, event and effect. On AWS there is no journal.
+For times before the first entry of the journal, or without a journal, the items in the table are used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ops.repair.order_history import change_ids
 TimelineEntry = Mapping[str, Any]
 """An entry of the timeline: {"at" (UTC), "kind", "text"}. Entries of the journal have further fields."""
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
-"""The reactions that store an Effect item so that they act only once.
+"""The reactions (queues with a worker) that store an Effect item for each event, so that they act only once.
 
-Other reactions create items of their own instead.
+Other reactions create items of their own instead, for example a Notification.
 """
 
 
@@ -83,7 +83,8 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
-    They include the effects of the order's changes, and of the latest customer change that was copied to the order.
+    An Effect item records what a worker did for one event. The result includes the effects of the order's changes, and
+    of the customer change whose name was last copied to the order.
     """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)

@@ -1,8 +1,9 @@
 """Check the installed packages for known vulnerabilities: `python -m tools.audit`, or `make audit`.
 
-The exit code is 0 for clean, 1 for findings, and 3 for not audited. The outcome is clean only if a vulnerability
-database was asked about every package of the lock files and knows no vulnerability. pip-audit alone is not enough: for
-packages that its index does not know, it prints "No known vulnerabilities found" and exits with 0.
+The exit code is 0 for clean, 1 for findings, and 3 for not audited. The result is clean only if a vulnerability
+database was asked about every package in the lock files, and the database knows no vulnerability. The exit code of
+pip-audit alone is not enough. If its index does not know a package, pip-audit still reports no vulnerabilities and
+exits with 0.
 """
 
 import json
@@ -57,7 +58,10 @@ class AuditReport:
 
 
 def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
-    """Return a report from the JSON output of pip-audit. `locked_versions`: the packages that must be in the output."""
+    """Return a report from the JSON output of pip-audit.
+
+    `locked_versions`: the version of each locked package. A package that is not in the output counts as not audited.
+    """
     report = _parse_json_object(output)
     if "dependencies" not in report:
         return AuditReport(
@@ -81,7 +85,10 @@ def parse_pip_audit(output: str, locked_versions: Mapping[str, str]) -> AuditRep
 
 
 def parse_npm_audit(output: str, locked_versions: Mapping[str, str]) -> AuditReport:
-    """Return a report from the JSON output of npm audit (report version 2) about the locked packages."""
+    """Return a report from the JSON output of npm audit (report version 2).
+
+    `locked_versions`: the version of each package in the lock file.
+    """
     report = _parse_json_object(output)
     if report.get("auditReportVersion") != 2:
         return AuditReport("Node", unaudited=[f"npm returned no audit report: {report.get('message') or 'no message'}"])

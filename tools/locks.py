@@ -17,7 +17,7 @@ PINNED_REQUIREMENT = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([^ ;\\]+
 def locked_packages(lock: Path, *, everywhere: bool = False) -> dict[str, str]:
     """Return the locked version of each package in a Python lock file.
 
-    `everywhere`: leave out packages that are installed only on some platforms.
+    `everywhere`: if True, only packages that are installed on every platform.
     """
     found = PINNED_REQUIREMENT.findall(lock.read_text(encoding="utf-8"))
     return {canonical_name(name): version for name, version, where in found if not (everywhere and ";" in where)}

@@ -1,7 +1,8 @@
 """Write the software bill of materials (SBOM) in CycloneDX format: `python -m tools.sbom`, or `make sbom`.
 
-This writes three files to build/sbom: the packages deployed with the functions, the Python packages for synth, deploy
-and tests, and the Node packages. They are made from the lock files alone, so they are the same on every machine.
+The module writes three files to build/sbom: the packages that are deployed with the Lambda functions, the Python
+packages for synth, deploy and tests, and the Node packages. The files are made only from the lock files, so they are
+the same on every machine.
 """
 
 import json

@@ -1,14 +1,16 @@
-"""Estimate what the table costs with on-demand and with provisioned capacity, in each table class.
+"""The `capacity` command: estimate what the table costs with on-demand and provisioned capacity, in each table class.
 
-The estimate uses CloudWatch metrics, grouped into hours. Two values are kept for each hour. The first is the units
-consumed in the hour, which on-demand mode bills. The second is the units consumed in the hour's busiest five minutes,
-which autoscaling would have to provision. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions",
-"Managing throughput capacity automatically with DynamoDB auto scaling", "Considerations when choosing a table class".
+The estimate uses CloudWatch metrics, grouped into hours. Each hour has two values: the units consumed in the whole
+hour, and the units consumed in its busiest five minutes. On-demand mode bills the first value. For provisioned mode,
+the second value determines the capacity that autoscaling must provision.
 
-The model is simpler than reality. It provisions the capacity of the busiest five minutes for the whole hour. Real
-autoscaling takes some minutes to scale up, and scales down after fifteen minutes. It cannot follow peaks of one or two
-minutes: burst capacity of five minutes covers such a peak, or DynamoDB throttles requests. Free tiers and reserved
-capacity are not included.
+Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "Managing throughput capacity automatically with
+DynamoDB auto scaling", "Considerations when choosing a table class".
+
+The estimate is simpler than reality. It assumes that the capacity of the busiest five minutes is provisioned for the
+whole hour. Real autoscaling takes some minutes to scale up, and scales down after fifteen minutes. Autoscaling cannot
+follow a peak of one or two minutes. Then DynamoDB uses the burst capacity of the last five minutes, or throttles
+requests. Free tiers and reserved capacity are not included.
 """
 
 from __future__ import annotations
@@ -50,8 +52,9 @@ HourUnits = tuple[int, int]
 class TableTraffic:
     """The capacity that a table and its indexes have consumed, from CloudWatch.
 
-    `read`, `write`: the units per hour, oldest first, for the table and each index.
-    `stored`: the size in bytes of the table and each index.
+    `since`: the start of the first hour.
+    `read`, `write`: the units of each hour, oldest first, by "table" or the name of the index.
+    `stored`: the size in bytes, by "table" or the name of the index.
     """
 
     table: str
@@ -96,13 +99,13 @@ class AutoscalingRules:
     min_units: int
 
     def provisioned_units(self, peak_units: int) -> int:
-        """Return the units per second to provision in an hour. `peak_units`: the units of its busiest five minutes."""
+        """Return the units per second to provision. `peak_units`: the units of the busiest five minutes of an hour."""
         return max(self.min_units, -(-peak_units * 100 // (PERIOD_SECONDS * self.utilization)))
 
 
 @dataclass(frozen=True)
 class MonthlyCosts:
-    """The monthly costs of the table, or of one index, in one table class."""
+    """The monthly costs of the table, or of one index, in one table class. The currency is that of the price file."""
 
     on_demand: float
     provisioned: float
@@ -114,7 +117,7 @@ class MonthlyCosts:
 
 # fetch ----------------------------------------------------------------------------------------------------------------
 def fetch_traffic(cloudwatch: Any, dynamodb: Any, table: str, since: datetime, hours: int) -> TableTraffic:
-    """Fetch the consumed capacity from CloudWatch, for `hours` hours from `since`, which must be a full hour."""
+    """Fetch the consumed capacity from CloudWatch, for `hours` hours from `since`. `since` must be a full hour."""
     described = dynamodb.describe_table(TableName=table)["Table"]
     indexes = {one["IndexName"]: one for one in described.get("GlobalSecondaryIndexes", ())}
     stored = {TABLE: described["TableSizeBytes"], **{name: one["IndexSizeBytes"] for name, one in indexes.items()}}
@@ -181,7 +184,7 @@ def _estimate_cost(
 
 
 def sum_costs(costs_by_class: Mapping[str, Mapping[str, MonthlyCosts]]) -> dict[tuple[str, str], float]:
-    """Return the monthly costs by billing mode and table class. Each is the sum for the table and its indexes."""
+    """Return the monthly costs of the table with all its indexes, by (billing mode, table class)."""
     return {
         (billing, name): sum(one.total(billing) for one in places.values())
         for name, places in costs_by_class.items()

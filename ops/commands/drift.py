@@ -1,8 +1,11 @@
-"""Check that every copy, log entry and total agrees with its primary item, and repair those that do not.
+"""The `drift` command: find copies, log entries and totals that differ from their primary items, and repair them.
 
-A primary item is the item from which the others are derived. An item that seems wrong is checked again after a pause.
-The pause is longer than the usual lag of the stream readers. A discrepancy is reported only if the item and its primary
-item did not change during the pause, so the shop can stay open. A repair is written only if both are still unchanged.
+A primary item is an item that commands write. Copies, log entries and totals are derived from primary items by the
+Lambda functions that read the stream. These functions lag behind the table, so a copy can differ for a short time.
+
+So an item that seems wrong is checked again after a pause, which is longer than the usual lag. The command reports a
+discrepancy only if the second check finds the same discrepancy. A repair is written only if the wrong item and its
+primary item are still unchanged. So the shop can stay open during a check and a repair.
 """
 
 from __future__ import annotations
@@ -51,9 +54,10 @@ from ops.scan.sweep_result import AfterPage, LostRace, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAUSE_SECONDS = 30
-"""The pause before a second check. It is longer than the usual lag of the stream readers.
+"""The pause before an item that seems wrong is checked a second time.
 
-A discrepancy that stays the same during the pause is not only a delayed copy.
+The pause is longer than the usual lag of the Lambda functions that read the stream. So a discrepancy that stays the
+same is a real error, not a copy that is only late.
 """
 MAX_CHECKS = 4
 """An item that has changed at each of this many checks counts as unstable and is not judged."""
@@ -61,15 +65,15 @@ RECHECK_BATCH_SIZE = 500
 """How many suspicious items are collected before they are checked again together."""
 DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
-"""How many keys of suspicious items the checkpoint stores.
+"""The maximum number of keys of suspicious items that the checkpoint stores.
 
-If there are more, the checkpoint is not updated. A resumed run then starts before the first suspicious item that is not
-stored.
+While there are more suspicious items, the checkpoint is not updated. So a resumed run starts at the older position and
+finds the other suspicious items again.
 """
 MAX_RECENT_ORDERS = 1_000
-"""How many recently checked orders are remembered, so that each order is checked once.
+"""How many recently checked orders are remembered, so that no order is checked once for each of its items.
 
-A scan returns the items of one order one after the other.
+A small number is enough, because a scan returns the items of one partition, and so of one order, one after the other.
 """
 
 ReportDiscrepancy = Callable[[Discrepancy], None]
@@ -80,12 +84,15 @@ class DriftCheck:
     """A check of the table for drift: copies, log entries and totals that do not agree with their primary items.
 
     `discrepancies`: the discrepancies found, by key.
+    `repair`: whether to repair the discrepancies.
+    `pause_seconds`: the pause before an item that seems wrong is checked again.
+    `report_discrepancy`: called once with each confirmed discrepancy.
+    `sweep_result`: the counts of the scan.
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items changed at every check and so were not judged.
-    `final_totals`: how many totals are final and so were not judged.
-    `checkpoint`: stores the progress of a full check. A resumed run checks the stored suspicious items again. Only the
-    run that holds the checkpoint may correct a total that the shop changes at the same time.
-    `progress`: reports the progress.
+    `final_totals`: how many totals were not judged, because they can no longer change.
+    `checkpoint`: stores the progress of a full check; None if the progress is not stored. A resumed run first checks
+    the stored suspicious items again. Without a checkpoint, a total that changes during the check is not repaired.
     """
 
     shop: Shop
@@ -108,9 +115,10 @@ class DriftCheck:
     _sources: ImagesByKey = field(default_factory=dict)
 
     def check_all(self, *, units_per_second: float | None = None) -> None:
-        """Check all items and totals of the table. If `repair` is set, repair them too.
+        """Check all items and totals of the table. If `repair` is set, repair the discrepancies too.
 
-        Raises Locked if another run has taken over the checkpoint.
+        `units_per_second`: the limit of capacity units per second; None for no limit. Raises Locked if another run has
+        taken over the checkpoint.
         """
         with limit_capacity(self.shop.table, units_per_second):
             if self.checkpoint is None:
@@ -138,10 +146,7 @@ class DriftCheck:
                 self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
 
     def _resume_sweep(self, checkpoint: Checkpoint) -> None:
-        """Scan the table from the position in the checkpoint.
-
-        First, the suspicious items that were stored in the checkpoint are checked again.
-        """
+        """Check the suspicious items that the checkpoint stores, then scan the table from the checkpoint's position."""
         self.sweep_result = checkpoint.result
         for text in checkpoint.sweep.waiting:
             partition, _, sort = text.partition(" / ")
@@ -174,8 +179,11 @@ class DriftCheck:
     def check_sample(self, number: int, *, units_per_second: float | None = None) -> None:
         """Check about `number` items, read from random places of the table, and the copies that belong to these items.
 
-        Totals are not checked, because that requires all contributions to them. Contributions are checked but not
-        repaired, because their totals must be corrected together with them.
+        Totals are not checked, because a total can be checked only if all its contributions were read. A contribution
+        records what one item adds to totals. Contributions are checked but not repaired, because a repaired
+        contribution requires a correction of its totals.
+
+        `units_per_second`: the limit of capacity units per second; None for no limit.
         """
         with limit_capacity(self.shop.table, units_per_second):
             for segments, most in sample_segments(self.shop.table, number):
@@ -197,7 +205,7 @@ class DriftCheck:
 
     # find and confirm -------------------------------------------------------------------------------------------------
     def _load_sources(self, images: Sequence[Image]) -> None:
-        """Read the primary items of all items of a page. A few batch requests replace one request per item."""
+        """Read the primary items of all items on a page in a few batch requests, instead of one request per item."""
         places: list[ItemKey] = []
         for image in images:
             for row, find in ITEM_CHECKS.items():
@@ -218,7 +226,8 @@ class DriftCheck:
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
         """Return the check for the item with this key: a check of its whole order, or of the item alone.
 
-        Returns None if there is nothing to check. An order is checked once, when its first item is read.
+        Returns None if this item type is not checked, or if the item's order was checked recently. An order is checked
+        as a whole when the scan reads the first of its items.
         """
         if order := match_key(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
             order_id = order["order_id"]
@@ -268,7 +277,8 @@ class DriftCheck:
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
         """Check suspicious items again after the pause, and report the discrepancies that stayed the same.
 
-        Items with new discrepancies are checked again, up to MAX_CHECKS times. After that they are counted as unstable.
+        An item with other discrepancies than before is checked again, up to MAX_CHECKS times. If the discrepancies
+        change at every check, the item is counted as unstable.
         """
         for _ in range(MAX_CHECKS):
             if not suspicions:
@@ -287,7 +297,8 @@ class DriftCheck:
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
         """Check a suspicious item again and report the discrepancies that stayed the same.
 
-        If `repair` is set, they are repaired too. Returns whether new discrepancies have appeared.
+        If `repair` is set, these are repaired too. Returns True if new discrepancies have appeared, so that the item
+        must be checked once more.
         """
         if self.checkpoint:
             self.checkpoint.extend_lock()
@@ -296,7 +307,7 @@ class DriftCheck:
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
-            return False  # the scan lists an unreadable item, now or at the next run
+            return False  # an unreadable item is listed by the scan of this run or of the next run
         same = [fault for fault in found if fault in suspicion.discrepancies]
         settled = len(same) == len(found)
         for fault in same:
@@ -327,11 +338,12 @@ class DriftCheck:
 
 @dataclass
 class _Suspicion:
-    """An item that seems wrong.
+    """An item that seems wrong and must be checked again.
 
-    `check`: finds its discrepancies. It gets the item if that is known, otherwise None.
-    `is_checked_last`: whether the item is checked after all others.
-    `discrepancies`, `checked_at`: the result and the time of the last check.
+    `check`: returns the item's discrepancies. Its argument is the item as the scan has read it; None to read the item
+    again.
+    `is_checked_last`: whether the item is checked again only after all other suspicious items.
+    `discrepancies`, `checked_at`: the result and the time (Unix timestamp) of the last check.
     """
 
     key: ItemKey
@@ -343,9 +355,11 @@ class _Suspicion:
 
 @dataclass(frozen=True)
 class ItemCheck:
-    """How an item type is checked.
+    """The functions that check the items of one type.
 
-    `sources`: returns the keys of the items that `find_discrepancies` needs.
+    `sources`: returns, for an item, the keys of the primary items that `find_discrepancies` needs.
+    `find_discrepancies`: yields the discrepancies of an item. Its arguments are the shop, the item, and the existing
+    primary items by key.
     """
 
     find_discrepancies: Callable[[Shop, Image, ImagesByKey], Iterable[Discrepancy]]
@@ -364,9 +378,12 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     COUNTED: ItemCheck(find_orphaned_contribution, contribution_sources),
 }
-"""The checks of the item types that are not checked together with their order."""
+"""The checks by item type, for the types that `_check_order` does not check together with their order."""
 CHECKED_LAST = (ACTIVITY, COUNTED)
-"""The item types that may contain a wrong owner. They are checked last, so that the true owner's check reports them."""
+"""The item types that are checked again last, because they may name a wrong order or source item.
+
+The check of the right order or source item then runs first and reports the discrepancy.
+"""
 
 
 # the command ----------------------------------------------------------------------------------------------------------
@@ -398,9 +415,9 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> None:
-    """Report drift, and repair it if `--repair` is given.
+    """Check the table for drift, print the report, and repair the drift if `--repair` is given.
 
-    Exits with 1 if any discrepancy is left or could not be judged.
+    Exits with 1 if a discrepancy is left, or if an item could not be read or judged.
     """
     shop = targets.resolve_shop(args)
     drift = DriftCheck(shop, repair=args.repair, pause_seconds=args.pause)

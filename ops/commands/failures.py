@@ -1,17 +1,18 @@
-"""List, show and redrive failed stream records and messages.
+"""The `failures` command: list, show and redrive failed stream records and messages.
 
-Redrive means to process them again, in the order of each item. A stream record is in the failure store for one of two
-reasons. A stream reader parked the record because it can never process it, or the event source mapping gave up after
-all retries. A failed message is in the failure store if its worker parked it, otherwise in the dead-letter queue of its
-queue.
+To redrive means to process again. The records of one item are processed in their original order.
 
-To redrive a record, `ops.repair.rebuild` reads the record's item again. To redrive a message, this tool sends it to its
-queue as a new message. Both are safe to repeat, also after a kill, because every consumer recognizes the id of an event
-that it has already handled.
+Failed records and messages are stored in two places. The failure store is an S3 bucket. It has the records and messages
+that a Lambda function could never process, and the batches of records that an event source mapping gave up after all
+retries. A dead-letter queue has the messages that its worker failed to process five times.
 
-A redriven document is kept, so that an erasure of personal data finds it. A marker beside the document records the
-redrive. If a record of the document cannot be read, there is no marker, because a newer version of this code may read
-it.
+To redrive a record, `ops.repair.rebuild` reads the record's item from the table and updates the copies. To redrive a
+message, this command sends the message to its queue again. Both are safe to repeat, also after a kill, because every
+consumer recognizes the id of an event that it has already handled.
+
+A redriven document stays in the failure store, so that an erasure of personal data finds it. A separate marker object
+records that the document was redriven. If one of its records cannot be read, the document gets no marker, because a
+newer version of this code may be able to read the record.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def command(commands: targets.Subparsers) -> None:
 def list_failures(args: argparse.Namespace) -> None:
     """Print the failures, newest first: time, kind, reader, reason and key of each.
 
-    Exits with 1 if dead letters are in flight, because these are not listed.
+    Exits with 1 if another run has received dead letters, because these are hidden and cannot be listed.
     """
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()
@@ -119,10 +120,7 @@ def show_failure(args: argparse.Namespace) -> None:
 
 
 def redrive_failures(args: argparse.Namespace) -> None:
-    """Redrive the selected failures and print the result.
-
-    Exits with 1 and prints the reasons if any failure is left.
-    """
+    """Process the selected failures again and print the result. Exits with 1 if a failure is left."""
     resolved = targets.resolve_target(args)
     shop, failures = resolved.shop, _open_failures(args, resolved)
     chosen = build_selector(args, shop.now())

@@ -1,6 +1,6 @@
-"""Show the health of the shop on one screen. Each line says "ok" or what to do.
+"""The `health` command: show the health of the shop on one screen. Each line says "ok" or what to do.
 
-The checks only read. They read a sample of the table, not all of it.
+The checks write nothing. They read only a sample of the table.
 """
 
 from __future__ import annotations
@@ -27,27 +27,29 @@ from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
 
 MAX_LAG_SECONDS = 60
-"""If a stream reader is further behind than this, it has a problem, because a batch takes a second at most."""
+"""A Lambda function that is further behind the stream than this is reported. Normally a batch takes one second."""
 ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
-"""A stream reader that was invoked within the first window is running.
+"""Two windows to judge a stream reader (a Lambda function that reads the table's stream).
 
-One that was invoked within the second window exists.
+A function that was invoked within the second window is a stream reader. It should also have been invoked within the
+first window, if the table is busy.
 """
 BUSY_MINUTES = 5
-"""The table is busy if it was written in at least this number of minutes of the window.
+"""The table is busy if it was written in at least this number of minutes of ACTIVE_READER_WINDOW.
 
-If the table is busy, every stream reader must have been invoked. If it is not, the writes may not concern every reader.
+If the table is busy, every Lambda function that reads the stream must have been invoked. If there were fewer writes,
+the filters of a function may have matched none of them.
 """
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
 CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"
 MAX_WAITING_MESSAGES = 1000
-"""A queue with more waiting messages than this is reported, because they are not processed within minutes."""
+"""A queue with more waiting messages than this is reported, because its worker needs more than minutes for them."""
 SAMPLE_ITEMS = 2000
 DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
-"""An item that is larger than this is reported.
+"""An item that is larger than this is reported, before it reaches the limit of DynamoDB (400 KB).
 
-DynamoDB allows 400 KB, and only an item that keeps growing gets so large.
+Only an item that grows with each write gets so large.
 """
 EXPIRING_WITHIN = timedelta(days=1)
 TTL_OVERDUE_AFTER = timedelta(days=3)
@@ -63,7 +65,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of the health report: the subject, its status, and what to do. `action` is empty if the status is ok."""
+    """One line of the health report: the subject, its status, and the action to take; "" if there is no action."""
 
     subject: str
     status: str
@@ -79,7 +81,7 @@ HealthCheck = Callable[[ShopTarget, datetime], Iterator[CheckResult]]
 
 # the stream -----------------------------------------------------------------------------------------------------------
 def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
-    """Check how far the stream readers are behind the stream, and whether each of them is invoked.
+    """Check how far each stream reader is behind the table's stream, and whether it is still invoked.
 
     A stream reader is a Lambda function that had an IteratorAge metric in CloudWatch in the last 14 days.
     """
@@ -116,7 +118,7 @@ def check_stream_lag(target: ShopTarget, now: datetime) -> Iterator[CheckResult]
 
 
 def check_local_backlog(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Check which stream readers and queues of the local shop are behind, and report how far."""
+    """Report which Lambda functions and queues of the local shop are behind with their work, and how far."""
     behind = [lane for lane in target.lanes() if lane.is_behind]
     for lane in behind:
         yield CheckResult("backlog", str(lane), "it should catch up; if not, see .local/aws/functions.log")
@@ -149,9 +151,9 @@ def _fetch_datapoints(
 
 # failures and queues --------------------------------------------------------------------------------------------------
 def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Count the parked records, and the batches that an event source mapping gave up, in the failure store.
+    """Count the records and messages in the failure store (S3) that a function or an event source mapping gave up.
 
-    Documents that were redriven are not counted.
+    Documents that were already redriven (processed again) are not counted.
     """
     failures = FailureRepository(target.client("s3"), None, target.outputs["FailuresBucket"], ())
     keys = [entry.key for entry in failures.list_entries() if not entry.redriven]
@@ -218,7 +220,7 @@ def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResu
 def sample_items(table: Table) -> list[Image]:
     """Return the first SAMPLE_ITEMS items of a scan.
 
-    The scan order follows the hashes of the keys, so this is a fair sample.
+    DynamoDB scans partitions in the order of the hashes of their keys, so the first items are a random sample.
     """
     items: list[Image] = []
     sweep(table, items.append, max_items=SAMPLE_ITEMS)
@@ -231,9 +233,9 @@ def _format_names(images: Sequence[Image]) -> str:
 
 
 def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Check a sample of items for drift: copies and log entries that do not agree with their primary items.
+    """Check a sample of items for drift: copies and log entries that differ from the items they are derived from.
 
-    If an item seems wrong, the check takes longer, because it checks the item again after a pause.
+    If an item seems wrong, the check waits for DRIFT_PAUSE_SECONDS and checks the item again.
     """
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.check_sample(DRIFT_ITEMS)
@@ -247,7 +249,7 @@ def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
 def check_indexes(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
     """Report the indexes that were not read in the last 14 days.
 
-    Each index costs an additional write for each of its items.
+    An unused index only costs money, because DynamoDB also writes each item to the index.
     """
     unused = []
     for index in INDEX_PROJECTIONS:
@@ -281,7 +283,7 @@ AWS_CHECKS: tuple[HealthCheck, ...] = (
 
 
 def run_checks(target: ShopTarget, checks: Sequence[HealthCheck], now: datetime) -> Iterator[CheckResult]:
-    """Run all checks and yield their results. A check that fails with an error yields a result about the error."""
+    """Run all checks and yield their results. If a check fails with an AWS error, its result describes the error."""
     for check in checks:
         try:
             yield from check(target, now)

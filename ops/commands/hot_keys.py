@@ -1,4 +1,4 @@
-"""Find which table, index or key is hot, from CloudWatch's metrics about throttled DynamoDB requests.
+"""The `hot-keys` command: find the table, index or key whose requests DynamoDB throttles, from CloudWatch metrics.
 
 The metric UserErrors is not used. It counts invalid requests (any 400 error except throttling), so it shows bugs of a
 client but not a hot key. Sources: DynamoDB developer guide, "DynamoDB metrics and dimensions", "CloudWatch throttling
@@ -31,7 +31,7 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "at the limit of its configured on-demand maximum, for any key",
     "AccountLimit": "the account is at its limit in this region, for any key",
 }
-"""The cause of throttling, by the middle part of the metric names {Read,Write}{cause}ThrottleEvents."""
+"""What each cause of throttling means. The key is the `cause` in the metric name {Read,Write}{cause}ThrottleEvents."""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
@@ -50,9 +50,11 @@ These rules store keys in plain text. No key of this table identifies a person.
 
 @dataclass(frozen=True)
 class ThrottleCount:
-    """How often requests were throttled, in total and in the minute with the most throttled requests.
+    """How many requests one CloudWatch metric counted as throttled.
 
     `index`: "" means the table itself. `operation`: "" means all operations.
+    `total`: the number in the whole time range.
+    `most`, `most_at`: the number in the minute with the most throttled requests, and this minute.
     """
 
     metric: str
@@ -172,7 +174,7 @@ def _fetch_throttled_keys(
 
 # report ---------------------------------------------------------------------------------------------------------------
 def has_hot_partition(report: ThrottleReport) -> bool:
-    """Return whether any partition was throttled because it was at its limit."""
+    """Return whether any partition was throttled because its traffic reached the limit of one partition."""
     return any(HOT_PARTITION_CAUSE in one.metric for one in report.counted)
 
 

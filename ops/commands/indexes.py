@@ -1,8 +1,8 @@
-"""Check before a deploy how it would change the table's indexes, and plan the deploys that are needed.
+"""The `indexes` command: check before a deploy how the deploy would change the table's indexes.
 
 DynamoDB creates or deletes only one index per table update, and cannot change an existing index. CloudFormation sends
-all changes in one update. If DynamoDB rejects the update, CloudFormation rolls back after minutes or hours. So this
-tool compares the indexes before the deploy and splits the changes into several deploys.
+all changes in one update. If DynamoDB rejects this update, CloudFormation rolls back after minutes or hours. So this
+command compares the indexes before the deploy, and prints the separate deploys that are needed.
 
 Source: Amazon DynamoDB developer guide, "Managing Global Secondary Indexes"; API reference, UpdateTable.
 """
@@ -28,7 +28,7 @@ TABLE_TYPES = ("AWS::DynamoDB::GlobalTable", "AWS::DynamoDB::Table")
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """A global secondary index. `attributes`: its projected attributes besides the keys; None if all are projected."""
+    """A global secondary index. `attributes`: the projected attributes besides the keys; None if all are projected."""
 
     keys: tuple[str, ...]
     attributes: frozenset[str] | None
@@ -48,10 +48,7 @@ class TableIndexes:
 
 # read indexes ---------------------------------------------------------------------------------------------------------
 def indexes_from_model() -> TableIndexes:
-    """Return the indexes that the key table in the code declares.
-
-    The template is generated from the same declaration.
-    """
+    """Return the indexes that the code declares. The CloudFormation template is generated from this declaration."""
     return _parse_table(create_table_request("any"))
 
 
@@ -65,7 +62,7 @@ def indexes_from_file(path: Path) -> TableIndexes | None:
         return _parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return indexes_from_model()  # a table restored from a backup is no resource of the template
+        return indexes_from_model()  # if the table was restored from a backup, the template does not declare it
     return _parse_table(tables[0]) if tables else None
 
 
@@ -137,8 +134,9 @@ class DeployPlan:
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
     """Plan the deploys that change the deployed indexes to the wanted indexes.
 
-    New indexes are created first and old ones deleted last, so every query always has its index. A changed index must
-    be created under a new name, because two indexes of one name cannot exist at the same time.
+    `wanted`: None if the template contains no table. New indexes are created first and old indexes are deleted last, so
+    that every query always has its index. The new definition of a changed index needs a new name, because two indexes
+    with the same name cannot exist at the same time.
     """
     if wanted is None or wanted.keys != deployed.keys:
         return DeployPlan(

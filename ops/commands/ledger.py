@@ -1,7 +1,7 @@
-"""Check that every account's balance equals the sum of its ledger entries. Nothing is written.
+"""The `ledger` command: check that every account's balance equals the sum of its ledger entries.
 
-The check scans the table once and checks each account that it finds. Accounts may change at the same time: the check
-reads an account before the account's entries and ignores later entries.
+The command writes nothing. It scans the table once and checks each account that it finds. Accounts may change during
+the check: it reads an account first, then the account's entries, and ignores entries that are newer than the account.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def check_accounts(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> None:
-    """Call `report` for each account that has any item, with the account's id and its errors.
+    """Check all accounts, and call `report` with the id and the list of errors of each account.
 
-    The list of errors is empty if the account is balanced.
-    `units_per_second`: the limit of capacity units per second for the whole check.
+    The list is empty if the account has no errors. `units_per_second`: the limit of capacity units per second for the
+    whole check; None for no limit.
     """
     prefix = ACCOUNT.templates("main")[0].prefix
     seen: set[str] = set()
@@ -55,7 +55,7 @@ def check_accounts(
 
 
 def find_account_errors(table: Table, account_id: str) -> list[str]:
-    """Return the errors of an account and its ledger, one sentence each. The list is empty if they are balanced."""
+    """Return the errors of an account and its ledger entries, one text each. Returns [] if there are no errors."""
     try:
         account = table.get(ACCOUNT_BY_ID, account_id=account_id)
         entries = [

@@ -1,8 +1,10 @@
-"""Migrate the stored items of one type to the format that the current code writes, while the shop is open.
+"""The `migrate` command: change stored items to the format that the current code writes, while the shop is open.
 
-A migration is a module of ops/migrations. It names an item type and a function that transforms one item. Each migration
-reads the whole table once (a table sweep). The function works on plain values, because the entity classes may no longer
-be able to read old items. A migration does not raise an item's version, because consumers must not react to it. See
+A migration is a module of ops/migrations. It names an item type and a function that transforms one item of this type.
+The function works on plain values, because the entity classes may no longer be able to read old items. Each migration
+scans the whole table once.
+
+A migration does not raise the version of an item, because consumers of the stream must not react to the new format. See
 docs/decisions/0020.
 """
 
@@ -62,7 +64,7 @@ def load_migrations() -> Migrations:
 # run migrations -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class PlannedMigration:
-    """A migration that is about to run. `task`: "up" or "down"."""
+    """A migration that is about to run. `task`: "up" to apply the migration, "down" to undo it."""
 
     version: str
     migration: Migration
@@ -78,11 +80,12 @@ def plan_migrations(
 ) -> list[PlannedMigration]:
     """Return the migrations to run, in the order in which they run.
 
-    Task "up" selects the migrations that are not up yet, up to version `to` (default: all of them). Task "down" selects
-    the migrations above version `to`, the last first (default: only the last one). A migration that was stopped
-    half-way is resumed.
-    `again`: run only the migration of this version, although it is already up. Use it if items that it skipped are
-    readable now.
+    `known`: all migrations. `state`: the stored progress of each migration, by version.
+    `task`: "up" selects the migrations that are not applied yet, the lowest version first. "down" selects applied
+    migrations, the highest version first. A migration that was stopped half-way is selected too.
+    `to`: for "up", the last version to apply; None for all. For "down", only migrations above this version are undone;
+    None for only the latest applied migration.
+    `again`: run only this version, even if it is already applied. Use it if items that were skipped are readable now.
 
     Raises UsageError if a given version does not exist.
     """
@@ -118,10 +121,11 @@ def run_migration(
     progress: SweepProgress | None = None,
     units_per_second: float | None = None,
 ) -> SweepResult:
-    """Run a migration and return the counts of its items. `dry`: write nothing.
+    """Run a migration and return the counts of its items.
 
-    The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run holds the
-    checkpoint of this migration. Also raises TableBusy and UsageError.
+    `by`: who runs the migration. `dry`: write nothing. `segments`: the number of segments to scan in parallel.
+    The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run of this migration
+    is active. Also raises TableBusy and UsageError.
     """
     migration = planned.migration
     act = build_migration_action(shop, migration, planned.task, dry=dry)
@@ -140,13 +144,13 @@ def run_migration(
 
 
 def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
-    """Store in the table that a migration is done, without reading any item. Used if the migration changes no item."""
+    """Store in the table that a migration is done, without a scan. Used if the migration changes no item."""
     with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by):
         return SweepResult()
 
 
 def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
-    """Return the function that a migration runs on each item."""
+    """Return the function that a migration runs on each item. `task`: "up" or "down". `dry`: write nothing."""
     step = migration.transform_for(task)
     derives = migration.rederives_copies and task == "up"
 
@@ -163,10 +167,10 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
 
 
 def migrate_image(step: TransformItem, image: Image) -> Image:
-    """Return the migrated item in DynamoDB JSON. Attributes with an unchanged value keep their stored form.
+    """Return the migrated item in DynamoDB JSON. `step`: the function that transforms the item as plain values.
 
-    Raises Unreadable if the item cannot be transformed. Raises UsageError if the migration changes the keys or the
-    version.
+    An attribute whose value does not change keeps its exact stored form. Raises Unreadable if the item cannot be
+    transformed. Raises UsageError if the migration changes the primary key or the version.
     """
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     schema = int(image.get("schema", {"N": "1"})["N"])

@@ -1,6 +1,6 @@
-"""Show everything about one order: its items, history, copies, mails, effects and archive object.
+"""The `order` command: show everything about one order: items, history, copies, mails, effects and archive object.
 
-Nothing is written. The local page also uses this module for data that the API does not return.
+The command writes nothing. The web page of the local shop also uses this module, for data that the API does not return.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ COPY_STATES = {
     "foreign": "left over",
     "name": "behind",
 }
-"""The state of a copy, by the last word of `Discrepancy.kind`."""
+"""The state of a wrong copy as the command prints it, by the last word of `Discrepancy.kind`."""
 
 
 def compare_copies(shop: Shop, order_id: str) -> JsonObject:
-    """Compare each copy of an order with the copy that it should be. The rules are those of the `drift` command.
+    """Compare each copy of an order with its expected content, by the same rules as the `drift` command.
 
-    Raises RecordNotFound, Unreadable, Permanent.
+    A copy is an item that is derived from the order. Raises RecordNotFound, Unreadable, Permanent.
     """
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
@@ -166,7 +166,7 @@ TIMELINE_COLUMNS = ("at", "kind", "text")
 def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     """Yield the lines of text that show everything about an order.
 
-    For an archived order, they include what its archive object contains. Raises RecordNotFound, Unreadable, Permanent.
+    For an archived order, the items in its S3 object are shown too. Raises RecordNotFound, Unreadable, Permanent.
     """
     table = target.table
     stub = order = get_order(table, order_id)

@@ -30,7 +30,8 @@ MAX_VALUE_LENGTH = 40
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """Parse texts of the form name=value into a dict.
 
-    Raises InvalidArgument. `option`: its name in the error message.
+    `option`: the command-line option, for the error message. Raises InvalidArgument if a text has another form, or if
+    a name is given twice.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -76,10 +77,7 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Ite
 
 
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
-    """Yield the lines that show the requests.
-
-    The first is shown in full, the others by their differences from the first.
-    """
+    """Yield the lines that show the requests: the first in full, the others as differences from the first."""
     for number, request in enumerate(requests, 1):
         yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 except for")
         width = max(map(len, requests[0].sent))

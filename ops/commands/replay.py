@@ -1,9 +1,12 @@
-"""Replay past events for a new or repaired consumer. The source is the event bus archive or the table's current state.
+"""The `replay` command: send past events again to a new or repaired consumer, or write copies again.
 
-Events are sent to the consumers of one rule or of all rules. A consumer that has already handled an event recognizes
-the event's id and does nothing. Copies are written again from their primary items, without publishing events. Totals
-are never replayed: an item adds to its totals only if it has not been counted yet. To repair a wrong total, use
-`drift`.
+Events come from the archive of the event bus, or are derived from the items in the table. They are sent to the
+consumers of one EventBridge rule or of all rules. A consumer that has already handled an event recognizes the event's
+id and does nothing.
+
+Copies are written again from the items from which they are derived. No event is published for them. Totals are not
+computed again: an item is added to its totals only if the totals do not include the item yet. To repair a wrong total,
+use the `drift` command.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from ops.scan.sweep_result import SweepResult
 from ops.targets import ShopTarget
 
 SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
-"""The keys of an EventBridge event pattern that a replay from the table can evaluate."""
+"""The keys of an EventBridge event pattern that this module can evaluate itself, in a replay from the table."""
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}
 POLL_SECONDS = 5.0
@@ -73,8 +76,8 @@ def find_rule(shop: ShopTarget, text: str) -> EventRule:
 def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
     """Return a function that sends events directly to the SQS queues of one rule, so no other consumer gets them.
 
-    The function sends only the events that match the rule's pattern. Raises UsageError if this module does not support
-    the pattern, or if a target of the rule is not an SQS queue.
+    The returned function sends only the events that match the rule's pattern. Raises UsageError if the pattern has
+    conditions that this module cannot evaluate, or if a target of the rule is not an SQS queue.
     """
     if more := rule.pattern.keys() - SUPPORTED_PATTERN_KEYS:
         raise UsageError(f"{rule.name} also filters by {', '.join(sorted(more))}: use --from-archive")
@@ -99,9 +102,9 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
 # from the archive -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TimeRange:
-    """The time range of the events to replay.
+    """The time range of the events to replay, from `since` to `until`.
 
-    `validate` raises UsageError if the range is empty or starts before the oldest event that the archive keeps.
+    `validate` raises UsageError if the range is empty, or if it starts before the oldest event in the archive.
     """
 
     since: datetime
@@ -120,7 +123,7 @@ class TimeRange:
 class EventArchive:
     """The EventBridge archive of the bus.
 
-    `bus_arn`: the bus to which the archive replays. `events`: how many it contains.
+    `bus_arn`: the bus to which the archive replays. `events`: the number of events in the archive.
     """
 
     client: Any
@@ -142,8 +145,8 @@ class EventArchive:
     def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
         """Start a replay of a time range to one rule (None: to all rules). Returns the replay's name and state.
 
-        If a replay of the same range and rule is running or completed, that replay is returned and no new one starts.
-        If it failed or was cancelled, a new replay is started under the next free name.
+        If a replay of the same range and rule is running or completed, no new replay starts, and the existing replay is
+        returned. If the existing replay failed or was cancelled, a new replay starts under the next free name.
         """
         told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
@@ -170,7 +173,7 @@ class EventArchive:
         return "STARTING" if found["State"] in FINAL_STATES else str(found["State"])
 
     def wait_for_end(self, name: str, report: Callable[[str], None]) -> str:
-        """Poll a replay until it has ended, report its progress, and return its final state."""
+        """Wait until a replay has ended, and return its final state. `report`: called with each line of progress."""
         while True:
             found = self.client.describe_replay(ReplayName=name)
             if (state := str(found["State"])) in FINAL_STATES:
@@ -253,9 +256,9 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
 
 
 def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
-    """Return the command line that follows this replay again.
+    """Return the command line that shows the progress of this replay again.
 
-    It has absolute times, so that it finds the same replay later.
+    The command line has absolute times, because a duration such as "3d" would select another replay later.
     """
     words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]

@@ -1,12 +1,15 @@
-"""Restore archived orders from their objects in S3 into the table, without any effects.
+"""The `restore` command: move archived orders from S3 back into the table, without sending mails or refunds again.
 
-An order is always either complete in the table or archived, also after a crash. One transaction writes all items of an
-order, on condition that the archived order is unchanged since it was read. If the items do not fit into one
-transaction, earlier transactions with the same condition write some of them. Log entries come first, payments and
-refunds last. These early items are not read until the order itself is restored, and a repeated run finds them.
+An archived order is a small item that replaces the order in the table. After a crash, an order is still either complete
+in the table or archived. One transaction writes all items of the order and replaces the archived order. It fails if the
+archived order has changed since it was read.
 
-Each restored item has the attribute `restored_at`, so the stream readers ignore it. No mail, shipment, invoice or
-refund follows, and totals do not change. See docs/decisions/0025.
+A large order does not fit into one transaction. Then earlier transactions write some of the items: log entries first,
+payments and refunds last. The shop does not read these items until the last transaction has restored the order itself.
+After a kill, a repeated run finds these items and writes only the missing ones.
+
+Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
+mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/0025.
 """
 
 from __future__ import annotations
@@ -52,21 +55,23 @@ KEEP_DAYS = 30
 MAX_TRANSACTION_ITEMS, MAX_TRANSACTION_BYTES = 97, 3_500_000
 """The limits for the restored items of one transaction. DynamoDB accepts 100 items and 4 MB.
 
-The remaining capacity is for the order or archived order, its customer and its expiry marker.
+The last transaction also needs space for the order, the condition check of the customer, and the expiry marker. The
+expiry marker is the item whose ttl starts the archiving of the order.
 """
 MONEY_TYPES = (REFUND.type, PAYMENT.type)
 TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
-"""An order can be restored only after it has been archived for this time.
+"""How long an order must have been archived before it can be restored.
 
-Two archive Lambdas may archive the same order. The slower one may still run for this time and delete the order's items.
+Two invocations of the archive Lambda may archive the same order. The slower invocation may run for up to this time, and
+would delete the restored items.
 """
 LOCAL_SETTLE_TIME = timedelta(0)
-"""The local shop does not wait before a restore, because its clock can be advanced by years at once."""
+"""On the local shop, an archived order can be restored at once, because its clock can be advanced by years."""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
-"""The S3 error codes of an object that is missing or in cold storage.
+"""The S3 error codes of an object that is missing or in cold storage. Such an order is skipped.
 
-An error for missing permissions is not included.
+The code for missing permissions is not included, because that error concerns all orders and must stop the command.
 """
 
 
@@ -78,8 +83,10 @@ class NotRestorable(Permanent):
 class RestoredOrder:
     """An order that was restored, or that would be restored without `--dry-run`.
 
-    `items`: the number of its items. `ends_at`: when it expires again.
-    `is_customer_erased`: whether its customer was erased. If so, it is restored without name and address.
+    `items`: the number of restored items, including the order itself.
+    `ends_at`: when the order expires and is archived again.
+    `is_customer_erased`: whether the customer's personal data was erased. If so, the order is restored without name and
+    address.
     """
 
     order_id: str
@@ -104,9 +111,10 @@ def restore_order(
     settles: timedelta = SETTLE_TIME,
     dry: bool = False,
 ) -> RestoreOutcome:
-    """Restore an archived order from S3. After `keep_days` it is archived again, in a new object next to the first.
+    """Restore an archived order from its S3 object into the table.
 
-    `settles`: how long ago the order must have been archived. `dry`: check everything, write nothing.
+    After `keep_days` days the order is archived again, in a new S3 object next to the first.
+    `settles`: for how long the order must have been archived. `dry`: check everything, write nothing.
 
     Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """
@@ -148,9 +156,10 @@ def restore_order(
 
 
 def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:
-    """Return the items in an order's archive object.
+    """Return the items in the S3 object of an archived order, in DynamoDB JSON.
 
-    Raises WriteConflict if an erasure has replaced the object since.
+    `stub`: the archived order. Raises WriteConflict if the archived order has changed since it was read, for example
+    because an erasure of personal data has replaced the object. The restore is then tried again with the new object.
     """
     try:
         return _verify_and_read(stub, fetch(stub.object_key))
@@ -163,7 +172,8 @@ def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[I
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
     """Return a condition check that fails if the customer has changed since it was read.
 
-    If an erasure of the customer has just started, the check fails and the restore is tried again with the new state.
+    So no personal data is restored if an erasure of the customer has just started. The restore is then tried again with
+    the new state of the customer. `customer`: None if the customer does not exist; the check then fails if it exists.
     """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
@@ -172,9 +182,9 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
 
 
 def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
-    """Return the items in an order's archive object.
+    """Return the items in the body of an archive object.
 
-    Raises NotRestorable if the SHA-256 of the object differs from the one stored in the archived order.
+    `stub`: the archived order. Raises NotRestorable if the SHA-256 of the body differs from the one in `stub`.
     """
     found = hashlib.sha256(body).hexdigest()
     if found != stub.sha256:
@@ -183,9 +193,10 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 
 
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
-    """Return the restored order in DynamoDB JSON. Its version is the one after the version of the archived order.
+    """Return the restored order in DynamoDB JSON, with the version after the version of the archived order.
 
-    If the customer was erased, the personal attributes are left out.
+    `stub`: the archived order. `closed`: the order from the archive object. If the customer's personal data was erased,
+    the personal attributes are left out.
     """
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
@@ -196,11 +207,14 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 
 
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
-    """Yield the order's items that are missing in the table.
+    """Yield the items of the archive object that must be written, with the attribute `restored_at`.
 
-    Snapshots are left out, because the stream readers derive them again. Items that an earlier run restored are left
-    out too. Raises NotRestorable if an item with the same key was written since the order was archived, unless it is a
-    log entry or of a type that stays in the table.
+    `images`: the items of the archive object. `there`: the items in the table, by sort key. These items are left out:
+    the order and its expiry marker, which are written separately; snapshots, which the stream's Lambda functions derive
+    again; items that an earlier run has restored; items of a type that stays in the table when an order is archived, if
+    the table still has them.
+
+    Raises NotRestorable if the table has another item with the same key, unless that item is a log entry.
     """
     for image in images:
         row = _known_row(image)
@@ -231,7 +245,11 @@ def _is_already_restored(found: Image, image: Image) -> bool:
 
 
 def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
-    """Split items into transactions. There is at least one transaction, and the last one is filled first."""
+    """Split items into transactions, in the order in which they must be written.
+
+    The last transaction also restores the order, so as many items as possible are in the last transaction. There is at
+    least one transaction, even without items.
+    """
     ordered = sorted(
         images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")
     )
@@ -247,9 +265,9 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
 
 
 def _put_item(image: Image) -> Write[Any]:
-    """Return a write that puts an item if the item does not exist.
+    """Return a write that puts an item, on condition that no item has its key.
 
-    A log entry is written without this condition, because the stream readers may have written it already.
+    A log entry is written without this condition, because a stream's Lambda function may have written it already.
     """
     row = _known_row(image)
     key = {"PK": image["PK"], "SK": image["SK"]}
@@ -286,9 +304,10 @@ def restore_orders_placed(
     progress: SweepProgress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Restore every archived order that was placed in [since, until), and return the counts.
+    """Scan the table and restore every archived order that was placed from `since` until before `until`.
 
-    Orders that cannot be restored are skipped and listed in the result.
+    `report`: called with the outcome of each order. Orders that cannot be restored are skipped and listed in the
+    result. Returns the counts. See `restore_order` for `keep_days`, `settles` and `dry`.
     """
 
     def act(image: Image) -> bool:
@@ -355,7 +374,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 
 def run_restore(args: argparse.Namespace) -> None:
-    """Restore the named orders and print the results.
+    """Restore the orders that the arguments select, by id or by date, and print the result of each.
 
     Exits with 1 if an order does not exist or cannot be restored.
     """

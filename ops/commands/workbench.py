@@ -1,9 +1,11 @@
-"""Export the key table as a data model for NoSQL Workbench: its indexes, a facet for each item type, and sample items.
+"""The `model` command: export the key table (all item types with their keys) as a model for NoSQL Workbench.
 
-The format is that of Workbench's own exports (version 3.0), which AWS's sample models also use. The name of a facet is
-the item type. Its key aliases are the key templates. Sample items are generated from the declared types of the fields.
-The same code as in the shop encodes them, so their keys are correct. The samples are part of the facets, because a
-table with facets has no `TableData` of its own.
+The model contains the indexes, a facet for each item type, and a sample item in each facet. A facet is Workbench's view
+of the items of one type. The format is the one that Workbench exports (version 3.0). AWS's sample models also use this
+format.
+
+Sample items are generated from the declared types of the fields, and are encoded by the code of the shop, so their keys
+are correct. They are stored in the facets, because a table with facets has no `TableData` of its own.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from ops import targets
 
 MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
-"""A fixed date, so that the exported file changes only if the model changes."""
+"""The creation date in the exported file. The date is fixed, so that the file changes only if the model changes."""
 SAMPLE_TIME = instant_from_epoch(1_795_253_400)
-SAMPLE_VALUES: Mapping[str, Any] = {  # for fields that need a special value
+SAMPLE_VALUES: Mapping[str, Any] = {  # the values for fields whose type alone gives no valid sample
     "country": "AT",
     "email": "ann@example.com",
     "name": "Ann",
@@ -41,7 +43,7 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # for fields that need a special value
     "season": SAMPLE_TIME[:7],
     "shard": "0",
     "ttl": 2**33,
-    "valid_until": None,  # valid without end
+    "valid_until": None,  # None: the item is valid without an end date
 }
 
 
@@ -112,11 +114,11 @@ def attribute_type(hint: Any) -> str:
 
 
 def sample_item(row: Row[Any]) -> dict[str, Any]:
-    """Return a sample item of the type that this row of the key table declares, with bytes as base64.
+    """Return a sample item in DynamoDB JSON, with bytes as base64. All samples belong to one customer and one order.
 
-    All samples belong to one customer and one order.
+    `row`: the row of the key table that declares the item type.
     """
-    # An item type that replaces another one has the same key template. Number 2 gives its sample a different key.
+    # An item type that replaces another type has the same key template, so its sample needs other values for its key.
     number = 1 if row.replaces is None else 2
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {

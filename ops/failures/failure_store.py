@@ -1,4 +1,7 @@
-"""Read failed records and messages from the failure store in S3 and the dead-letter queues, and mark redriven ones."""
+"""List and read failed stream records and messages, and record which of them were redriven (processed again).
+
+They are in the failure store (an S3 bucket) or in a dead-letter queue.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,15 @@ from ops.targets import ShopTarget
 
 PARKED_PREFIX, DEAD_LETTER_PREFIX = "parked/", "dead/"
 VISIBILITY_SECONDS = 120
-"""The visibility timeout of received dead letters, in addition to the time to process them.
+"""The visibility timeout of received dead letters, in addition to the expected time to process them.
 
-If a run is killed, its dead letters become visible again after this timeout.
+If a run is killed, the dead letters that it has received become visible again after this timeout.
 """
 MAX_VISIBILITY_SECONDS = 12 * 3600
 MAX_DEAD_LETTERS = 2000
-"""The maximum number of dead letters that are received from a queue at a time.
+"""The maximum number of dead letters that a run receives from one queue.
 
-A run can send this number of messages back to their source queue within the visibility timeout.
+A run can send this number of messages back to their source queue before the visibility timeout ends.
 """
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
@@ -40,9 +43,10 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class FailureEntry:
-    """A document in the failure store or a dead letter.
+    """An entry of the list of failures: a document in the failure store, or a message in a dead-letter queue.
 
-    `at`: when it was stored there. `redriven`: whether it has been redriven since.
+    `at`: when the document was stored; for a dead letter, when the message was first sent.
+    `redriven`: whether the document was already redriven (processed again).
     """
 
     at: str
@@ -55,8 +59,8 @@ class FailureEntry:
 class DeadLetterQueueInfo:
     """A dead-letter queue.
 
-    `name`: the reaction or queue whose failed messages are sent here.
-    `source`: the URL of the source queue; None if no queue has this dead-letter queue.
+    `name`: the reaction (a queue with its worker) whose failed messages are moved here, or the name of a queue.
+    `source`: the URL of the queue from which messages are moved here; None if there is no such queue.
     `max_receive_count`: SQS moves a message here after this number of receives.
     """
 
@@ -85,10 +89,10 @@ class DeadLetter:
         )
 
     def summary(self) -> JsonObject:
-        """Return the kind, reader and reason of the dead letter.
+        """Return the kind of failure, the name of the queue's reaction (as `reader`), and the reason of the failure.
 
-        The reason does not contain the receive count of the message itself, because every receive by an operator tool
-        raises that count.
+        The reason contains the queue's `max_receive_count`. The receive count of the message would be wrong, because
+        every receive by an operator tool raises that count.
         """
         reason = (
             f"failed at all {self.queue.max_receive_count} deliveries"
@@ -106,10 +110,11 @@ def sort_newest_first(entries: Iterable[FailureEntry]) -> list[FailureEntry]:
 
 
 class FailureRepository:
-    """The failure store and the dead-letter queues of a shop. Thread-safe, because boto3 clients are.
+    """The failure store and the dead-letter queues of a shop. Thread-safe, because boto3 clients are thread-safe.
 
-    `wait_seconds`: how long a receive waits for messages (long polling), because SQS may not return them at once.
-    `max_dead_letters`: the maximum number of dead letters that are received from a queue at a time.
+    `wait_seconds`: how long a receive request waits for messages (long polling). With short polling, SQS may return no
+    message although the queue has some.
+    `max_dead_letters`: the maximum number of dead letters that a run receives from one queue.
     """
 
     max_dead_letters = MAX_DEAD_LETTERS
@@ -162,8 +167,8 @@ class FailureRepository:
     ) -> Iterator[list[DeadLetter]]:
         """Receive the dead letters of these queues (default: all) and hide them from other consumers.
 
-        They stay hidden for the visibility timeout plus `working_seconds`. At the end of the context, the dead letters
-        that were not deleted become visible again.
+        Use it as a context manager. The dead letters stay hidden for VISIBILITY_SECONDS plus `working_seconds`. At the
+        end of the context, the dead letters that were not deleted become visible again.
         """
         queues = self.dead_letter_queues if queues is None else queues
         received = [
@@ -176,14 +181,14 @@ class FailureRepository:
                 self._release(queue, [letter for letter in received if letter.queue is queue])
 
     def count_in_flight(self) -> int:
-        """Return the approximate number of dead letters in flight.
+        """Return the approximate number of dead letters in flight: received, but not yet deleted or visible again.
 
-        Another run has received them, or a run that was killed.
+        Another run, which is still running or was killed, has received them.
         """
         return sum(self.count_messages(queue.url)[1] for queue in self.dead_letter_queues)
 
     def count_messages(self, url: str) -> tuple[int, int]:
-        """Return the approximate numbers of messages of a queue that are waiting and that are in flight."""
+        """Return how many messages of a queue are waiting, and how many are in flight. Both numbers are approximate."""
         found = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[*COUNT_ATTRIBUTES]).get("Attributes", {})
         waiting, in_hand = (int(found.get(name, 0)) for name in COUNT_ATTRIBUTES)
         return waiting, in_hand
@@ -209,7 +214,7 @@ class FailureRepository:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        with suppress(ClientError, BotoCoreError):  # after an error, the messages become visible at their timeout
+        with suppress(ClientError, BotoCoreError):  # after an error, the messages become visible after their timeout
             for start in range(0, len(entries), SQS_BATCH_SIZE):  # SQS errors for deleted messages are ignored
                 self.sqs.change_message_visibility_batch(
                     QueueUrl=queue.url, Entries=entries[start : start + SQS_BATCH_SIZE]
@@ -217,7 +222,7 @@ class FailureRepository:
 
     # list and show ----------------------------------------------------------------------------------------------------
     def list_entries(self, letters: Iterable[DeadLetter] = ()) -> list[FailureEntry]:
-        """Return all documents in the failure store together with these dead letters, newest first."""
+        """Return all documents in the failure store and the given dead letters as one list, newest first."""
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
         objects = [found for page in pages for found in page.get("Contents", ())]
         marked = {
@@ -231,9 +236,9 @@ class FailureRepository:
         return sort_newest_first([*found, *(letter.entry for letter in letters)])
 
     def summarize(self, key: str) -> JsonObject:
-        """Return the kind, reader and reason of a document in the failure store.
+        """Return the kind of failure, the Lambda function (as `reader`) and the reason, from a document's content.
 
-        A document with an unknown format gets a summary too, with the format error as its reason.
+        Returns a summary for a document with an unknown format too. Its reason names the error.
         """
         try:
             document = self.read_document(key)
@@ -246,9 +251,9 @@ class FailureRepository:
             return {"kind": "parked", "reader": "unknown", "reason": f"unknown document format: {type(error).__name__}"}
 
     def read_document(self, key: str) -> Any:
-        """Return a document of the failure store. If its payload is JSON text, the payload is parsed.
+        """Return a document of the failure store as parsed JSON. A `payload` that is JSON text is parsed too.
 
-        Raises RecordNotFound if the document does not exist, ValueError if it is not JSON.
+        Raises RecordNotFound if the document does not exist, and ValueError if the document is not JSON.
         """
         try:
             body = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
@@ -262,7 +267,10 @@ class FailureRepository:
         return document
 
     def read_failure(self, key: str) -> Any:
-        """Return the full content of a document or dead letter by its key. Raises RecordNotFound, or ValueError."""
+        """Return the full content of the document or dead letter with this key.
+
+        Raises RecordNotFound if there is none, and ValueError if the document is not JSON.
+        """
         if not key.startswith(DEAD_LETTER_PREFIX):
             return self.read_document(key)
         with self.receive_dead_letters() as letters:
@@ -276,7 +284,8 @@ class FailureRepository:
     ) -> tuple[list[JsonObject], str | None]:
         """Return a page of failures, newest first, and the cursor of the next page; None if there is no next page.
 
-        `before`: the cursor of this page. `redriven`: whether to include failures that were redriven.
+        `before`: the cursor that the previous page returned; None for the first page.
+        `redriven`: whether to include documents that were already redriven (processed again).
         """
         with self.receive_dead_letters() as letters:
             by_key = {letter.key: letter for letter in letters}
@@ -292,9 +301,9 @@ class FailureRepository:
 
     # redrive ----------------------------------------------------------------------------------------------------------
     def mark_redriven(self, key: str, at: str) -> None:
-        """Record that a document was redriven, in a marker object. If the document has a marker already, keep that one.
+        """Record that a document was redriven (processed again), in a separate marker object.
 
-        A marker contains no customer data.
+        If the document already has a marker, the old marker is kept. A marker contains no customer data.
         """
         body = json.dumps({"redriven_at": at, "by": current_operator()}).encode()
         try:
@@ -316,7 +325,7 @@ class FailureRepository:
 
 
 def event_detail_in(body: str) -> Mapping[str, Any]:
-    """Return the `detail` of the EventBridge event in a message body; {} if the body contains no such event."""
+    """Return the `detail` of the EventBridge event in a message body; {} if the body has no valid `detail`."""
     try:
         detail = json.loads(body)["detail"]
     except (LookupError, TypeError, ValueError):
@@ -325,10 +334,7 @@ def event_detail_in(body: str) -> Mapping[str, Any]:
 
 
 def _queue_label(url: str) -> str:
-    """Return the name of the reaction that a queue belongs to.
-
-    If it belongs to no reaction, return the queue's own name.
-    """
+    """Return the name of the reaction (a queue with its worker) that a queue belongs to, or else the queue's name."""
     name = url.rpartition("/")[2]
     ours = REACTION_QUEUE_NAME.search(name)
     return ours[1].lower() if ours else name

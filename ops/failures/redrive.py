@@ -1,4 +1,4 @@
-"""Redrive parked records and dead letters: process them again, so that each item's records keep their order."""
+"""Redrive failed stream records and messages: process them again, the records of each item in their original order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ops.repair.rebuild import PublishEvents
 class TooOld(Permanent):
     """The record is too old to redrive.
 
-    The idempotency markers of its effects may have expired, so effects could be repeated.
+    The items that prevent repeated effects, such as a second mail or refund, may have expired.
     """
 
 
@@ -32,10 +32,11 @@ class TooOld(Permanent):
 class RedriveStep:
     """A stream record or message to process again.
 
-    `sort_key`: steps are processed in ascending order of this key.
+    `sort_key`: steps are processed in ascending order of this key. Records come before messages.
     `item_key`: the key of the item that the record is about; () for a message.
-    `check`, `act`: check or process the record. Both raise Permanent if this code cannot process it.
-    `keys`: the keys of the documents in the failure store that contain the record.
+    `happened_at`: the time of the record or event (Unix timestamp); None if it is unknown.
+    `check`, `act`: check or process the record. Both raise Permanent if this code cannot process the record.
+    `keys`: the keys of the documents or dead letters that contain the record.
     """
 
     sort_key: tuple[int, int]
@@ -51,10 +52,10 @@ class RedriveResult:
     """The result of a redrive.
 
     `done`: the keys of the documents and dead letters that were redriven.
-    `rejected`: why this code cannot process a document or dead letter, by key.
-    `retryable`: why a document or dead letter failed this time, by key. It can be tried again.
-    `has_more`: whether there may be more dead letters than were received.
-    `in_flight`: how many dead letters another run had received.
+    `rejected`: the documents and dead letters that this code cannot process: the reason by key.
+    `retryable`: the documents and dead letters that failed but can be tried again: the reason by key.
+    `has_more`: whether a queue may have more dead letters than this run has received.
+    `in_flight`: how many dead letters another run had received, so this run did not get them.
     """
 
     done: list[str] = field(default_factory=list)
@@ -83,10 +84,12 @@ def redrive_entries(
     """Redrive the selected documents and dead letters, and return the result.
 
     The records of all documents are processed first, in their order in the stream. The dead letters follow, queue by
-    queue. A record that cannot be read stays in the failure store, and later records of its item are still processed.
-    After an error that may be temporary, later records of the same item are not processed in this run.
+    queue. If a record can never be processed, later records of its item are still processed. If a record fails with an
+    error that may be temporary, later records of its item wait for the next run, so that their order is kept.
 
-    `report_progress` gets the number of processed records and their total. Safe to repeat, also after a kill.
+    `is_selected`: returns whether to redrive an entry. `dry`: only check the records. `per_second`: the limit of
+    records and messages per second; None for no limit. `report_progress`: called with the number of processed records
+    and the total number. Safe to repeat, also after a kill.
     """
     result = RedriveResult(in_flight=failures.count_in_flight())
 
@@ -118,7 +121,10 @@ class _RedriveRun:
     remaining: dict[str, int] = field(default_factory=dict)
 
     def add_document(self, key: str) -> None:
-        """Add the records of a document to this run. A record that several documents contain is processed once."""
+        """Add the records of a document or dead letter to this run.
+
+        If several documents contain the same record, the record is processed once.
+        """
         try:
             steps = self._read_steps(key)
         except (Permanent, RecordNotFound, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -148,9 +154,9 @@ class _RedriveRun:
         )
 
     def _message_step(self, message: Mapping[str, Any]) -> RedriveStep:
-        """Return the step for a parked message.
+        """Return the step for a message that its worker has stored in the failure store.
 
-        It sends the message to the queue that the message names as its source.
+        The step sends the message to the queue from which the worker received the message.
         """
         url = self.failures.source_queue_urls.get(message.get("eventSourceARN", ""))
         if url is None:
@@ -165,7 +171,7 @@ class _RedriveRun:
             url,
             letter.message,
             letter.message["Body"],
-            check=lambda: None,  # the queue's worker parks an unreadable message
+            check=lambda: None,  # if the message is unreadable, the queue's worker stores it in the failure store
             done=lambda: self.failures.delete_dead_letter(letter),
         )
 
@@ -213,7 +219,7 @@ class _RedriveRun:
             self._finish(step, dry=dry)
         except Permanent as error:
             self._note_failure(self.result.rejected, step, str(error) or type(error).__name__)
-        except Exception as error:  # noqa: BLE001  whatever it is, what is in there is not lost
+        except Exception as error:  # noqa: BLE001  report any error, continue with other items
             blocked.add(step.item_key)
             self._note_failure(self.result.retryable, step, f"{type(error).__name__}: {error}")
 
@@ -239,7 +245,7 @@ class _RedriveRun:
 
 
 def _record_id(record: Record) -> object:
-    """Return an id of a stream record. It is the same in every document that contains the record."""
+    """Return an id of a stream record that is the same in every document that contains the record."""
     told = record.get("dynamodb") or {}
     return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
 

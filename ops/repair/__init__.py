@@ -1,1 +1,1 @@
-"""Find and repair what differs from the model: copies, totals, and what stream records should have done."""
+"""Find and repair wrong copies and totals, and repeat the work of stream records that were lost."""

@@ -1,7 +1,7 @@
-"""Find discrepancies in the copies of one order: its snapshots, its log entries, and the customer name stored on it.
+"""Find discrepancies in the copies of one order: its snapshots, its log entries, and its stored customer name.
 
-A copy is an item that is derived from another item, its primary item. A snapshot shows the primary item's current
-state. A log entry records one change of it.
+A copy is an item that is derived from another item, the primary item. A snapshot shows the current state of its primary
+item. A log entry records one change of its primary item.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from ops.repair.order_history import change_ids, expected_log_entries
 from ops.scan.sweep import rewrite_item
 
 SourceItem = tuple[Row[Any], Any]
-"""A primary item, from which copies are derived, with its row of the key table.
+"""A primary item (from which copies are derived), as (row, item).
 
-If the item does not exist, only its key is given (as a mapping).
+The row is the declaration of the item type in the key table. If the item does not exist, the second element is only its
+key, as a mapping of PK and SK.
 """
 
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """An item that differs from the one that its primary item implies.
+    """A copy, log entry or total in the table that differs from its expected content.
 
+    The expected content is computed from the primary item, which is the item that commands write.
     `kind`: what is wrong, for example "snapshot missing".
+    `key`: the key at which the wrong or missing item is stored.
     `actual`: the item in the table, in DynamoDB JSON; None if there is no item.
-    `expected`: the item that should be there; None if there should be no item.
+    `expected`: the correct item in DynamoDB JSON; None if there should be no item.
     `source`: the primary item from which `expected` is derived.
     """
 
@@ -48,9 +51,10 @@ class Discrepancy:
     source: SourceItem
 
     def repair(self, shop: Shop) -> None:
-        """Write the expected item, if the wrong item and its primary item are unchanged since they were read.
+        """Replace the wrong item by the expected item, or delete the wrong item if there should be none.
 
-        Safe to repeat. Raises WriteConflict or LostRace if one of the two items has changed.
+        Safe to repeat. Raises WriteConflict or LostRace, and writes nothing, if the wrong item or its primary item has
+        changed since it was read.
         """
         if self.kind == "name":
             assert self.actual is not None
@@ -72,9 +76,11 @@ def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
 
 
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
-    """Return a write that replaces `actual` by `expected`, or deletes it if `expected` is None.
+    """Return a conditional write that replaces the stored item `actual` by the item `expected`.
 
-    The write is conditional. It fails with WriteConflict if the stored item no longer has the version of `actual`.
+    Both items are in DynamoDB JSON. If `expected` is None, the write deletes the stored item. If `actual` is None, no
+    item must be stored yet. The write fails with WriteConflict if the stored item has another version than `actual`.
+    `row`: the row of the key table that declares the item type. `place`: the key of the item.
     """
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
@@ -95,7 +101,10 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
 
 # read primaries -------------------------------------------------------------------------------------------------------
 def read_source(image: Image) -> SourceItem:
-    """Decode a primary item. Returns its row of the key table and the entity. Raises Unreadable."""
+    """Decode a primary item from DynamoDB JSON. Returns its row (its declaration in the key table) and the entity.
+
+    Raises Unreadable if this code does not know the type or the schema version of the item.
+    """
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     if row is None or int(image.get("schema", {}).get("N", 0)) > row.schema:
         raise Unreadable(f"unknown type {image.get('type')} or schema {image.get('schema')}")
@@ -107,9 +116,10 @@ ImagesByKey = Mapping[ItemKey, Image]
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """Return an order, or the archived order that replaced it. If neither exists, return only the key.
+    """Return an order from `images`, or the archived order that replaced it in the table.
 
-    Raises InvalidKeyValue, Unreadable.
+    If `images` contains neither of them, return the row of the order type and the order's key. Raises InvalidKeyValue,
+    Unreadable.
     """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
@@ -118,9 +128,10 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # an order and its partition -------------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """Yield the discrepancies in the copies of one order.
+    """Yield the missing, wrong and orphaned copies of one order.
 
-    `images`: all items of the order's partition. Raises Unreadable, Permanent.
+    `images`: all items of the order's partition, in DynamoDB JSON. Yields nothing while the order is being archived.
+    Raises Unreadable. Raises Permanent if the order's history cannot be reconstructed.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
@@ -129,7 +140,7 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
             found = image
             break
     if isinstance(item, Order) and item.status == "ARCHIVING":
-        return  # the archive Lambda owns the order from here on
+        return  # the archive Lambda is moving the order and deletes its copies
     in_partition = _copies_in_partition(item, images)
     expected = dict(_expected_snapshots(row, item))
     if isinstance(item, Order):
@@ -148,20 +159,22 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
-    """Return whether a log entry may have expired by its ttl while its order was archived.
+    """Return whether a missing log entry may have expired while its order was archived, so it is not a discrepancy.
 
-    Log entries with a ttl are kept for a shorter time than orders. The local shop can advance its clock, so such an
-    entry can be deleted although its ttl has not passed yet.
+    `into`: the row of the key table that declares the log. `copy`: the expected entry. `item`: the order.
+
+    The entry's ttl is not compared with the current time. The local shop can advance its clock, so an entry can be
+    deleted before the time in its ttl.
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
 
 
 def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
-    """Return the copies that are stored in an order's partition.
+    """Return the copies that are stored in an order's partition, by key.
 
-    If the order is archived, restored copies are left out. They belong to a restore that is running or was killed, and
-    the next restore completes it.
+    If the order is archived, copies with `restored_at` are left out. A running or killed restore has written them, and
+    the next restore of the order completes the work.
     """
     is_restoring = isinstance(item, ArchivedOrder)
     return {
@@ -184,10 +197,10 @@ def _copy_row(image: Image) -> Row[Any] | None:
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
-    """Return whether a stored copy equals the expected copy. The attribute `restored_at` is ignored.
+    """Return whether a stored copy equals the expected copy, apart from `restored_at` and the version.
 
-    The version of the stored copy may be lower than expected, but not lower than `min_version`. Versions of the primary
-    item after `min_version` did not change the copy.
+    The version of the stored copy may be from `min_version` to the expected version. The versions of the primary item
+    after `min_version` did not change the copy.
     """
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
@@ -196,7 +209,10 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 
 
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
-"""The expected copies by key. Each has its row of the key table, its item, and the lowest version that is accepted."""
+"""The expected copies by key, each as (row, item, lowest accepted version).
+
+The row is the declaration of the copy's type in the key table. The item is in DynamoDB JSON.
+"""
 
 
 def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
@@ -210,10 +226,10 @@ def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
 
 
 def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an open order does not have its customer's current name.
+    """Yield a discrepancy if an open order does not store its customer's current name.
 
-    The order also stores the version of the customer from which the name was copied. That version must not be higher
-    than the customer's own version.
+    The order also stores `customer_version`: the version of the customer item from which the name was copied. A
+    `customer_version` above the current version of the customer item is a discrepancy too.
     """
     customer = (
         shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
@@ -232,7 +248,7 @@ def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Dis
 
 
 def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> ExpectedCopies:
-    """Return every log entry that an order must have, by key."""
+    """Return every log entry that an order must have, by key. `images`: all items of the order's partition."""
     return {
         copies.key_pair(into, entry): (into, into.encode(entry), entry.version)
         for into, entry in expected_log_entries(shop, order, images)
@@ -241,16 +257,17 @@ def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> 
 
 # copies in other partitions -------------------------------------------------------------------------------------------
 def summary_sources(image: Image) -> list[ItemKey]:
-    """Return the key of the order that `find_summary_discrepancies` needs to check this order summary."""
+    """Return the key of the order that an order summary belongs to. `find_summary_discrepancies` needs the order."""
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     return [item_key(ORDER.key(order_id=key["order_id"]))]
 
 
 def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an order summary has no order. Raises Unreadable.
+    """Yield a discrepancy if an order summary exists without its order. Raises Unreadable.
 
-    This check ignores the content of the summary, because the check of the order compares it.
+    `image`: the summary. `sources`: the existing orders, by key. The content of the summary is not checked here.
+    `find_order_discrepancies` checks the content.
     """
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
@@ -261,9 +278,10 @@ def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[D
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return the keys of the items that `find_activity_discrepancies` needs to check this activity entry.
+    """Return the keys of the order, and of the order's timeline entry, for an entry of the customer's activity log.
 
-    These items are the order and the order's timeline entry for the same change. Raises InvalidKeyValue.
+    The timeline entry records the same change of the order. `find_activity_discrepancies` needs both items. Raises
+    InvalidKeyValue.
     """
     key = match_key(ACTIVITY, item_key(image))
     assert key is not None
@@ -273,9 +291,11 @@ def activity_sources(image: Image) -> list[ItemKey]:
 
 
 def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an entry of a customer's activity log belongs to no change of an order.
+    """Yield a discrepancy if an entry of a customer's activity log matches no change of an order.
 
-    If the order is archived, the content of the entry is checked too. Raises Unreadable.
+    `image`: the entry. `sources`: the existing orders and timeline entries, by key. An expired entry is not checked. If
+    the order is archived, the content of the entry is checked too. Otherwise `find_order_discrepancies` compares the
+    content. Raises Unreadable.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)

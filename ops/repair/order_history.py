@@ -1,8 +1,8 @@
-"""Reconstruct the changes of an order, with their times, from its state and its logs.
+"""Reconstruct all changes of an order, with their times, from the order and its logs.
 
-An order's history is a path of status changes that leads to its current status. If several paths are possible, the path
-with the fewest contradictions to the order's logs is used. The path shows which log entries are missing and which are
-wrong.
+The logs of an order are its timeline and its entries in the customer's activity log. A history is a path of status
+changes from the placing of the order to its current status. If several paths are possible, the path that contradicts
+the fewest log entries is used. The result shows which log entries are missing and which are wrong.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from functions.shop.shop import Shop
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
-"""The name of a change that is not in the table of order states (functions/model/states)."""
+"""The name of a change that is not a transition of an order's status (`ORDER_TRANSITIONS`)."""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
-"""The facts in the logs about each version of an order.
+"""The facts that the logs contain about each version of an order, by version.
 
 A fact is ("event", name of the event) or ("status", status after the change).
 """
 
 
 def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) -> list[Change]:
-    """Return every logged change of an order, the oldest first. `partition`: all items of the order's partition.
+    """Return every change of an order that must have a log entry, the oldest first.
 
-    If the time of a change is unknown, the change gets the time of the next change with a known time. The archive step
-    is not included. Raises Permanent if no path leads to the order's status.
+    `partition`: all items of the order's partition. If the time of a change is unknown, the change gets the time of the
+    next change with a known time. Archiving an order is not a logged change. Raises Permanent if no sequence of allowed
+    changes leads to the order's status.
     """
     ids = change_ids(ORDER, order)
     timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
@@ -49,9 +50,10 @@ def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) ->
 
 
 def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
-    """Yield every log entry that an order must have and that has not expired, with the log's row of the key table.
+    """Yield every log entry that an order must have and that has not expired, as (row, entry).
 
-    Raises Permanent.
+    The row is the declaration of the log in the key table. `partition`: all items of the order's partition. Raises
+    Permanent if the order's history cannot be reconstructed.
     """
     for change in reconstruct_history(shop, order, partition):
         for log in copies.LOGS:
@@ -61,9 +63,9 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return the version of an order that each change id belongs to.
+    """Return the versions of an order, by change id.
 
-    For an archived order, some of these versions never existed, because all versions up to the last are included.
+    For an archived order, the result includes every version from 1 to the latest. Some of these have no log entry.
     """
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
@@ -73,10 +75,10 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
 def _change_times(
     shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
 ) -> dict[int, Instant]:
-    """Return the time of each version of an order.
+    """Return the time of each logged version of an order, by version.
 
-    These sources are used in this order: the order itself, its timeline, its customer's activity log, the time of the
-    next version.
+    The first source that has the time is used: the order itself, the order's timeline, the customer's activity log. If
+    no source has the time, the version gets the time of the next version.
     """
     own = {
         1: order.placed_at,
@@ -87,7 +89,7 @@ def _change_times(
         own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
     keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # of two entries for a version, use the earlier
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # use the earliest entry of each version
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
@@ -126,11 +128,11 @@ def _logged_facts(
 
 
 def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, str]]:
-    """Return the likely history of an order: by version, the name of the change and the status after the change.
+    """Return the likely history of an order, by version: the name of the change and the status after the change.
 
-    The result is the path to the order's status with the fewest contradictions to the logs. If several paths have
-    equally few, the one with the most steps from the table of order states is returned. Raises Permanent if there is no
-    path.
+    `logged`: the facts that the logs contain about each version. A path is a sequence of changes that ends at the
+    order's status. The path that contradicts the fewest facts is returned. If several paths contradict equally few
+    facts, the path with the most changes from `ORDER_TRANSITIONS` is returned. Raises Permanent if there is no path.
     """
 
     def count_contradictions(version: int, event: str, status: str) -> int:
@@ -156,7 +158,7 @@ class _Path:
     """The first steps of a possible history of an order.
 
     `contradictions`: the number of facts in the logs that contradict the path.
-    `unlisted`: the number of steps that are not in the table of order states.
+    `unlisted`: the number of steps that are not in `ORDER_TRANSITIONS`.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -177,14 +179,17 @@ NO_PATH = _Path((), inf)
 def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
     """Return the steps that are possible from this status, as (name of the change, status after the change).
 
-    The last step is a change that keeps the status, for example an erasure of personal data.
+    The last element is the change that keeps the status, for example an erasure of personal data.
     """
     moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
     return (*((move.change_name, move.status_after(before)) for move in moves), (UNLISTED_CHANGE, before))
 
 
 def past_change(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
-    """Return a change from an order's past. Its id is the same as when the change was first published."""
+    """Return a change that an order had in the past, with the id that the change had when it happened.
+
+    `version`, `status`: those of the order after the change. `at`: the time of the change. `name`: its name.
+    """
     past = replace(order, status=cast(OrderStatus, status), version=version, updated_at=at, restored_at=None)
     change = changes.parse_change(make_stream_record(ORDER.encode(past)))
     assert change is not None, "a record without an old image must be a change"

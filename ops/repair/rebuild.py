@@ -1,9 +1,13 @@
-"""Repeat the work of the Lambda functions that read the stream, from a stored stream record or from the table's state.
+"""Repeat the work of the stream's Lambda functions, from a stored stream record or from the items in the table.
 
-Use the table's state if stream records were lost. A stream record that is processed late describes an old state, so
-copies are derived from the primary item as it is now. Three things are taken from the record: the log entry, the event,
-and the subtraction of a deleted item from the totals. The event keeps the id of its change, so consumers recognize a
-duplicate. Everything here is safe to repeat, also while the stream readers and the archive Lambda are running.
+These Lambda functions update copies, logs and totals, and publish events. Work from the items in the table if stream
+records were lost.
+
+A stored stream record describes an old state of its item. So copies are derived from the item as it is in the table
+now. The record is used only for the log entry, the event, and the subtraction of a deleted item from the totals. The
+event keeps its original id, so consumers recognize a duplicate.
+
+All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,16 +38,16 @@ from ops.scan.sweep import sweep
 from ops.scan.sweep_result import SweepResult
 
 PublishEvents = Callable[[Sequence[Mapping[str, Any]]], None]
-"""Function that publishes events. An event is a mapping as returned by `events.build_event_detail`.
+"""Function that publishes a list of events. Each event is a mapping as returned by `events.build_event_detail`.
 
-Raises TableBusy if the event bus rejects some events at every retry.
+Raises TableBusy if the event bus still rejects some events after all retries.
 """
 ENDED_STATES = {*CLOSED_STATUSES, "ARCHIVING"}
 TTL_IDENTITY = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
 def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
-    """Return a function that publishes events to this event bus. It retries the entries that the bus rejects."""
+    """Return a function that publishes events to this event bus, and retries the events that the bus rejects."""
 
     def publish(details: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(details), MAX_ENTRIES_PER_CALL):
@@ -61,10 +65,10 @@ def make_publisher(shop: Shop, client: Any, bus_name: str) -> PublishEvents:
 
 
 def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
-    """Process a stored stream record again: update totals, copies and logs, and publish its event.
+    """Process a stored stream record again: update totals, copies and logs, and publish the record's event.
 
-    `record`: the record in the format of a Lambda event. Raises Permanent if this version of the code cannot read the
-    record. A newer version may be able to.
+    `record`: the record in the format of a Lambda event. Safe to repeat. Raises Permanent if this version of the code
+    cannot read the record; a newer version may be able to read it.
     """
     change = changes.parse_change(record)
     if change is None:
@@ -91,11 +95,13 @@ def rebuild_copies(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Write every missing or outdated copy and missing log entry, and update the totals. Returns the counts.
+    """Scan the table, write all missing or outdated copies and missing log entries, and update the totals.
 
-    Primary items that were not counted yet are added to the totals. Deleted items that are still counted are
-    subtracted. If neither a stream record nor a log has the time of a change, the time of the next known change is
-    used. `dry`: only count, write nothing.
+    A primary item (from which copies are derived) that the totals do not include yet is added to them. A deleted item
+    that the totals still include is subtracted from them. If no log has the time of a change, its log entry gets the
+    time of the next change that has a known time.
+
+    `dry`: only count, write nothing. Returns the counts of the scan.
     """
 
     def act(image: Image) -> bool | None:
@@ -117,11 +123,14 @@ def republish_events(
     units_per_second: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Publish again the event of each primary item's current state, with the event's original id. Returns the counts.
+    """Publish again, for each primary item, the event of the change that led to its current state.
 
-    Consumers that have already handled an event recognize its id. Events of earlier states are not published, so a
-    shipped order causes no late "paid" mail. If a closed order was not archived and its expiry marker is gone, the
-    expiry event is published too.
+    A primary item is an item that commands write, such as an order. Each event has its original id, so a consumer that
+    has already handled the event ignores the duplicate. Events of earlier states are not published, so a shipped order
+    causes no late "paid" mail. Events older than MAX_REPLAY_AGE_DAYS are not published.
+
+    The archiving of a closed order starts when its expiry marker, an item with a ttl, is deleted. If a closed order has
+    no such marker, its expiry event is published too. Returns the counts of the scan.
     """
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
 
@@ -148,7 +157,10 @@ LogEntries = Sequence[tuple[Row[Any], Any]]
 def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = None, *, dry: bool = False) -> bool:
     """Write the missing or outdated copies and log entries of a primary item, and count the item in its totals.
 
-    `recorded_entries`: the log entries of a stream record; None: derive them from the order's state.
+    A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
+    copied too.
+
+    `recorded_entries`: the log entries of a stream record. If None, they are derived from the order's current state.
     `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
@@ -178,9 +190,10 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
 
 
 def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> bool:
-    """Subtract the contribution of a deleted item from the totals.
+    """Subtract what a deleted item has added to totals, if the totals still include the item.
 
-    Returns whether it was still counted. `dry`: write nothing.
+    `contribution`: records what the item added. Returns whether the totals still included the item. `dry`: write
+    nothing.
     """
     found = totals.possibly_missed_deletion(contribution, shop.now_instant())
     if found is None or shop.table.batch_get([found[0]], consistent=True):
@@ -195,9 +208,10 @@ class CopyExists(Exception):
 
 
 def _write_missing_copies(shop: Shop, expected: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
-    """Return the writes for the copies that are missing or differ from what their primary item implies.
+    """Return the writes for the copies that are missing or outdated.
 
-    A copy that differs only in its version is correct and gets no write.
+    `expected`: the correct copies by key, each with its row of the key table. A stored copy that differs only in its
+    version is correct and gets no write.
     """
     lie = load_existing(shop, list(expected))
     found = []
@@ -209,10 +223,12 @@ def _write_missing_copies(shop: Shop, expected: Mapping[tuple[str, str], tuple[R
 
 
 def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries | None) -> Iterator[Write[Any]]:
-    """Return the writes for the log entries that are missing.
+    """Yield the writes for the log entries of an item that are missing in the table.
 
-    An entry may have been reconstructed earlier with a wrong time, because the stream record was not available. The
-    time in the record is correct. So the entry of the same change with another time is deleted.
+    `recorded_entries`: the entries from a stream record. If None, they are derived from the order's current state.
+
+    An earlier run without the stream record may have written an entry for the same change with an estimated time. The
+    time in the stream record is correct. So the entry with the other time is deleted.
     """
     of_record = recorded_entries is not None
     if recorded_entries is None and isinstance(item, Order):
@@ -244,10 +260,11 @@ def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[
 
 
 def _write_if_source_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
-    """Write a copy in a transaction that fails if its primary item has changed since it was read.
+    """Write a copy in a transaction that fails if the primary item of the copy has changed since it was read.
 
-    So no copy is added to the partition of an order that was archived in the meantime. Raises WriteConflict if the
-    primary item has changed. If the copy exists already, nothing is written.
+    So no copy is added to the partition of an order that was archived in the meantime. `item`: the primary item. `row`:
+    its row of the key table. `write`: the write of the copy. If the same or a newer version of the copy exists, nothing
+    is written. Raises WriteConflict if the primary item has changed.
     """
     try:
         shop.table.write(check_unchanged(row, item), replace(write, condition_error=lambda _: CopyExists()))
@@ -262,16 +279,17 @@ def _is_expired(shop: Shop, item: Any) -> bool:
 
 # events ---------------------------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
-    """Yield the change that brought an order to its current status. Later changes of the order kept this status."""
+    """Yield the change that brought an order to its current status, even if the order was changed again later."""
     if order.status != "ARCHIVING":  # no event is published for this status
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from (change for change in reconstruct_history(shop, order, beside) if change.version == order.reached)
 
 
 def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
-    """Yield the expiry of a closed order whose expiry marker is gone or has expired.
+    """Yield the change that starts the archiving of a closed order, if the order has no expiry marker.
 
-    The order is archived only after this change was published.
+    An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published and the order is
+    archived. Without the marker, the order would never be archived.
     """
     if order.status not in ENDED_STATES or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
         return
@@ -287,6 +305,9 @@ def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
 
 
 def _latest_change(image: Image) -> Change | None:
-    """Return the latest change of a primary item; None for copies and other items. Raises Permanent."""
+    """Return the latest change of a primary item (an item that commands write). Raises Permanent.
+
+    Returns None for copies and other items.
+    """
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     return changes.parse_change(make_stream_record(image)) if row is None or row.kind == "primary" else None

@@ -1,12 +1,14 @@
-"""Find and repair discrepancies in totals and in the contributions to them. Totals that are final are not repaired.
+"""Find and repair wrong totals, and wrong contributions of single items to totals.
 
-A contribution is a Counted item. It records how much one item, its primary item, adds to totals. A total and its
-contributions change in one transaction. So the difference between a total and the sum of its contributions stays the
-same while the shop is in use. The difference is known exactly if the total had the same version before and after all
-contributions were read. If a total changed in between, it is not judged.
+A total is an item with a sum over many items, for example the rating of a product. A contribution is a Counted item.
+It records how much one order, return or review adds to totals. This order, return or review is its source item.
 
-A contribution is checked against its primary item only, like any copy. Its repair does not change the totals. Each
-total is corrected once at the end.
+The shop changes a total and a contribution in one transaction. So normal use of the shop never changes the difference
+between a total and the sum of its contributions. The check measures this difference: it reads the total, then all
+contributions, then the total again. If the total has changed between its two reads, the check does not judge the total.
+
+A contribution is compared only with its source item. The repair rewrites wrong contributions first, then corrects each
+total once. Final totals, such as those of a month that has ended, are neither checked nor repaired.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 
 # contributions --------------------------------------------------------------------------------------------------------
 def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
-    """Yield the discrepancies in the contributions of these primary items to totals."""
+    """Yield the missing, wrong and orphaned contributions (to totals) of these source items."""
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
     contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
@@ -60,9 +62,10 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """Return the key of the order or review that `find_orphaned_contribution` needs to check this contribution.
+    """Return the key of the order or review that this contribution to totals was computed from.
 
-    The list is empty for the contribution of a return. Raises InvalidKeyValue.
+    `find_orphaned_contribution` needs this item. The list is empty for the contribution of a return, because the
+    contribution does not store the key of the return. Raises InvalidKeyValue.
     """
     source = _contribution_source(image)
     if ":" in source:
@@ -73,9 +76,10 @@ def contribution_sources(image: Image) -> list[ItemKey]:
 
 
 def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if the order or review of a contribution no longer exists.
+    """Yield a discrepancy if a contribution to totals exists, but its order or review does not.
 
-    The contribution of a return does not name its order. See `TotalsScan.find_orphans` for these.
+    `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key. Contributions of
+    returns are not checked here, because they do not name their order. `TotalsScan.find_orphans` checks them.
     """
     place, source = item_key(image), _contribution_source(image)
     of = _text_attribute(image, "of")
@@ -111,9 +115,10 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
-    """Return whether a stored contribution equals the one that the item's current state implies.
+    """Return whether a stored contribution has the amounts that its source item has now.
 
-    The contribution may have been written for an earlier version of the item.
+    The contribution may have been written for an earlier version of the source item. It must not have been written for
+    a later version, or for a deleted item that had the same key.
     """
     if contribution is None:
         return False
@@ -127,9 +132,9 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
 
 
 def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:
-    """Return the correct contribution in DynamoDB JSON.
+    """Return the correct contribution in DynamoDB JSON, with the version after that of the stored contribution.
 
-    Its version is one higher than that of the stored contribution.
+    `found`: the stored contribution; None if there is none. The version is then 1.
     """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return COUNTED.encode(
@@ -147,9 +152,10 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
 
 
 def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
-    """Return the amounts of a contribution, by the key of the total.
+    """Return the amounts that a contribution adds, by the key of the total and then by attribute name.
 
-    {} if the contribution is missing or cannot be read.
+    `image`: the contribution in DynamoDB JSON; None if there is none. Returns {} if there is no contribution, or if the
+    contribution cannot be decoded.
     """
     if image is None:
         return {}
@@ -164,11 +170,12 @@ def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
 class TotalsScan:
     """The contributions, totals and returns that a scan of the table has read.
 
+    A contribution records how much one order, return or review adds to totals. Keys are texts such as "PK / SK".
     `sums`: the sum of all contributions, by the key of the total.
     `totals`: the stored totals, by key.
     `return_contributions`: the contributions of returns, by return id.
     `returns`: the ids of the returns in the table.
-    `last_archived_return_at`: the latest update time of an archived order with returns.
+    `last_archived_return_at`: the latest update time of any archived order that had returns; "" if there is none.
     """
 
     sums: dict[str, Counter[str]] = field(default_factory=dict)
@@ -195,7 +202,11 @@ class TotalsScan:
             self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
 
     def find_orphans(self) -> Iterator[Discrepancy]:
-        """Yield the contributions of returns that do not exist and cannot belong to an archived order."""
+        """Yield the contributions of returns that do not exist in the table or in the archive.
+
+        A contribution may belong to an archived return if an archived order with returns was updated at the same time
+        or later. Such a contribution is not yielded.
+        """
         for source, image in self.return_contributions.items():
             if (
                 source not in self.returns
@@ -208,8 +219,10 @@ class TotalsScan:
 class TotalDifference:
     """The difference between a total and the sum of its contributions.
 
-    `difference`: the total minus the sum; None if the total changed during the scan.
-    `has_contributions`: whether the total has a contribution or must have one.
+    `image`: the total in DynamoDB JSON; None if there is no total.
+    `difference`: the total minus the sum, by attribute; None if the total changed while the contributions were read.
+    `has_contributions`: whether the total has a contribution, or has one after the repair. If not, the total should not
+    exist.
     """
 
     image: Image | None
@@ -219,13 +232,15 @@ class TotalDifference:
 
 @dataclass
 class TotalsCheck:
-    """The discrepancies of totals and of contributions.
+    """The discrepancies that a check found in totals, and in the contributions of single items to these totals.
 
-    They are judged together, because a wrong contribution makes the expected value of its totals wrong too.
-    `final_totals`: how many totals were skipped because they are final.
-    `guard`: returns writes that are added to each transaction. They fail if another run has taken over the checkpoint,
-    so two runs never correct the same difference. Without a guard, a total is repaired only if it is unchanged since it
-    was measured.
+    Totals and contributions are judged together, because the expected value of a total is the sum of its contributions.
+    `contributions`: the wrong contributions.
+    `differences`: how much each suspicious total differs from the sum of its contributions, by the key of the total.
+    `final_totals`: how many totals were skipped because they can no longer change.
+    `guard`: returns condition checks that are added to each transaction. They fail if another run has taken over the
+    checkpoint, so two runs never correct the same difference. If `guard` returns nothing, a total is repaired only if
+    the total is unchanged since it was read.
     """
 
     shop: Shop
@@ -261,7 +276,7 @@ class TotalsCheck:
                     yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
 
     def repair(self) -> tuple[int, int]:
-        """Rewrite the wrong contributions, then correct each total once.
+        """Rewrite the wrong contributions, then correct each wrong total once.
 
         Returns how many discrepancies were repaired, and how many are left.
         """
@@ -285,7 +300,7 @@ class TotalsCheck:
         return mended, len(faults) - mended
 
     def _repair_total(self, where: str, off: TotalDifference) -> bool:
-        """Correct one total. Returns whether the total is correct now."""
+        """Subtract the measured difference from one total. Returns whether the total is correct now."""
 
         def attempt() -> bool:
             found = load_existing(self.shop, [_parse_key(where)]).get(_parse_key(where))
@@ -309,9 +324,10 @@ class TotalsCheck:
 def scan_totals(
     shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
 ) -> TotalsScan:
-    """Scan the whole table for contributions, totals and returns.
+    """Scan the whole table and return the totals, the contributions to totals, and the returns.
 
-    Use this if the drift check was resumed, because its own scan has then not read the whole table.
+    The drift check calls this function after a resumed run. Its own scan did not start at the beginning of the table,
+    so it has not seen all of these items.
     """
     seen = TotalsScan()
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
@@ -327,9 +343,13 @@ def check_totals(
     progress: SweepProgress | None = None,
     guard: GuardWrites = tuple,
 ) -> TotalsCheck:
-    """Check the totals and contributions that seemed wrong in a scan of the table. Returns the confirmed discrepancies.
+    """Check the totals and contributions that seemed wrong in a first scan, and return the confirmed discrepancies.
 
-    The check scans all contributions a second time and reads the totals before and after that scan.
+    A contribution records how much one order, return or review adds to totals. This function scans all contributions a
+    second time. It reads the totals before and after this second scan, to find the totals that changed meanwhile.
+
+    `totals_scan`: the result of the first scan. `contributions`: the wrong contributions that the first scan found.
+    `guard`: see `TotalsCheck`.
     """
     candidates = [
         *contributions,
@@ -377,7 +397,10 @@ CONTRIBUTIONS_SCAN = {
         ":mark": {"S": COUNTED.templates("main")[0].prefix},
     },
 }
-"""Scan arguments that select returns and contributions, including contributions with a wrong `type` attribute."""
+"""Scan arguments that select returns and Counted items (contributions to totals).
+
+A Counted item with a wrong `type` attribute is selected too, by its key prefix.
+"""
 
 
 def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
@@ -391,9 +414,10 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 
 
 def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
-    """Write a contribution and add the given amounts to totals, in one transaction. Returns whether it was written.
+    """Write a correct contribution and add the amounts in `added` to totals, in one transaction.
 
-    The transaction fails if the contribution or its primary item has changed since it was read.
+    `added`: the amounts to add, by the key of the total; {} if the totals are corrected separately. Returns False,
+    without a write, if the contribution or its source item has changed since the check read it.
     """
     row, item = contribution.source
     for _ in range(MAX_ATTEMPTS):
@@ -427,7 +451,7 @@ MAX_ATTEMPTS = 5
 
 
 def _amounts_delta(contribution: Discrepancy) -> dict[str, Counter[str]]:
-    """Return, by total, how much the total would change if this contribution were replaced by the expected one."""
+    """Return the expected amounts of a contribution minus its stored amounts, by the key of the total."""
     added = read_amounts(contribution.expected)
     for where, amounts in read_amounts(contribution.actual).items():
         _add_amounts(added.setdefault(where, Counter()), amounts, -1)
@@ -460,10 +484,10 @@ def _parse_key(where: str) -> ItemKey:
 
 
 def is_final(shop: Shop, where: str) -> bool:
-    """Return whether a total can no longer change.
+    """Return whether a total can no longer change. `where`: its key as "PK / SK".
 
-    The total of a best seller is final some days after its month has ended. The total of a minute is final when its ttl
-    has passed.
+    The total of a best seller is final some days after its month has ended. The sales total of a minute is final when
+    its ttl has passed. A rating is never final.
     """
     row = _require_total_row(where)
     key = match_key(row, _parse_key(where)) or {}
@@ -473,7 +497,10 @@ def is_final(shop: Shop, where: str) -> bool:
 
 
 def total_amounts(image: Image | None) -> dict[str, int]:
-    """Return the stored amounts of a total, by attribute name. {} if there is no total."""
+    """Return the stored amounts of a total, by attribute name.
+
+    `image`: the total in DynamoDB JSON. Returns {} if it is None or is not a total.
+    """
     if image is None or (row := total_row(item_key(image))) is None:
         return {}
     return {name: int(image.get(name, {}).get("N", 0)) for name in totals.TOTAL_FIELDS[row]}
@@ -484,7 +511,7 @@ def _version(image: Image | None) -> int:
 
 
 def total_image(where: str, amounts: Mapping[str, int], version: int) -> Image:
-    """Return a total with these amounts and this version, in DynamoDB JSON. `where`: its key."""
+    """Return a total with these amounts and this version, in DynamoDB JSON. `where`: its key as "PK / SK"."""
     row = _require_total_row(where)
     attributes: dict[str, Any] = {
         **(match_key(row, _parse_key(where)) or {}),

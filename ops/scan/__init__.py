@@ -1,1 +1,1 @@
-"""Scan a whole table: page by page, limited in capacity, with progress and a checkpoint to resume from."""
+"""Scan the whole table: page by page, at a limited rate, with progress reports and a checkpoint to resume from."""

@@ -1,4 +1,4 @@
-"""Store the checkpoint of an operator tool in the table: who runs it, until when its lock is held, and its progress."""
+"""Store the progress of an operator tool in the table, with a lock so that only one run at a time makes progress."""
 
 import getpass
 import socket
@@ -19,21 +19,22 @@ from functions.model.table import SWEEP
 from ops.scan.sweep_result import ItemAction, SweepResult
 
 LOCK_SECONDS = 60
-"""How long a run holds the lock of its checkpoint after the last heartbeat.
+"""How long a run holds the lock of its checkpoint after each write of the checkpoint.
 
-If the run is still alive when another run takes over, no harm is done.
+After this time, another run can take over. If the first run is still alive, it stops with the error Locked at its next
+write of the checkpoint.
 """
 MAX_RESUME_AGE = timedelta(days=1)
-"""A stopped run that is older than this is started again from the beginning, not resumed.
+"""If a run was stopped longer ago than this, the next run starts from the beginning instead of resuming.
 
-It applies to tools that report the current state of the table.
+This limit is for tools that report the current state of the table, because the results of an old run are outdated.
 """
 MAX_REMEMBERED_ITEMS = 20
-"""The checkpoint stores the keys of up to this many skipped items. It stores the count of all of them."""
+"""The maximum number of skipped items whose keys the checkpoint stores. The count includes all skipped items."""
 
 
 class Locked(Exception):
-    """Another run holds the checkpoint of this table sweep."""
+    """Another run holds the lock of this tool's checkpoint, or has taken over the lock from this run."""
 
 
 TAKEN_OVER_MESSAGE = "another run has taken over"
@@ -47,10 +48,12 @@ def current_operator() -> str:
 class Checkpoint:
     """The stored progress of a table sweep (a scan of all items). Use it as a context manager. Thread-safe.
 
-    Only one run at a time holds the checkpoint. Raises Locked if another run holds it. After an exception, the next run
-    can resume at once. After a kill, it can resume when LOCK_SECONDS have passed.
+    Only one run at a time holds the lock of the checkpoint. Raises Locked if another run holds the lock. After an
+    exception, the next run can resume at once. After a kill, the next run can resume when LOCK_SECONDS have passed.
 
-    `max_age`: if the last run stopped longer ago, start again from the beginning.
+    `tool`, `name`: together the key of the checkpoint. `task`: what the run does; a run with another task does not
+    resume. `by`: who runs the tool. `segments`: the number of segments of the table to scan in parallel.
+    `max_age`: if the last run stopped longer ago, start from the beginning; None to resume a run of any age.
     `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.
     """
 
@@ -110,9 +113,10 @@ class Checkpoint:
         return f"Resumes the run that stopped at {self.stopped_at}: {self.result.read:,} items were already read."
 
     def save_progress(self, found: SweepResult, segments: tuple[Stretch, ...], waiting: Collection[str] = ()) -> None:
-        """Store the counts, the scan position of each segment, and the keys of the items that still must be checked.
+        """Store the counts and the scan position of each segment, and extend the lock.
 
-        `waiting`: these keys. Raises Locked if another run has taken over the checkpoint.
+        `waiting`: the keys ("PK / SK") of scanned items that a resumed run must check again. Raises Locked if another
+        run has taken over the checkpoint.
         """
         named = dict(list(found.unreadable.items())[:MAX_REMEMBERED_ITEMS])
         counts: dict[str, Any] = {
@@ -122,9 +126,9 @@ class Checkpoint:
         self._save(held_seconds=LOCK_SECONDS, **counts, **where)
 
     def with_heartbeat(self, act: ItemAction) -> ItemAction:
-        """Return the action with a heartbeat: it extends the lock before each item if the lock ends soon.
+        """Return an action that extends the lock, if the lock ends soon, and then runs the action `act` on an item.
 
-        This is needed because the processing of a page can take longer than LOCK_SECONDS.
+        Without this, the lock could end during a page, because a page can take longer than LOCK_SECONDS.
         """
 
         def act_with_heartbeat(image: Image) -> bool | None:
@@ -134,9 +138,9 @@ class Checkpoint:
         return act_with_heartbeat
 
     def extend_lock(self, seconds: float = 0) -> None:
-        """Extend the lock, so that it lasts for the next `seconds` and up to LOCK_SECONDS more.
+        """Extend the lock, so that it lasts for at least `seconds` plus half of LOCK_SECONDS from now.
 
-        Raises Locked if another run has taken over the checkpoint.
+        Writes nothing if the lock already lasts that long. Raises Locked if another run has taken over the checkpoint.
         """
         with self._lock:
             enough = to_instant(self._table.clock() + timedelta(seconds=seconds + LOCK_SECONDS / 2))
@@ -144,10 +148,7 @@ class Checkpoint:
                 self._save(held_seconds=seconds + LOCK_SECONDS)
 
     def check_lock(self) -> Write[Any]:
-        """Return a condition check for a transaction.
-
-        It fails with Locked if another run has taken over the checkpoint.
-        """
+        """Return a condition check that lets a transaction fail with Locked if another run has taken over."""
         return check_unchanged(SWEEP, self.sweep, condition_error=lambda _: Locked(TAKEN_OVER_MESSAGE))
 
     def __enter__(self) -> Self:
@@ -163,7 +164,10 @@ class Checkpoint:
                 self._save()
 
     def _save(self, *, held_seconds: float = 0, **changed: Any) -> None:
-        """Write the next version of the checkpoint. Raises Locked if another run has written the checkpoint since."""
+        """Write the next version of the checkpoint. Raises Locked if another run has written the checkpoint meanwhile.
+
+        `held_seconds`: how long the lock is held from now on; 0 releases the lock.
+        """
         with self._lock:
             now = self._table.clock()
             until = to_instant(now + timedelta(seconds=held_seconds))

@@ -15,9 +15,10 @@ REPORT_EVERY_SECONDS = 10
 
 
 class ProgressBar:
-    """Reports progress.
+    """Reports the progress of a tool as a bar with a percentage.
 
-    On a terminal it updates one line; elsewhere it writes a new line every REPORT_EVERY_SECONDS.
+    On a terminal, the bar updates one line. In a log file or pipe, it writes a new line at most every
+    REPORT_EVERY_SECONDS. `out`: where to write (default: stderr).
     """
 
     WIDTH = 24
@@ -28,7 +29,7 @@ class ProgressBar:
         self._line_length = 0
 
     def update(self, fraction: float, text: str, *, done: bool = False) -> None:
-        """Report the progress. `fraction`: from 0 to 1. `done`: this is the last report."""
+        """Report the progress. `fraction`: the finished part, from 0 to 1. `done`: whether this is the last report."""
         bar = ("#" * int(fraction * self.WIDTH)).ljust(self.WIDTH, ".")
         line = f"{self._title} [{bar}] {fraction:4.0%}  {text}"
         if self._out.isatty():
@@ -40,7 +41,7 @@ class ProgressBar:
         self._out.flush()
 
     def note(self, text: str, *, only_when_due: bool = False) -> None:
-        """Write a separate line, unless the output is a terminal.
+        """Write a line of text to a log file or pipe. Does nothing if the output is a terminal.
 
         `only_when_due`: write nothing if the last line was written less than REPORT_EVERY_SECONDS ago.
         """
@@ -56,7 +57,7 @@ class ProgressBar:
         self._last_report_at = self._clock()
 
     def finish(self) -> None:
-        """End the current line on a terminal, if the last report was not marked as `done`."""
+        """End the line of the progress bar on a terminal. Does nothing if the last report has ended the line."""
         if self._line_length:
             self._out.write("\n")
             self._line_length = 0
@@ -73,7 +74,8 @@ class ProgressBar:
 class SweepProgress(ProgressBar):
     """Reports the progress of a table sweep (a scan of all items), or of a sample of `sample_size` items.
 
-    The number of items comes from DescribeTable and may be six hours old. So the reported percentage is an estimate.
+    The number of items in the table comes from DescribeTable and may be six hours old. So the percentage of a sweep is
+    an estimate. `dry`: the tool only shows what it would change.
     """
 
     def __init__(
@@ -89,9 +91,9 @@ class SweepProgress(ProgressBar):
         self._update(found, done=done)
 
     def within_page(self, before: SweepResult, page: SweepResult) -> None:
-        """Report progress within a page. Does nothing if the output is a terminal or if the last line is too recent.
+        """Report progress within a page, if the last line is older than REPORT_EVERY_SECONDS.
 
-        `before`: the counts of the earlier pages. `page`: the counts of this page so far.
+        Does nothing on a terminal. `before`: the counts of the earlier pages. `page`: the counts of this page so far.
         """
         if not self._out.isatty() and self._line_is_due():
             so_far = replace(before)
@@ -109,6 +111,6 @@ class SweepProgress(ProgressBar):
 def approximate_item_count(table: Table) -> int:
     """Return the table's item count from DescribeTable.
 
-    DynamoDB updates it every few hours; it is 0 for a new table.
+    DynamoDB updates this number about every six hours. For a new table, the number is 0.
     """
     return int(table.client.describe_table(TableName=table.name)["Table"].get("ItemCount", 0))

@@ -1,8 +1,10 @@
-"""Scan the whole table page by page and run an action on each item. The operator tools use this table sweep.
+"""Scan the whole table page by page and run an action on each item. All operator tools use this table sweep.
 
-Only this module scans the table. A sweep limits its consumed capacity and skips items that cannot be read. After a
-write conflict it reads the item again and runs the action again. After a kill, the next run resumes from the
-checkpoint. Actions must be safe to repeat, because the page during which a sweep was killed is processed again.
+No other module scans the table. A sweep can limit the capacity that it consumes. It skips items that cannot be read.
+After a write conflict, the sweep reads the item again and repeats the action.
+
+If a sweep with a checkpoint is killed, the next run resumes after the last complete page. The unfinished page is
+processed again, so actions must be safe to repeat.
 """
 
 import random
@@ -27,9 +29,9 @@ from ops.scan.sweep_result import AfterPage, ItemAction, LostRace, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAGE_SIZE = 500
-"""The number of items of a page.
+"""The maximum number of items on a page.
 
-It limits the work that is repeated after a kill, and the capacity that one request consumes.
+A small page limits the work that is repeated after a kill, and the capacity that one request consumes.
 """
 
 
@@ -47,14 +49,17 @@ def sweep(
     checkpoint: Checkpoint | None = None,
     max_items: int | None = None,
 ) -> SweepResult:
-    """Run an action on each item of the table and return the counts. The Scan arguments `scan` can select fewer items.
+    """Run the action `act` on each item of the table and return the counts.
 
+    `scan`: additional arguments of the Scan requests, for example a filter that selects items.
+    `result`: the counts to continue from, if earlier items of the same sweep were already processed.
     `segments`: the start position of each segment of a parallel scan. Each segment runs in its own thread.
-    `result`: the counts of an earlier part of the same sweep.
     `before_page`: called with the items of each page before the action runs.
-    `progress`: reports the progress.
-    `checkpoint`: stores the counts and positions after each page. A later run resumes from there.
-    `max_items`: stop after this many items were read.
+    `after_page`: functions that are called after each page.
+    `units_per_second`: the limit of capacity units per second; None for no limit.
+    `checkpoint`: stores the counts and positions after each page. The sweep starts at the stored positions. `result`
+    and `segments` are then ignored.
+    `max_items`: stop after this many items were read; None to read all items.
 
     Raises TableBusy if throttling or conflicts last longer than the retry budget. Raises Locked if another run has
     taken over the checkpoint.
@@ -164,10 +169,11 @@ class _SweepRun:
 
 
 def rewrite_item(table: Table, before: Image, after: Image) -> None:
-    """Update an item from one state to another, if its version and the attributes to change are as in `before`.
+    """Update an item from the state `before` to the state `after`, both in DynamoDB JSON.
 
-    Raises LostRace if they have changed, Impossible if DynamoDB rejects the update for good, and TableBusy. Safe to
-    repeat, also if a response was lost.
+    The update is conditional: the stored version and the attributes to change must still be as in `before`. Raises
+    LostRace if one of them has changed. Raises Impossible if DynamoDB rejects the update and a retry cannot help.
+    Raises TableBusy. Safe to repeat, also if a response was lost.
     """
     request = _update_request(table, before, after)
     backoff = table.new_backoff()
@@ -183,7 +189,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
                 continue
             if code != "ConditionalCheckFailedException":
                 raise
-            if error.response.get("Item") != after:  # if equal, an earlier attempt succeeded but its response was lost
+            if error.response.get("Item") != after:  # if equal, an earlier attempt has written `after`
                 raise LostRace from None
         return
 
@@ -218,9 +224,9 @@ MIN_SAMPLE_SEGMENTS = 10
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
-    """Yield random scan positions for a sample of `number` items.
+    """Yield random positions in the table from which to read a sample of about `number` items.
 
-    With each position, yield the maximum number of items to read from it.
+    Each position is given as (segments, maximum number of items to read there). Only one of the segments is not done.
     """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):

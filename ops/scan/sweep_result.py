@@ -9,10 +9,12 @@ from functions.model.entities import Stretch
 ItemAction = Callable[[Image], bool | None]
 """The action that a table sweep runs on each item.
 
-It returns True if it changed the item (or would change it in a dry run), False if the item was correct, and None if the
-action does not apply to the item. It raises WriteConflict or LostRace if the item has changed since it was read. The
-sweep then reads the item again and repeats the action. It raises Unreadable, InvalidKeyValue or Permanent if the item
-cannot be read or written. The sweep then skips and lists the item.
+The action gets the item in DynamoDB JSON. It returns True if it has changed the item (or would change it in a dry run),
+False if the item is already correct, and None if the action does not apply to the item.
+
+The action raises WriteConflict or LostRace if the item has changed since it was read. The sweep then reads the item
+again and repeats the action. The action raises Unreadable, InvalidKeyValue or Permanent if the item cannot be read or
+written. The sweep then skips the item and lists it in the result.
 """
 
 
@@ -25,10 +27,11 @@ class SweepResult:
     """The counts of a table sweep.
 
     `read`: the number of items read.
-    `changed`, `right`: the number of items that the action changed, and that were already correct.
-    `lost`: the number of write conflicts; the action was repeated after each.
-    `passed_over`: the number of items that cannot be read or written.
-    `unreadable`: the reason for each of these items, by its key as "PK / SK".
+    `changed`: the number of items that the action changed (or would change in a dry run).
+    `right`: the number of items that were already correct.
+    `lost`: the number of write conflicts. The action was repeated after each conflict.
+    `passed_over`: the number of items that were skipped because they cannot be read or written.
+    `unreadable`: the reason for each skipped item, by its key as "PK / SK".
     """
 
     read: int = 0
@@ -40,7 +43,7 @@ class SweepResult:
 
     @property
     def matched(self) -> int:
-        """The number of items to which the action applies, including those that cannot be read or written."""
+        """The number of items to which the action applies: changed, already correct, or skipped."""
         return self.changed + self.right + self.passed_over
 
     def add(self, other: "SweepResult") -> None:

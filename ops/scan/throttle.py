@@ -9,9 +9,9 @@ from functions.runtime.rate_limiter import RateLimiter
 
 
 def limit_capacity(table: Table, units_per_second: float | None) -> AbstractContextManager[None]:
-    """Return a context manager that limits the capacity units per second that a table's client consumes.
+    """Return a context manager that limits the capacity units per second that a table's boto3 client consumes.
 
-    None: no limit.
+    `units_per_second`: the limit; None for no limit.
     """
     return nullcontext() if units_per_second is None else CapacityThrottle(table, units_per_second)
 
@@ -19,8 +19,9 @@ def limit_capacity(table: Table, units_per_second: float | None) -> AbstractCont
 class CapacityThrottle:
     """Delays the requests of a table's client, so that it consumes at most a given number of capacity units per second.
 
-    DynamoDB reports the consumed capacity of each request, except of a rejected write. A new request waits until the
-    capacity of the earlier requests is within the limit. Requests of several threads may be in flight at once.
+    DynamoDB reports the consumed capacity of each request, except for a rejected write. Before each request, the client
+    waits until the consumption of the earlier requests is within the limit. Several threads may send requests at the
+    same time.
     """
 
     def __init__(self, table: Table, units_per_second: float) -> None:
