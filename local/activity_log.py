@@ -1,7 +1,7 @@
 """The activity log of the local shop: one entry for each request, event, effect or failure, stored in one file.
 
-The file survives a restart. Entries come from the functions' logs and from the local parts of the shop, such as the
-warehouse. The terminal and the page show them. No part of the shop depends on the content of this log.
+The file survives a restart. Entries come from the functions' logs and from local programs, such as the warehouse. The
+terminal and the page show the entries. The shop itself works without this log.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ ActivityLogEntry = dict[str, Any]
 
 
 class ActivityLog:
-    """The activity log, open for reading and writing. Thread-safe. Calls `on_entry` with each new entry.
+    """The activity log, open for reading and writing. Thread-safe.
 
-    `was_damaged`: whether the file was damaged and was replaced by an empty one. Raises sqlite3.OperationalError if the
-    file cannot be opened or written.
+    `on_entry`: is called with each new entry.
+    `was_damaged`: whether the file was damaged and was replaced by an empty file.
+
+    Raises sqlite3.OperationalError if the file cannot be opened or written.
     """
 
     def __init__(self, file: Path, on_entry: Callable[[ActivityLogEntry], None] = lambda entry: None) -> None:
@@ -60,8 +62,10 @@ class ActivityLog:
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-        `at`: the time in epoch seconds; the default is now. `once`: a unique value; a later entry with the same value
-        is ignored. If the disk is full, the entries are not stored, but `on_entry` is called with them.
+        Optional fields of an entry are `at` (the time in epoch seconds; the default is now), `order_id`, and `once`. If
+        an entry with the same `once` exists, the new entry is ignored. All further fields are stored unchanged.
+
+        If the disk is full, the entries are not stored, but `on_entry` is still called with each entry.
         """
         entries = [(note.get("once"), _build_entry(note)) for note in notes]
         with self._new:
@@ -78,7 +82,10 @@ class ActivityLog:
             self._new.notify_all()
 
     def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
-        """Insert entries and delete the oldest above MAX_ENTRIES. Return the inserted entries, without duplicates."""
+        """Insert entries, and return those that were inserted. Entries with an existing `once` are not inserted.
+
+        About once per 1000 entries, this deletes the oldest entries, so that about MAX_ENTRIES remain.
+        """
         new, last = [], 0
         self._database.execute("BEGIN")
         for once, entry in entries:

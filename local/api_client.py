@@ -12,7 +12,7 @@ import urllib3
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """A response of the API. `body` is the decoded JSON, or None if the response has no body."""
+    """A response of the API. `body`: the decoded JSON, or None if the response has no body."""
 
     status: int
     body: Any
@@ -27,7 +27,7 @@ class UnexpectedResponse(RuntimeError):
 class ApiClient:
     """A client of the API at `url` for one user.
 
-    `token` is a function that returns an access token. If it is None, the client sends anonymous requests.
+    `token`: a function that returns an access token. If it is None, the client sends requests without a token.
     """
 
     url: str
@@ -37,7 +37,11 @@ class ApiClient:
     )
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiResponse:
-        """Send a request and return the response, also if it is an error. `key` is sent as Idempotency-Key."""
+        """Send a request and return the response. A response with an error status is returned, too.
+
+        `path`: the path with the query string. `body`: a value for JSON, or None to send no body.
+        `key`: the value of the header Idempotency-Key, or None to send no such header.
+        """
         headers = {"Authorization": f"Bearer {self.token()}"} if self.token else {}
         if key:
             headers["Idempotency-Key"] = key
@@ -49,13 +53,13 @@ class ApiClient:
         return ApiResponse(answer.status, json.loads(answer.data) if answer.data else None, answer.headers)
 
     def get(self, path: str) -> Any:
-        """Send a GET request and return the decoded body. Raises UnexpectedResponse if the request fails."""
+        """Send a GET request and return the decoded body. Raises UnexpectedResponse if the status is 300 or higher."""
         return self._call_expecting_success("GET", path)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
-        """Send a POST request and return the decoded body. Raises UnexpectedResponse if the request fails.
+        """Send a POST request and return the decoded body. Raises UnexpectedResponse if the status is 300 or higher.
 
-        `key` is sent as Idempotency-Key.
+        `key`: the value of the header Idempotency-Key, or None to send no such header.
         """
         return self._call_expecting_success("POST", path, body, key=key)
 

@@ -1,17 +1,19 @@
 """Starts and stops the local AWS: one ministack process, which emulates the AWS services that the stack uses.
 
-ministack emulates CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito. It does not emulate
-DynamoDB: the functions use the local DynamoDB engine (local/dynamodb_engine.py). They read the engine's address from
-the environment that they inherit from the ministack process. local/deploy.py deploys the stack to the local AWS.
+ministack emulates CloudFormation, HTTP API, Lambda, S3, SQS, EventBridge, SES and Cognito. For DynamoDB, the functions
+use the local DynamoDB engine instead (local/dynamodb_engine.py). The ministack process has the engine's address in its
+environment variables, and the functions inherit these variables. local/deploy.py deploys the stack to the local AWS.
 
 The local AWS has two ports (local/aws_server.py). The internal port requires a key, which is part of the endpoint's
-URL. The public port serves only the shop's API.
+URL. The public port serves the shop's API and the sign-in of users.
 
-ministack saves its state only when SIGTERM stops it. Each clean stop, and `save_snapshot` after a deploy, therefore
-copies the saved state to a snapshot with checksums. Every start restores the last snapshot. It also restores the files
-that must match the snapshot: the checkpoints of the stream pollers. After a clean stop, restoring changes nothing.
-After a kill -9, the stream records since the snapshot are delivered again. This is harmless, because all consumers
-expect at-least-once delivery. S3 objects are not part of the snapshot, because ministack writes them to disk at once.
+ministack saves its state only when SIGTERM stops the process. Therefore each clean stop copies the saved state to a
+snapshot with checksums. After a deploy, `save_snapshot` stops and starts the process to make a snapshot. Every start
+restores the last snapshot, together with the files that must match it: the checkpoints of the stream pollers.
+
+After a clean stop, restoring changes nothing. After a kill -9, the stream records since the snapshot are delivered
+again. This is harmless, because all consumers expect at-least-once delivery. The snapshot does not contain the S3
+objects, because ministack writes them to disk at once.
 """
 
 from __future__ import annotations
@@ -38,19 +40,23 @@ from local.state_checks import DamagedState, check_manifest, write_manifest
 ACCOUNT = "000000000000"
 API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
-"""The Python code of the server process. With `python -m`, each forked process would import the main module again."""
+"""The Python code that starts the server process.
+
+The process does not start with `python -m`, because then each process forked from it would import the server again.
+"""
 QUEUE_URL_PORT = "4566"
 """The port in the URLs of SQS queues. The saved state contains these URLs, so the port in them is constant.
 
 The ports that the local AWS listens on may differ.
 """
 
-# Names of folders and files in the directory of the local AWS: ministack's state, the S3 objects, the unpacked
-# functions, all sent mails, and a marker file that exists while the state of the current run is not saved. Then the log
-# of all functions in this run. Then the snapshot, the previous snapshot, and the folder in a snapshot with the files
-# that are restored together with it.
+# These folders are in the directory of the local AWS: the state of ministack, the S3 objects, the unpacked functions,
+# and all sent mails. The file UNSAVED_MARKER exists while the state of the current run is not saved in a snapshot.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
+# The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
+# The folders of the last and the previous snapshot. ROLLBACK_FILES is a folder inside a snapshot: it contains copies of
+# files outside ministack's state that a start restores with the snapshot.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
 
 
@@ -68,9 +74,11 @@ class LocalAwsAddress:
 
     The file contains the key, so only the user who started the local AWS can read the file.
 
-    `port`: the internal port, for callers with the `key`. `public_port`: the port of the shop's API. `functions_use`:
-    the endpoint of DynamoDB and DynamoDB Streams for the functions. `goes_back_with_it`: the `rollback_files` of
-    `start`. `allowed_origins`: the origins of web pages that may call the API.
+    `port`: the internal port, for callers with the `key`.
+    `public_port`: the port of the shop's API.
+    `functions_use`: the URL of DynamoDB and DynamoDB Streams for the functions.
+    `goes_back_with_it`: the paths of the files that each start restores together with the snapshot.
+    `allowed_origins`: the origins of web pages that may call the API.
     """
 
     port: int
@@ -82,7 +90,7 @@ class LocalAwsAddress:
 
     @classmethod
     def read(cls, directory: Path) -> LocalAwsAddress:
-        """Read the address file in this directory. Raises process.ProcessFailed if the file is missing or damaged."""
+        """Read the address file in this directory. Raises processes.ProcessFailed if the file is missing or damaged."""
         return processes.read_address(directory / ADDRESS_FILE, cls)
 
     def write(self, directory: Path) -> None:
@@ -93,7 +101,9 @@ class LocalAwsAddress:
 class LocalAws:
     """A running local AWS.
 
-    `was_killed`: whether the previous run was killed. If so, this run started from the last snapshot.
+    `directory`: the folder of its state.
+    `was_killed`: whether the previous run was killed. If so, this run started from an older snapshot.
+    `started`: the server process if this process started it, else None.
     """
 
     directory: Path
@@ -117,7 +127,10 @@ class LocalAws:
 
     @property
     def client_options(self) -> dict[str, Any]:
-        """Keyword arguments for boto3.client, for every service except DynamoDB (see local/dynamodb_engine.py)."""
+        """Keyword arguments for boto3.client, for every service except DynamoDB.
+
+        For DynamoDB, use the clients of `Engine` in local/dynamodb_engine.py.
+        """
         return {"endpoint_url": self.endpoint, "region_name": REGION, **CREDENTIALS}
 
     def invoke(self, function_name: str, event: Mapping[str, Any]) -> Any:
@@ -170,12 +183,16 @@ def start(
 ) -> LocalAws:
     """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
 
-    `dynamodb_endpoint` is the endpoint of DynamoDB and DynamoDB Streams for the functions. If a process of an earlier
-    run is still running, it is stopped first. Each snapshot includes the `rollback_files`. Each start restores these
-    files from the snapshot and deletes those that the snapshot does not have. Without `public_port`, a free port is
-    used. The internal port and the key are new at each start.
+    If a process of an earlier run is still running, it is stopped first. The internal port and the key are new at each
+    start.
 
-    Raises process.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
+    `dynamodb_endpoint`: the URL of DynamoDB and DynamoDB Streams for the functions.
+    `public_port`: the port of the shop's API. If it is None, a free port is used.
+    `rollback_files`: files outside ministack's state that must match it. Each snapshot includes them. Each start
+    restores them from the snapshot, and deletes those that the snapshot does not contain.
+    `allowed_origins`: the origins of web pages that may call the API.
+
+    Raises processes.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
     cannot be used.
     """
     files = [str(file) for file in rollback_files]
@@ -245,7 +262,7 @@ def _read_mail(file: Path) -> Mail | None:
 def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
     """Return the environment variables of the ministack process.
 
-    The Lambda functions inherit them, so they do not include any variables of the user.
+    The Lambda functions inherit these variables. So they do not include variables of the user, such as credentials.
     """
     home = str(directory / TEMPORARY)
     return {
@@ -258,7 +275,7 @@ def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "MINISTACK_REGION": REGION,
         "LAMBDA_WARM_TTL_SECONDS": "60",
-        "MALLOC_ARENA_MAX": "1",  # with more, glibc uses several MB per process for extra heaps
+        "MALLOC_ARENA_MAX": "1",  # with more arenas (heaps), glibc uses several MB more per process
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
         "PERSIST_STATE": "1",
@@ -311,7 +328,7 @@ def find_snapshot(directory: Path) -> Path | None:
 
 
 def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Restore the last snapshot. If there is none, delete all state, because the first deploy never finished."""
+    """Restore the last snapshot. If there is no snapshot, delete all state, because no deploy has finished yet."""
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:

@@ -1,15 +1,16 @@
-"""The server process of the local AWS. It serves ministack, protected by a key, and the shop's API.
+"""The server process of the local AWS: serves ministack (the emulator of AWS) with a key, and the shop's API.
 
-local/aws_process.py starts this process. ministack itself answers every caller and runs code for the caller. So a web
-page that could reach ministack could run programs as the developer. This process therefore has two ports on 127.0.0.1:
+local/aws_process.py starts this process. ministack itself checks no credentials, and it runs any code that a caller
+uploads. So a web page that could reach ministack could run programs as the developer. This process therefore has two
+ports on 127.0.0.1:
 
 - The internal port serves ministack below a secret path: the key, which is new at each start. SDKs and the AWS CLI
   accept the key as part of the endpoint's URL, also for calls that they do not sign. Every request without the key,
   including OPTIONS and WebSocket, is rejected before ministack handles it.
-- The public port serves the API of the shop at its root, and `POST /local/tokens`, which signs a user in. It gives no
-  access to the rest of ministack.
+- The public port serves the API of the shop at the path `/`, and `POST /local/tokens`, which signs a user in. This port
+  gives no access to the rest of ministack.
 
-Both ports run in ministack's event loop, so checking the key needs no second process and no second connection.
+Both ports and ministack run in the same event loop. So the check of the key needs no proxy process.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ TOKEN_PATH = "/local/tokens"
 MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
 """Maximum number of API requests that are handled in parallel. Further requests wait in order.
 
-More parallel requests would not be faster: they would share the same processors, and each would need its own process.
+A higher number would not be faster: the requests would share the same processors, and each needs its own process.
 """
 MAX_CONCURRENT_BATCHES = 2
 """Maximum number of batches of an SQS queue that are handled in parallel. AWS handles up to a thousand."""
@@ -62,12 +63,12 @@ MAX_API_REQUEST_BYTES = 10 << 20
 REQUEST_READ_TIMEOUT_SECONDS = 30
 """Timeout for reading an API request. It equals the integration timeout of API Gateway."""
 LISTEN_BACKLOG = 1024
-"""Number of connections that may wait to be accepted. It is large so that a burst of clients is not reset."""
+"""Number of connections that may wait to be accepted. If it were small, a burst of clients would get resets."""
 PROBLEM_CONTENT_TYPE = (b"content-type", b"application/problem+json")
 
 
 class LocalAwsServer:
-    """The ASGI application that handles the requests of the internal and the public port."""
+    """The ASGI application that handles the requests of both ports: the internal port and the public port."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws, self._address = aws, aws.address
@@ -91,7 +92,7 @@ class LocalAwsServer:
 
     async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "GET")
-        # Pages of other origins may call the API, but not the sign-in route: they could sign in as staff.
+        # Web pages of the allowed origins may call the API, but not the sign-in route, where they could become staff.
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
         why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
@@ -104,7 +105,8 @@ class LocalAwsServer:
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request to the shop's API in ministack.
 
-        This reads the whole body before it takes one of the parallel slots, so a slow client does not block others.
+        The request takes one of the MAX_CONCURRENT_REQUESTS slots only after its whole body was read. So a slow client
+        does not block other clients.
         """
         try:
             body = await asyncio.wait_for(_read_body(receive, MAX_API_REQUEST_BYTES), REQUEST_READ_TIMEOUT_SECONDS)
@@ -119,7 +121,7 @@ class LocalAwsServer:
             await ministack(_rewrite_for_api(scope), _replay_body(body, receive), _replace_gateway_errors(send))
 
     async def _sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the body {"user": "alice"} with an access token of this user. Create the user if necessary."""
+        """Sign a user in: answer the body {"user": "alice"} with an access token. Create the user if necessary."""
         user = _parse_user(await _read_body(receive, MAX_TOKEN_REQUEST_BYTES))
         if scope["method"] != "POST" or not _is_json(_headers(scope)) or user is None:
             detail = 'Send POST with Content-Type: application/json and {"user": NAME}. Use a short name in lower case.'
@@ -140,7 +142,7 @@ class LocalAwsServer:
 
 
 def _rewrite_for_api(scope: Scope) -> Scope:
-    """Rewrite a public request for ministack: prefix the path of the API, and remove the x-amz headers of AWS SDKs."""
+    """Rewrite a public request for ministack: add the API's path as a prefix, and remove the x-amz headers."""
     headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
     return {**_with_path(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
 
@@ -152,9 +154,10 @@ def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
 
 
 def _replace_gateway_errors(send: Send) -> Send:
-    """Return a `send` that replaces errors of the gateway itself by problem documents (RFC 9457).
+    """Return an ASGI `send` that replaces errors of the API gateway by problem documents (RFC 9457).
 
-    The gateway itself answers, for example, after a function timeout.
+    An error comes from the gateway, and not from the function, if its content type is no problem document. An example
+    is the response after a function timeout.
     """
     replaced = False
 
@@ -193,9 +196,9 @@ def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
 
 
 def _headers(scope: Message) -> dict[str, str]:
-    """Return the headers by lower-case name. Values of a repeated header are joined with commas.
+    """Return the headers by lower-case name. The values of a repeated header are joined with commas.
 
-    So a repeated header never equals a single allowed value.
+    So a caller cannot pass a check with one allowed value and a second, forbidden value.
     """
     found: dict[str, str] = {}
     for raw_name, value in scope["headers"]:
@@ -207,7 +210,7 @@ def _headers(scope: Message) -> dict[str, str]:
 def _is_json(headers: Mapping[str, str]) -> bool:
     """Return whether the content type is JSON.
 
-    A page of another origin cannot send this content type without a CORS preflight request.
+    A page of another origin cannot send this content type without a CORS preflight request, which the server rejects.
     """
     return headers.get("content-type", "").partition(";")[0].strip() == "application/json"
 
@@ -222,7 +225,7 @@ def _parse_user(body: bytes) -> str | None:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return an ASGI `receive` that first returns this body, and then the further messages of `receive`."""
+    """Return an ASGI `receive` that first returns this body, and then calls the given `receive`."""
     parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -232,7 +235,7 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def _read_body(receive: Receive, max_bytes: int) -> bytes:
-    """Read and return the body. Stop reading as soon as it is longer than `max_bytes`."""
+    """Read and return the body. If it is longer than `max_bytes`, return only the part that was read until then."""
     body = b""
     while len(body) <= max_bytes:
         message = await receive()
@@ -243,9 +246,9 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 
 
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
-    """Make ministack's JWT authorizer send the key when it fetches the public keys of the user pool.
+    """Make ministack's JWT authorizer send the secret key of the internal port when it fetches the user pool's JWKS.
 
-    This is the only request that ministack sends to itself.
+    The JWKS are the public keys that verify tokens. ministack sends no other request to itself.
     """
     fetch = apigateway._urlopen_async
 

@@ -1,8 +1,8 @@
 """Measures how far each consumer is behind, and reports a consumer that cannot keep up.
 
-A consumer is a poller of the table's stream or an SQS queue of a reaction (a function that handles published events).
-The API accepts a burst of orders faster than a laptop can process the effects of these orders. This is not an error,
-but a user who looks at an order must see that some effects are still missing.
+A consumer is a poller of the table's stream, or the SQS queue of a function that handles published events. The API
+accepts orders faster than a laptop can produce their invoices, mails and other effects. This is not an error. But a
+user who looks at an order must see that some effects are still missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ REPORT_INTERVAL_SECONDS = 10.0
 class BacklogMonitor(threading.Thread):
     """Measures the lag of all consumers every two seconds and writes it to a file for other processes.
 
-    `consumer_lags` is the last measurement.
+    `readers`: returns the pollers of the stream.
+    `waiting`: returns the number of waiting messages by queue name.
+    `consumer_lags`: the last measurement.
     """
 
     def __init__(
@@ -65,7 +67,10 @@ class BacklogMonitor(threading.Thread):
                 continue
 
     def measure(self) -> None:
-        """Measure all consumers once. Add an activity log entry for each that is behind or has caught up."""
+        """Measure all consumers once. Add an activity log entry for each consumer that is behind or has caught up.
+
+        A consumer that stays behind gets an entry every REPORT_INTERVAL_SECONDS.
+        """
         now = self._clock()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
         processes.write_private_file(self._file, json.dumps([asdict(lane) for lane in self.consumer_lags]))
@@ -95,7 +100,7 @@ class BacklogMonitor(threading.Thread):
 
 
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
-    """Read the last measurement that the shop's process wrote. Empty if the shop is starting or stopping."""
+    """Return the last measurement that the shop's process wrote, or [] if the shop is starting or stopping."""
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]
     except (OSError, ValueError):
@@ -103,9 +108,9 @@ def read_consumer_lags(file: Path) -> list[ConsumerLag]:
 
 
 def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, int]]:
-    """Return a function that counts the waiting messages of each reaction's queue.
+    """Return a function that counts the waiting messages of each queue that a function of the stack consumes.
 
-    Messages in flight are not counted.
+    Messages in flight (received but not deleted) are not counted.
     """
     ours = [queue for queue in queues.by_name.values() if queue.function]
     return lambda: {queue.name: queues.count_waiting(queue) for queue in ours}

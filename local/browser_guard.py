@@ -1,9 +1,13 @@
 """Rejects requests that a web page of another origin could have caused.
 
-Every page in the developer's browser can reach every server on the laptop. But a browser always sends where a request
-comes from. `Host` is the host name in the URL. `Origin` is the page's origin; a browser sends it with every request
-that can change something. `Sec-Fetch-Site` says whether the page and the URL have the same origin. Programs such as
-curl send neither `Origin` nor `Sec-Fetch-Site`, and their requests are allowed.
+Every page in the developer's browser can send requests to every server on the laptop. But the browser tells the server
+in headers where a request comes from:
+
+- `Host` is the host name in the URL.
+- `Origin` is the origin of the page. A browser sends this header with every request that can change something.
+- `Sec-Fetch-Site` says whether the page and the URL have the same origin.
+
+Programs such as curl send neither `Origin` nor `Sec-Fetch-Site`, and their requests are allowed.
 
 Sources: https://fetch.spec.whatwg.org/#origin-header and https://www.w3.org/TR/fetch-metadata/
 """
@@ -27,10 +31,12 @@ def rejection_reason(
 ) -> str | None:
     """Return the reason to reject a request, or None if the request is allowed.
 
-    `headers`: the headers by lower-case name. `port`: the port of 127.0.0.1 that the server listens on.
-    `allowed_origins`: origins of web pages that may call the server, such as http://localhost:5173 (`*`: all). The
-    API's CORS configuration applies to them in addition. `allow_navigation`: whether a user may follow a link from
-    another page to this server. This is safe if a GET request changes nothing.
+    `headers`: the headers by lower-case name.
+    `port`: the port of 127.0.0.1 that the server listens on.
+    `allowed_origins`: the origins of web pages that may call the server, such as http://localhost:5173 (`*`: all).
+    The API's CORS configuration applies to these pages, too.
+    `allow_navigation`: whether a user may follow a link from another page to this server. This is safe if a GET request
+    changes nothing.
     """
     hosts = {f"{name}:{port}" for name in LOOPBACK_HOSTS}
     if headers.get("host") not in hosts:

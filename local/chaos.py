@@ -28,7 +28,10 @@ SwitchResult = dict[str, Any]
 
 
 class Chaos:
-    """The chaos switches, by name. Each switch returns a dict with a sentence (`said`) and further results."""
+    """The chaos switches, by name. Each switch returns a dict with a sentence for the user (`said`) and its results.
+
+    `fail_next`: how many of the next deliveries of a queue will fail on purpose, by queue name.
+    """
 
     def __init__(
         self, running: RunningShop, keeper: ProcessSupervisor, queues: StackQueues, journal: ActivityLog
@@ -56,7 +59,10 @@ class Chaos:
             thread.join()
 
     def run_switch(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Run the switch that the request body names and return its result. Raises InvalidField."""
+        """Run the switch that the field `switch` of the request body names, and return its result.
+
+        Raises InvalidField if the switch or one of its parameters is invalid.
+        """
         switch = self._switches.get(str(body.get("switch")))
         if switch is None:
             raise InvalidField("switch", f"must be one of {', '.join(self._switches)}")
@@ -91,7 +97,7 @@ class Chaos:
                 thread.start()
 
     def _fail_deliveries(self, queue: StackQueue) -> None:
-        """Fail the requested number of deliveries of a queue, and then enable the queue's worker again."""
+        """Fail the requested number of deliveries of a queue, then enable the function that processes the queue."""
         is_over = False
         while not is_over:
             self._fail_messages(queue)
@@ -101,18 +107,18 @@ class Chaos:
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            with self._fail_lock:  # locked: a new request either extends this run or starts a new thread
+            with self._fail_lock:  # with the lock, a new request either extends this loop or starts a new thread
                 is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
                 if is_over:
                     del self._failing_threads[queue.name]
 
     def _fail_messages(self, queue: StackQueue) -> None:
-        """Receive messages without deleting them. SQS counts each as a failed delivery and delivers it again."""
+        """Receive messages without deleting them, so that SQS counts each as a failed delivery and sends it again."""
         off_since: int | None = None
         while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
-                if off_since != restarts:  # a restarted local AWS has enabled the worker
+                if off_since != restarts:  # a restart of the local AWS may have enabled the worker again
                     self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
                 message = self._queues.receive(queue, REDELIVERY_SECONDS)
@@ -146,7 +152,7 @@ class Chaos:
     def _write_poison_order(self, _: Mapping[str, Any]) -> SwitchResult:
         """Write an order with an unknown schema version, which no function can read.
 
-        A newer version of the code could write such an item.
+        On AWS, a newer version of the code could write such an item before a rollback.
         """
         order_id = f"poison-{uuid.uuid4().hex[:12]}"
         item = {

@@ -1,4 +1,4 @@
-"""A demo: runs typical orders against the running shop and prints each step. Fails if an effect does not arrive."""
+"""Runs typical orders in the running shop as a demo, and prints each step. Fails if a mail or invoice is missing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_demo(shop: RunningShop) -> None:
 
 
 class DemoClients:
-    """The API clients for the demo: act as Alice or as staff, pay orders, and read the effects of orders."""
+    """The clients of the demo and the load test: act as Alice or as staff, pay orders, and read mails and stock."""
 
     def __init__(self, shop: RunningShop) -> None:
         self.shop = shop
@@ -64,7 +64,10 @@ class DemoClients:
         return product_id
 
     def place_order(self, *products: str, quantity: int, api: ApiClient | None = None) -> dict[str, Any]:
-        """Place an order for `quantity` pieces of each product, and return the order. `api` replaces Alice."""
+        """Place an order for `quantity` pieces of each product id, and return the order.
+
+        `api`: the client that places the order. If it is None, Alice places the order.
+        """
         lines = [{"product_id": id, "quantity": quantity} for id in products]
         body = {"lines": lines, "address": ADDRESS}
         order: dict[str, Any] = (api or self.alice).post("/orders", body, key=uuid.uuid4().hex)

@@ -1,7 +1,8 @@
 """Deploys a synthesized CDK stack to the local AWS: the adapted template and the source code of the functions.
 
-The asset bundle for AWS is not used here, because it contains packages that were built for AWS's processors. The
-functions run from the source folder, with the packages of this process's virtual environment.
+The CDK's asset bundle is not used here, because it contains packages that were built for the processors of AWS Lambda.
+Instead, the source folder is uploaded without packages. The functions import packages from the virtual environment of
+the local AWS process.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ API_ID = "orderstream"
 
 
 class DeployFailed(RuntimeError):
-    """The stack could not be created or updated. The message contains the reasons that CloudFormation reports."""
+    """The stack could not be created or updated. The message contains CloudFormation's reasons."""
 
 
 @dataclass(frozen=True)
 class TemplateAdaptation:
-    """An adaptation of resources of one type that ministack does not support as they are.
+    """A change of the template for one type of resource, because ministack or the local shop needs it.
 
-    `change` returns the adapted resource, or None to omit the resource from the template.
+    `change`: takes a resource and returns the changed resource, or None to omit the resource from the template.
     """
 
     resource_type: str
@@ -99,9 +100,11 @@ ADAPTATIONS = (
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """A deployed stack. `resources` maps logical ids to physical names.
+    """A deployed stack.
 
-    `changed`: whether this deploy created or changed the stack. `created`: whether this deploy created the stack.
+    `resources`: the physical name of each resource, by logical id.
+    `changed`: whether this deploy created or updated the stack.
+    `created`: whether this deploy created the stack.
     """
 
     template: Mapping[str, Any]
@@ -141,11 +144,13 @@ class DeployedStack:
 def deploy(
     aws: LocalAws, name: str, template: Mapping[str, Any], source: Path, variables: Mapping[str, str] | None = None
 ) -> DeployedStack:
-    """Create or update the stack, wait until it is complete (about 1 s), and return it.
+    """Create or update the stack `name`, wait until it is complete (about 1 s), and return it.
 
-    The stack is not updated if the template and the source are unchanged. `source` is the folder of the functions'
-    package (functions/). `variables` replaces the values of environment variables in the functions that define them.
-    Safe to repeat. Raises DeployFailed.
+    `source`: the folder with the source code of the functions (functions/).
+    `variables`: new values for environment variables, by name. A function gets a value only if the template defines
+    this variable for the function.
+
+    If the template and the source are unchanged, the stack is not updated. Safe to repeat. Raises DeployFailed.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
@@ -180,13 +185,16 @@ def deploy(
 
 
 def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
-    """Return a stack that was deployed earlier. `template` is the adapted one, without the omitted resources."""
+    """Return a stack that was deployed earlier.
+
+    Its `template` is the adapted template, so resources that ministack does not support are missing.
+    """
     client = boto3.client("cloudformation", **aws.client_options)
     return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))
 
 
 def allowed_origins(template: Mapping[str, Any]) -> list[str]:
-    """Return the origins of web pages that may call the API. They are in the template's CORS configuration."""
+    """Return the origins of web pages that may call the API, from the template's CORS configuration."""
     [api] = [found for found in template["Resources"].values() if found["Type"] == "AWS::ApiGatewayV2::Api"]
     return list(api["Properties"].get("CorsConfiguration", {}).get("AllowOrigins", ()))
 
@@ -271,9 +279,9 @@ def _describe_stack(client: CloudFormationClient, name: str, template: Mapping[s
 
 
 def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
-    """Create the EventBridge archives of the template through the API. Safe to repeat.
+    """Create the EventBridge archives of the template. Safe to repeat.
 
-    ministack's CloudFormation does not support them.
+    This calls the EventBridge API, because ministack's CloudFormation does not support archives.
     """
     client = boto3.client("events", **aws.client_options)
     for id, resource in stack.template["Resources"].items():
@@ -294,7 +302,7 @@ def _create_event_archives(aws: LocalAws, stack: DeployedStack) -> None:
 def _verify_sender_addresses(aws: LocalAws, stack: DeployedStack) -> None:
     """Verify the functions' sender addresses in SES, so that the functions can send mails. Safe to repeat.
 
-    On AWS, the owner of an address verifies it.
+    On AWS, the owner of an address must verify the address.
     """
     client = boto3.client("sesv2", **aws.client_options)
     for resource in stack.template["Resources"].values():

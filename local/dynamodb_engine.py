@@ -2,14 +2,15 @@
 
 The engine differs from DynamoDB on AWS in these points:
 
-- Items do not expire by themselves: call `Engine.delete_expired_items`.
-- Shard ids are shorter than botocore allows.
+- The engine does not delete expired items by itself. Call `Engine.delete_expired_items`.
+- The ids of stream shards are shorter than botocore allows.
 - If a table is deleted and created again under the same name, the stream keeps the old records.
 
-The engine is durable: after a kill -9, a new process continues with the same file and the next sequence numbers.
+No data is lost after a kill -9: a new process continues with the same file and the next sequence numbers.
 
-The DynamoDB port requires no key and answers every web page. In the running shop it is therefore one of the ports that
-browsers never connect to (`BLOCKED_PORTS`). The port of the engine's tools, which expire items, requires a key.
+The engine has two ports. The DynamoDB port requires no key, so any web page could call it. In the running shop, this
+port is therefore one of the ports that browsers never connect to (`BLOCKED_PORTS`). The other port serves the engine's
+tools, such as the deletion of expired items, and requires a key.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ MIN_SHARED_MEMORY_BYTES = 1 << 30
 TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
 INDEX_PROPERTIES = ("IndexName", "KeySchema", "Projection")
 
-# The engine searches for the newest stream record at each write. This index keeps writes fast when the stream grows.
+# At each write, the engine searches for the newest stream record. This index keeps the search fast in a long stream.
 STREAM_INDEX = """
     CREATE INDEX IF NOT EXISTS orderstream_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))
 """
 
 
-# An index on the expiry time, so that a query finds expired items without reading all items.
+# With an index on the expiry time, a query finds expired items without reading all items.
 EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
 CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
 SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
@@ -89,10 +90,13 @@ def find_engine_binary() -> Path:
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine: a directory with its file, and two ports on 127.0.0.1.
+    """A running engine: the process of the local DynamoDB, with two ports on 127.0.0.1.
 
-    `port` serves DynamoDB and DynamoDB Streams. `tools_port` serves the engine's tools and requires `tools_key` as
-    bearer token.
+    `directory`: the folder with the engine's database file.
+    `port`: serves DynamoDB and DynamoDB Streams.
+    `tools_port`: serves the engine's tools, such as the deletion of expired items.
+    `tools_key`: the bearer token for `tools_port`.
+    `started`: the engine's process if this process started it, else None.
     """
 
     directory: Path
@@ -135,7 +139,7 @@ class Engine:
     def get_stream_records(self, shard_iterator: str) -> dict[str, Any]:
         """Call GetRecords and return the decoded JSON. Raises OSError if the call fails.
 
-        This does not use boto3, because botocore takes ten times as long to parse the response.
+        This method does not use boto3, because botocore takes ten times as long to parse the response.
         """
         target = {"X-Amz-Target": "DynamoDBStreams_20120810.GetRecords", "X-Amz-Date": "20260101T000000Z"}
         signed = "AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=, Signature=0"
@@ -150,9 +154,9 @@ class Engine:
     def create_table(self, name: str, definition: Mapping[str, Any]) -> None:
         """Create the table with a stream, if it does not exist, and enable TTL. Safe to repeat.
 
-        `definition` has the properties of an AWS::DynamoDB::GlobalTable (or ::Table) or is a CreateTable request. Both
-        use the same names for keys, attributes and indexes. Other properties are ignored. Raises RuntimeError if the
-        table exists with other keys or indexes.
+        `definition`: the Properties of an AWS::DynamoDB::GlobalTable (or ::Table) in a template, or the arguments of a
+        CreateTable request. Only the keys, the attributes, the indexes and the TTL attribute are used. Raises
+        RuntimeError if the table exists with other keys or indexes.
         """
         indexes = [{k: index[k] for k in INDEX_PROPERTIES} for index in definition.get("GlobalSecondaryIndexes", ())]
         request: dict[str, Any] = {k: definition[k] for k in TABLE_PROPERTIES if k in definition}
@@ -175,10 +179,10 @@ class Engine:
             client.update_time_to_live(TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": ttl})
 
     def has_expired_items(self) -> bool:
-        """Return whether `delete_expired_items` would delete anything.
+        """Return whether any table has an expired item.
 
-        This method is cheap: it reads an index, which the first call creates. `delete_expired_items` reads every item
-        of every table.
+        Call this before `delete_expired_items`, which reads every item of every table. This method only reads an index,
+        which the first call creates.
         """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
@@ -192,8 +196,9 @@ class Engine:
     def delete_expired_items(self) -> int:
         """Delete the expired items of all tables and return their number.
 
-        The stream records have the user identity of DynamoDB's TTL process, as on AWS. Unlike AWS, this also deletes
-        items that expired more than five years ago. Raises RuntimeError if the engine reports an error.
+        The stream records of these deletions have the user identity of DynamoDB's TTL process, as on AWS. AWS does not
+        delete items that expired more than five years ago, but this method does. Raises RuntimeError if the engine
+        reports an error.
         """
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sweep_ttl", "arguments": {}}}
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -216,11 +221,12 @@ class Engine:
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
     """Start the engine with the file in `directory`, and wait until it answers (well under a second).
 
-    If the file exists, the engine continues with its data. If an earlier process still uses the file, that process is
-    stopped first, because two processes would assign the same sequence numbers. `ports`: the ports that the engine may
-    use. If it is empty, as in tests, the engine uses any free port.
+    If the file exists, the engine continues with the data in this file. If an earlier process still uses the file, that
+    process is stopped first, because two processes would assign the same sequence numbers.
 
-    Raises EngineNotInstalled, or process.ProcessFailed if the engine does not start or all ports are taken.
+    `ports`: the ports that the engine may use. If `ports` is empty, as in tests, the engine uses any free port.
+
+    Raises EngineNotInstalled, or processes.ProcessFailed if the engine does not start or all ports are taken.
     """
     # Try several ports: another process, such as a second shop, may take a free port before the engine listens on it.
     candidates = random.sample(ports, len(ports)) if ports else [processes.free_port() for _ in range(3)]
@@ -251,7 +257,7 @@ def restart(engine: Engine) -> Engine:
 def temporary_engine() -> Iterator[Engine]:
     """Run an engine during a `with` block, and delete its file at the end.
 
-    The file is in shared memory if enough is free, else on disk.
+    The file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
     """
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:
@@ -284,7 +290,10 @@ def _start_process(binary: Path, engine: Engine) -> subprocess.Popen[bytes]:
 
 
 def _table_schema(table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the keys and indexes of a table in a form that can be compared. An existing table cannot change them."""
+    """Return the keys and indexes of a table in a form that can be compared with `==`.
+
+    `table`: a table description or the arguments of a CreateTable request.
+    """
     indexes = {index["IndexName"]: index for index in table.get("GlobalSecondaryIndexes", ())}
     return (
         _key_schema(table),

@@ -1,14 +1,14 @@
 """Deletes expired items of the local DynamoDB, and can advance the time of expiry.
 
-Only two things use the advanced time: the deletion of expired items, and the event of the schedule that expires unpaid
-orders. The functions read the real clock, as on AWS. The advanced time is not stored: `advance 400d` always means 400
-days from now. An order that is placed after an advance keeps its full lifetime.
+Only two things use the advanced time: the deletion of expired items, and the schedule event of the function that ends
+unpaid orders. The functions read the real clock, as on AWS. The advanced time is not stored: `advance 400d` always
+means 400 days from now. So an order that is placed after an advance keeps its full lifetime.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
-the stream record of an expired item has the user identity of DynamoDB's TTL process. The local engine adds this user
-identity only when its own TTL process deletes an item. Therefore `expire_until` first stores the keys of the due items
-in the engine's database. A trigger in this database then adds the user identity to the stream records of these
-deletions. The trigger runs in the same transaction, so no stream reader sees such a record without the user identity.
+the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
+this user identity only when its own TTL process deletes an item. Therefore `expire_until` first stores the keys of the
+due items in the engine's database. A trigger in this database then adds the user identity to the stream records of
+these deletions. The trigger runs in the transaction of the deletion, so every stream reader sees the user identity.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def parse_duration(text: str) -> timedelta:
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
     """Expire all orders and items that would expire within the duration `by`. Return how many items expired.
 
-    First calls `expire_orders` with the end of that duration. It stands for the Lambda function that a schedule invokes
-    every minute to close unpaid orders. Closed orders may have items that are then due. Safe to repeat.
+    `expire_orders`: ends the unpaid orders that are due at the given time, as a scheduled Lambda function does every
+    minute. It is called first, because ended orders may get items that are due within this duration. Safe to repeat.
     """
     until = datetime.now(UTC) + by
     expire_orders(until)
@@ -71,7 +71,9 @@ def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Calla
 
 
 def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -> dict[str, Any]:
-    """Build the event with which EventBridge invokes a function on a schedule. `time` has whole seconds.
+    """Build the event with which EventBridge invokes a function on a schedule.
+
+    `at`: the time in the event, which is cut to whole seconds. `rule_arn`: the ARN of the schedule.
 
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
     """
@@ -91,8 +93,8 @@ def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -
 def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
     """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
-    `until` may be in the future. The table must have the string keys PK and SK. Safe to repeat. Safe with concurrent
-    writers: an item whose expiry time changed meanwhile is not deleted.
+    `until` may be in the future. The table must have the string keys PK and SK. Safe to repeat. If another process
+    changes the expiry time of an item meanwhile, the item is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
@@ -130,7 +132,7 @@ def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
 
 
 def run_expiry_loop(engine: Engine, stop: threading.Event, every_seconds: float = 1.0) -> None:
-    """Delete expired items every second until `stop` is set. AWS may take days to delete them.
+    """Delete expired items every `every_seconds` until `stop` is set. AWS may take days to delete expired items.
 
     Run this function in its own thread. While the engine is down, it retries.
     """

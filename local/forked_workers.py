@@ -1,11 +1,12 @@
 """Starts the worker processes of Lambda functions by forking a process that has already imported their packages.
 
-By default, ministack starts a new Python process for each function, and one more for each concurrent call. Each of them
-takes a second of processor time and some 60 MB. A forked process starts in milliseconds and shares the imported
-packages. This module wraps multiprocessing's fork server so that ministack can use it like subprocess.Popen.
+By default, ministack (the emulator of AWS) starts a new Python process for each function, and one more for each
+concurrent call. Each process takes a second of processor time and about 60 MB. A forked process starts in milliseconds
+and shares the memory of the imported packages. This module wraps multiprocessing's fork server, so that ministack can
+use a forked process like a subprocess.Popen.
 
-Forking is used on Linux only. On other systems, forked processes may not use the network libraries, so ministack starts
-processes as usual.
+Forking is used on Linux only. On other systems, the network libraries may fail in forked processes. There, ministack
+starts processes as usual.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _start_process(command: Sequence[str], **options: Any) -> Any:
 
 
 class _InheritedDescriptor:
-    """A file descriptor that is duplicated when it is passed to a forked process. It gets another number there."""
+    """A file descriptor that can be passed to a forked process. The forked process gets a duplicate as an int."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -62,7 +63,7 @@ def _detach_descriptor(duplicate: Any) -> int:
 class ForkedWorker:
     """A forked process that runs a script as main module.
 
-    It has those attributes and methods of subprocess.Popen that ministack uses.
+    This class has only the attributes and methods of subprocess.Popen that ministack uses.
     """
 
     def __init__(self, script: str, *, cwd: str, env: Mapping[str, str]) -> None:

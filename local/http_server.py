@@ -1,7 +1,7 @@
 """The HTTP server of the page and of the payment provider: one thread per connection, on 127.0.0.1.
 
-The server rejects requests that come from web pages of other origins (local/browser_guard.py) and requests whose body
-has no Content-Length. It answers such errors with problem documents (RFC 9457). A `Site` (local/page.py or
+The server rejects requests from web pages of other origins (local/browser_guard.py), and requests with a chunked body
+(Transfer-Encoding). The response is a problem document (RFC 9457). A `Site` (local/page.py or
 local/payment_provider.py) answers all other requests.
 """
 
@@ -32,6 +32,7 @@ MAX_BODY_BYTES = 1 << 20
 SOCKET_TIMEOUT_SECONDS = 60
 """Timeout for a client that stops sending in the middle of a request or stops reading the response."""
 LINGER_SECONDS = 1
+"""How long the server waits for the rest of a rejected request before it closes the connection."""
 
 WriteBytes = Callable[[bytes], object]
 
@@ -50,7 +51,7 @@ class NoSuchResource(Exception):
 
 @dataclass
 class PageRequest:
-    """A request to a local route of the page. `path_parameters`: the values of the placeholders in the route's path."""
+    """A request to a route below /local/. `path_parameters`: the values of the placeholders in the route's path."""
 
     path_parameters: Mapping[str, str]
     query: Mapping[str, str]
@@ -69,7 +70,7 @@ class PageRequest:
         return found
 
     def query_number(self, name: str, default: int, maximum: int) -> int:
-        """Return a number from the query string, or the default. A number above `maximum` is reduced to it.
+        """Return a number from the query string, or the default. If it is above `maximum`, return `maximum`.
 
         Raises InvalidField if the value is not a number.
         """
@@ -81,9 +82,10 @@ class PageRequest:
 
 @dataclass
 class HttpResponse:
-    """A response. The body is JSON unless `content_type` is another type.
+    """A response. A body of bytes or str is sent unchanged. Any other body is sent as JSON.
 
-    If `stream` is set, the server calls it to write the body in parts, and ends the response when it returns.
+    `stream`: a function that writes the body in parts with the function that it gets as argument. If it is set, `body`
+    is not used, and the response ends when `stream` returns.
     """
 
     body: Any
@@ -128,12 +130,12 @@ def serve_page_file(path: str) -> HttpResponse:
 
 
 class Site(Protocol):
-    """Answers the requests of a `LoopbackServer`."""
+    """An object that answers the requests of a `LoopbackServer`: the page or the payment provider."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Return the response to a request. Return an error response instead of raising an error.
 
-        Header names are in title case, such as Content-Type.
+        `target`: the path and the query string. The names in `headers` are in title case, such as Content-Type.
         """
 
 
@@ -148,7 +150,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self.site = site
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a client that disconnects during a response. Print any other error in the terminal."""
+        """Ignore an OSError, because it means that the client disconnected. Print any other error in the terminal."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -157,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: LoopbackServer
     protocol_version = "HTTP/1.1"
     timeout = SOCKET_TIMEOUT_SECONDS
-    wbufsize = 1 << 16  # send head and body in one packet: a second packet would wait 40 ms
+    wbufsize = 1 << 16  # buffer, so that head and body are one packet: a second packet could be delayed by 40 ms
 
     def _handle(self) -> None:
         headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
@@ -182,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _reject(self, status: HTTPStatus, detail: str) -> None:
         """Send an error response and close the connection.
 
-        Before it closes, this reads the rest of the request. Otherwise the connection would be reset, and the client
+        This method first reads the rest of the request. If it did not, TCP would reset the connection, and the client
         might not get the response.
         """
         self.close_connection = True

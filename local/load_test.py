@@ -1,8 +1,10 @@
-"""A load test: many clients place orders in parallel. It measures throughput, the delay of effects, and memory.
+"""Runs a load test: many clients place orders in parallel. Measures throughput, delays of effects, and memory.
 
-At the end, the test checks that no effect of an order is missing or occurs twice. The results depend on the machine and
-its current load. Therefore the test also measures the speed of a fixed reference loop, before and after the orders. To
-compare two runs, relate the results of each run to the speed of its reference loop.
+An effect is a result of an order, such as an invoice or a mail. At the end, the test checks that no effect is missing
+or occurs twice.
+
+The results depend on the machine and its current load. Therefore the test also measures the speed of a fixed reference
+loop, before and after the orders. To compare two runs, divide the results of each run by its reference speed.
 """
 
 from __future__ import annotations
@@ -37,8 +39,11 @@ REFERENCE_SECONDS = 1.0
 class LoadResult:
     """The measurements of one run. Times are in seconds.
 
-    `request_seconds`: the duration of each successful request. `failures`: the number of failed requests by error type.
-    `started_at` and `finished_at`: the epoch seconds of the first request and of the last effect, by order id.
+    `request_seconds`: the duration of each successful request.
+    `failures`: the number of failed requests, by error type.
+    `started_at`: the epoch seconds of the first request, by order id.
+    `finished_at`: the epoch seconds of the last effect (such as a mail), by order id.
+    `peak_memory_bytes`: the maximum memory of all processes of the shop.
     """
 
     request_seconds: list[float] = field(default_factory=list)
@@ -51,8 +56,9 @@ class LoadResult:
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
     """Run the load test with this number of orders and parallel clients. Print and return the measurements.
 
-    The test places and pays the orders, waits for all their effects, and checks each effect. `rate`: orders per second
-    of all clients together; 0 means as fast as possible. Raises EffectMissing if an effect is missing or repeated.
+    The test places and pays the orders, waits for their effects (such as invoices and mails), and checks each effect.
+    `rate`: orders per second of all clients together; 0 means as fast as possible. Raises EffectMissing if an effect is
+    missing or repeated.
     """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
@@ -129,9 +135,10 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
 
 @contextmanager
 def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
-    """Yield a thread that records when each order had its last effect.
+    """Yield a thread that records in `measured` when each order had its last effect, such as a mail.
 
-    The thread ends when all orders have all effects, or when no effect occurs for STALL_TIMEOUT_SECONDS.
+    The thread reads the activity log. It ends when the last mail of each order was sent, or when no effect occurs for
+    STALL_TIMEOUT_SECONDS.
     """
     done: set[str] = set()
 
@@ -184,10 +191,13 @@ def check_effects(
 ) -> None:
     """Wait until every order is delivered and complete, then check invoices, mails, stock and order lists.
 
-    Raises EffectMissing if an effect is missing or repeated.
+    `placed`: the ids of the orders.
+    `allow_duplicate_mail`: whether a mail may be sent twice, because a process was killed during the test.
+
+    Raises EffectMissing if an effect (such as a mail) is missing or repeated.
     """
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
-    for order_id in placed:  # one by one, because parallel requests would slow down the shop
+    for order_id in placed:  # check one order after the other, because parallel requests would slow down the shop
         while reason := _missing_effect(people, order_id):
             if time.monotonic() > give_up:
                 raise EffectMissing(f"order {order_id} is incomplete: {reason}")
@@ -202,7 +212,7 @@ def check_effects(
 
 
 def _missing_effect(people: DemoClients, order_id: str) -> str:
-    """Return a description of an effect that an order still lacks, or "" if the order has all effects."""
+    """Return a description of a missing effect of an order, such as an invoice, or "" if no effect is missing."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
         return f"its status is {whole['order']['status']}"
@@ -226,7 +236,8 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
     """Check that exactly one mail was sent for each event of each order. Raises EffectMissing.
 
-    `allow_duplicates`: a process was killed during the test, so a mail may be sent twice, or its file may be missing.
+    `allow_duplicates`: whether a process was killed during the test. Then a mail may be sent twice, or a sent mail may
+    have no file.
     """
     numbers = {order_id[:8].upper() for order_id in placed}
     subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())

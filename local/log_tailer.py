@@ -15,7 +15,7 @@ from local.activity_log import ActivityLog, ActivityLogEntry
 
 POLL_INTERVAL_SECONDS = 0.1
 HIDDEN_KINDS = {"record"}
-"""Kinds of entries that the terminal does not show. Half of all entries are stream records (`record`)."""
+"""The terminal does not show entries of these kinds. Stream records (`record`) are half of all entries."""
 LogLine = Mapping[str, Any]
 NewEntry = dict[str, Any]
 
@@ -23,7 +23,7 @@ NewEntry = dict[str, Any]
 # log lines to activity log entries ------------------------------------------------------------------------------------
 def _request_entries(line: LogLine) -> Iterator[NewEntry]:
     if line["route"].startswith("GET ") and line["status"] < 500:
-        return  # successful reads are not logged: they change nothing, and the page sends many
+        return  # skip successful reads: they change nothing, and the page sends many of them
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",
@@ -149,13 +149,16 @@ def _pick_fields(line: LogLine, *names: str) -> dict[str, Any]:
 
 
 def _order_id_of(line: LogLine) -> str | None:
-    """Return the id of the order that the stream record or message in a log line belongs to, or None."""
+    """Return the id of the order that a log line is about, or None if it is about no order."""
     kind, _, id = str((line.get("item") or {}).get("PK", "")).partition("#")
     return id if kind == "ORDER" else line.get("order_id")
 
 
 def parse_log_line(text: bytes | str) -> list[NewEntry]:
-    """Return the activity log entries for a line of the functions' log. Empty if the message is unknown."""
+    """Return the activity log entries for a line of the functions' log.
+
+    Returns [] if the line is not JSON, has an unknown message, or lacks a field.
+    """
     try:
         line = json.loads(text)
         at = datetime.fromisoformat(line["timestamp"]).timestamp()
@@ -165,7 +168,10 @@ def parse_log_line(text: bytes | str) -> list[NewEntry]:
 
 
 class LogTailer(threading.Thread):
-    """A thread that follows the functions' log file from its current end, and adds entries to the activity log."""
+    """A thread that reads new lines of the functions' log file, and adds entries to the activity log.
+
+    Lines that are already in the file at the start are skipped.
+    """
 
     def __init__(self, log: Path, journal: ActivityLog) -> None:
         super().__init__(name="narrator", daemon=True)
@@ -175,7 +181,7 @@ class LogTailer(threading.Thread):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Process the lines that are already in the file, and stop."""
+        """Process the lines that were written until now, and stop the thread."""
         self._stopping.set()
         if self.is_alive():
             self.join()
@@ -192,7 +198,10 @@ class LogTailer(threading.Thread):
 
 
 class TerminalPrinter:
-    """Prints entries of the activity log. It skips an entry with the same text as the last printed entry."""
+    """Prints entries of the activity log. An entry with the same text as the last printed entry is skipped.
+
+    `is_muted`: if True (as at the start), no entries are printed.
+    """
 
     def __init__(self) -> None:
         self._last_printed = ""

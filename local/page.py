@@ -1,8 +1,8 @@
 """Serves the web page of the local shop: the page's files, the shop's API, and routes that exist only locally.
 
 Requests to `/api/…` are forwarded to the shop's API. So the page and the API have the same origin, and the page needs
-no CORS. The routes below `/local/…` do not exist on AWS. Pages of other origins can call neither
-(local/http_server.py).
+no CORS. The routes below `/local/…` do not exist on AWS. The server rejects requests to `/api/…` and `/local/…` from
+web pages of other origins (local/http_server.py).
 """
 
 from __future__ import annotations
@@ -55,13 +55,17 @@ FORWARDED_RESPONSE_HEADERS = (
     "Idempotent-Replayed",
 )
 PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
-"""The settings that the page loads first, as /settings.json. On AWS, a file contains the settings of the stage."""
+"""The settings that the page loads first, from /settings.json. On AWS, a file contains the settings of the stage."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60
 
 
 class PageServer:
-    """The HTTP server of the page, which runs in its own threads. `url` is the address of the page."""
+    """The HTTP server of the page, which runs in its own threads.
+
+    `url`: the address of the page.
+    `has_warehouse`: whether the local warehouse runs. If it does not, a person answers the warehouse's requests.
+    """
 
     def __init__(
         self,
@@ -141,7 +145,10 @@ class PageServer:
 
     # answering --------------------------------------------------------------------------------------------------------
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Return the response to a request. If a local route raises an error, return an error response."""
+        """Return the response to a request: an API response, a file of the page, or the result of a local route.
+
+        If a route below /local/ raises an error, this returns an error response.
+        """
         path, _, query = target.partition("?")
         if path.startswith("/api/"):
             return self._forward_to_api(method, target.removeprefix("/api"), headers, body)
@@ -155,7 +162,7 @@ class PageServer:
             )
         try:
             return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
-        except Exception as error:  # noqa: BLE001  a process may be down, for example killed from this page
+        except Exception as error:  # noqa: BLE001  for example, the user killed a process on the page
             return _error_response(error)
 
     def _route(self, method: str, path: str, asked: PageRequest) -> HttpResponse:
@@ -172,7 +179,7 @@ class PageServer:
         """Forward a request to the shop's API and return the response. Returns 503 if the API does not answer."""
         if {".", ".."} & set(
             urllib.parse.unquote(target.partition("?")[0]).split("/")
-        ):  # rejected: such a path could leave the API
+        ):  # reject the path: `..` could lead to other parts of the local AWS
             return problem_response(HTTPStatus.NOT_FOUND, "This route does not exist.")
         sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
         try:
@@ -210,7 +217,7 @@ class PageServer:
     def _sign_in(self, user: object) -> tuple[str, str | None]:
         """Return a user's access token and customer id. The id is None if the user has not registered as a customer.
 
-        Raises InvalidField.
+        `user`: the user name from the request. Raises InvalidField if it is not a valid name.
         """
         if not isinstance(user, str) or not re.fullmatch(users.NAME_PATTERN, user):
             raise InvalidField("user", "must be a short name in lower case")
@@ -266,7 +273,10 @@ class PageServer:
         return HttpResponse({"readers": readers, "queues": queues, "processes": processes, "behind": behind})
 
     def _queue_status(self) -> list[dict[str, Any]]:
-        """Return the status of the queues. Return [] while the local AWS is down, so the page can show the rest."""
+        """Return the status of the queues, or [] while the local AWS is down.
+
+        With an empty list, the page can still show the status of the stream readers and the processes.
+        """
         try:
             queues = self._queues.status()
         except (ClientError, BotoCoreError):
@@ -292,7 +302,9 @@ class PageServer:
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the activity log as server-sent events.
 
-        First sends the entries after the id in `after` or Last-Event-ID, and then each new entry.
+        The query parameter `after` or the header Last-Event-ID contains an entry id. The response has all entries after
+        this id, and then each new entry. Without an id, the response has only new entries. The query parameter `order`
+        selects the entries of one order.
         """
         if last_id := asked.headers.get("Last-Event-Id"):
             asked = replace(asked, query={**asked.query, "after": last_id})
@@ -301,7 +313,10 @@ class PageServer:
         return HttpResponse(None, content_type="text/event-stream", stream=follow)
 
     def _follow(self, after: int, order_id: str | None, write: WriteBytes) -> None:
-        """Write the entries after this id, and then new entries, until the activity log is closed or `write` fails."""
+        """Write the entries after the id `after`, and then each new entry. Raises OSError if the browser disconnects.
+
+        Returns when the activity log is closed. If `order_id` is None, writes the entries of all orders.
+        """
         while not self._journal.is_closed:
             entries = self._journal.entries_after(after, order_id=order_id)
             for entry in entries:
@@ -312,7 +327,7 @@ class PageServer:
                 self._wait_for_entry(after, order_id)
 
     def _wait_for_entry(self, after: int, order_id: str | None) -> None:
-        """Wait until the activity log has an entry after this id, or until a heartbeat is due."""
+        """Wait for a new entry after the id `after`, but at most HEARTBEAT_SECONDS."""
         for _ in range(HEARTBEAT_SECONDS):
             self._journal.wait_for_entry(1)
             if self._journal.is_closed or self._journal.entries_after(after, order_id=order_id, limit=1):

@@ -1,4 +1,4 @@
-"""Lists the table's access patterns for the page, with example arguments, and runs them. Read only."""
+"""Lists the table's access patterns (named queries) for the page, and runs them. Writes nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ class PatternExplorer:
         self._known = self._table()
 
     def list_patterns(self, customer_id: str | None) -> JsonObject:
-        """Return all access patterns with their arguments, and example values for each argument, the best first."""
+        """Return all access patterns with their arguments, and example values by argument name.
+
+        `customer_id`: the signed-in customer, whose items are the first examples. None: examples of all customers.
+        """
         found = find_examples(self._known, customer_id)
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
         return {
@@ -75,8 +78,10 @@ class PatternExplorer:
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
         """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
 
-        `said` is the request body: arguments, range, limit, cursor and display filter. Raises NoSuchResource if there
-        is no such access pattern, InvalidField, Unreadable, and errors of the DynamoDB client.
+        `said`: the request body with the fields in QUERY_FIELDS. `where` and `fields` filter the displayed items.
+
+        Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
+        Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.
         """
         try:
             pattern = find_pattern(id)
@@ -102,7 +107,7 @@ class PatternExplorer:
             ) from None
 
     def _table(self) -> Table:
-        """Return the table with a new client, so that the requests of this client can be observed."""
+        """Return the table with a new DynamoDB client, so that only the requests of one query are observed."""
         return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
 
 
@@ -149,7 +154,8 @@ def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
     """Return example values by argument name, for the arguments of access patterns.
 
-    The examples come from items of this customer, from the newest order, from the catalog, and from constants.
+    The examples come from constants, from the catalog, from the newest orders, and from items of this customer. If
+    `customer_id` is None or the customer has no orders, the orders are open orders of all customers.
     """
     now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {
@@ -173,9 +179,9 @@ def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterabl
 
 
 def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
-    """Return items whose attributes are example arguments, the best first.
+    """Yield items whose attributes are example arguments, the items of the customer first.
 
-    If an item of an order cannot be read, the items of this order are skipped.
+    If an item of an order cannot be decoded, the remaining items of this order are skipped.
     """
     orders: list[Any] = []
     if customer_id:

@@ -23,7 +23,10 @@ JsonObject = dict[str, Any]
 
 
 class PageQueries:
-    """Reads the table, the buckets and the mails of the running shop, and redrives and restores. Thread-safe."""
+    """Reads orders, mails and failures of the running shop, restores archived orders, and retries failures.
+
+    Thread-safe.
+    """
 
     def __init__(self, running: RunningShop) -> None:
         self._running, self._place = running, local_target(running)
@@ -32,11 +35,17 @@ class PageQueries:
 
     # an order ---------------------------------------------------------------------------------------------------------
     def check_copies(self, order_id: str) -> JsonObject:
-        """Compare each copy of an order's data with its source item, and return the result. Raises NoSuchResource."""
+        """Compare each copy (an item derived from the order) with its source item, and return the result.
+
+        Raises NoSuchResource if the order does not exist or cannot be read.
+        """
         return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
 
     def describe_archive(self, order_id: str) -> JsonObject:
-        """Return the location and the content of an order's archive object in S3. Raises NoSuchResource."""
+        """Return the location and the content of an order's archive object in S3.
+
+        Raises NoSuchResource if the order does not exist, is not archived, or cannot be read.
+        """
         return self._translate_errors(
             lambda: order.describe_archived(self._place.table, self._place.client("s3"), self._archive, order_id)
         )
@@ -44,8 +53,8 @@ class PageQueries:
     def restore(self, order_id: str) -> JsonObject:
         """Restore an archived order from S3 to the table, with the same code as the operator's command.
 
-        Returns when the restored order expires. Raises NoSuchResource if there is no such order, and InvalidField if
-        the order cannot be restored.
+        Returns {"ends_at": the time when the restored order expires}. `ends_at` is None if the order was in the table
+        already. Raises NoSuchResource if the order does not exist, and InvalidField if it cannot be restored.
         """
         try:
             outcome = restore_order(
@@ -83,9 +92,10 @@ class PageQueries:
 
     # the failure store ------------------------------------------------------------------------------------------------
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
-        """Return a page of parked records, failed batches and dead letters, newest first.
+        """Return a page of failures, newest first: parked (unprocessable) records, failed batches and dead letters.
 
-        `cursor` in the result is the value of `after` for the next page.
+        `limit`: the number of failures on the page.
+        `after`: the `cursor` of the previous page, or None for the first page.
         """
         items, cursor = self._failures.list_page(limit, before=after)
         return {"items": items, "cursor": cursor}
@@ -100,7 +110,8 @@ class PageQueries:
     def redrive(self, key: str) -> JsonObject:
         """Redrive the failure with this key: process its records or messages again.
 
-        Returns whether the redrive succeeded (`redriven`), and if not, the reason (`why`). Raises NoSuchResource.
+        Returns whether the redrive succeeded (`redriven`), and the reason if it did not (`why`). Raises NoSuchResource
+        if the failure store has no such failure.
         """
         publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)

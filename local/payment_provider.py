@@ -1,15 +1,15 @@
-"""A local payment provider in the shape of Stripe's API: it takes payments, sends signed webhooks, and makes refunds.
+"""Simulates a payment provider with Stripe's API: it takes payments, sends signed webhooks, and makes refunds.
 
     curl -d amount=2500 -d currency=eur -d "metadata[order_id]=ORDER" http://127.0.0.1:PORT/v1/payment_intents
 
-`-d payment_method=` selects the outcome, with the names of Stripe's test cards:
+The field `payment_method` selects the outcome. Its values are the names of Stripe's test cards:
 
 - `pm_card_chargeDeclined`: the payment fails.
-- `pm_card_pendingRefund`: a refund is pending first.
-- `pm_card_refundFail`: a refund succeeds first and fails later.
+- `pm_card_pendingRefund`: a refund is pending first, and then succeeds.
+- `pm_card_refundFail`: a refund succeeds first, and then fails.
 
-The provider writes each event to disk before it responds. It sends the event as a webhook again and again until the
-shop accepts it, also after a kill. A real provider retries for days.
+The provider writes each event to disk before it responds. It then sends the event as a webhook, and retries until the
+shop accepts the event, also after a kill. (Stripe stops retrying after some days.)
 
 Sources: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webhook signatures"; "Testing".
 """
@@ -45,7 +45,7 @@ PAYMENT_METHODS = {
     PENDING_REFUND: "a card whose refunds are pending at first",
     FAILING_REFUND: "a card whose refunds fail later",
 }
-"""Stripe's test cards by name, with a description of the outcome that the page shows."""
+"""The names of Stripe's test cards, each with the description that the page shows."""
 
 StripeObject = dict[str, Any]
 
@@ -65,10 +65,14 @@ def stripe_signature_header(secret: str, payload: str, at: int) -> str:
 
 
 class PaymentProviderServer:
-    """The payment provider, as an HTTP server on 127.0.0.1. Only callers with the API key may make or list refunds.
+    """The payment provider, as an HTTP server on 127.0.0.1.
 
-    `key()` returns this API key. `secret()` returns the secret that signs webhooks. The provider stores its events in
-    `directory` and rebuilds its state from them at each start. Raises DamagedState if the events cannot be read.
+    `directory`: stores the events. The provider rebuilds its state from these events at each start.
+    `webhook_url`: the URL of the shop's API to which the provider sends its events.
+    `secret`: returns the secret that signs webhooks.
+    `key`: returns the API key. Only callers with this key may make or list refunds.
+
+    Raises DamagedState if the events cannot be read or are incomplete.
     """
 
     def __init__(
@@ -248,7 +252,7 @@ class PaymentProviderServer:
                 self._lock,
                 suppress(OSError),
                 self._delivered_file.open("a") as file,
-            ):  # if writing fails, the events are sent again, which is harmless
+            ):  # if the file cannot be written, the events are sent again, and the shop ignores duplicates
                 for event in taken:
                     file.write(json.dumps(event["id"]) + "\n")
                     self._undelivered.remove(event)
@@ -262,7 +266,7 @@ class PaymentProviderServer:
                 "Stripe-Signature": stripe_signature_header(self._secret(), payload, int(time.time())),
             }
             answer = self._pool.request("POST", self._webhook_url, body=payload, headers=headers)
-        except Exception:  # noqa: BLE001  any error: the event is sent again
+        except Exception:  # noqa: BLE001  after any error, the event is sent again
             return False
         if 400 <= answer.status < 500:  # the shop rejected the event: back off exponentially, as Stripe does
             _, pause = self._backoff.get(event["id"], (0.0, RETRY_SECONDS))
@@ -297,10 +301,10 @@ def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
 
 
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
-    """Return the decoded lines of a JSON Lines file. If the last line is incomplete, remove it from the file.
+    """Return the decoded lines of a JSON Lines file, or [] if the file does not exist.
 
-    A kill can cut the last line short. If another line is not JSON and the file is `required`, this raises
-    DamagedState. If the file is not `required`, the line is skipped.
+    A kill can leave an incomplete last line. This function removes such a line from the file. If any other line is not
+    JSON, the function raises DamagedState if `required` is true, and skips the line if it is false.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

@@ -1,8 +1,9 @@
 """Polls the table's stream and invokes the Lambda functions, as the template's event source mappings define.
 
-local/event_source_mappings decides when an action is due and how to handle the outcome of an action. This module only
-executes the actions, with one thread for each event source mapping. It saves a checkpoint after each round of actions.
-After a kill, a poller resumes after the checkpoint, so batches that were in flight are delivered again.
+An action is an invocation of a function, or the storing of a failed batch. The model in local/event_source_mappings
+decides which actions are due. This module executes the actions, with one thread for each event source mapping. After
+each round of actions, it saves a checkpoint: the position up to which all records are done. After a kill, a poller
+resumes after its checkpoint, so batches that were in flight are delivered again.
 """
 
 from __future__ import annotations
@@ -47,17 +48,20 @@ from local.event_source_mappings.settings import INFINITE
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
-"""The number of batches of a shard that run in parallel. It replaces the value in the template.
+"""The number of batches of a shard that run in parallel. This number replaces the value in the template.
 
-Parallel batches never contain records of the same item.
+Parallel batches never contain records of the same item, so the records of an item stay in order.
 """
 LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
-"""The local stream has no retention limit, because a laptop may sleep for days (see docs/local.md)."""
+"""Without a retention limit, records of any age are delivered, because a laptop may sleep for days."""
 
 
 @dataclass
 class CheckpointStore:
-    """Stores the checkpoint of each event source mapping and stream, in one file that is replaced atomically."""
+    """Stores the checkpoint (the stream position) of each event source mapping, in one file.
+
+    Each save replaces the whole file atomically.
+    """
 
     file: Path
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -72,7 +76,10 @@ class CheckpointStore:
         return False
 
     def get(self, name: str, stream_arn: str) -> dict[str, str]:
-        """Return the checkpoint of a mapping: by shard id, the sequence number after which the mapping resumes."""
+        """Return the checkpoint of a mapping: for each shard id, the sequence number after which it resumes.
+
+        `name`: the logical id of the event source mapping. Returns {} if the mapping has no checkpoint yet.
+        """
         return dict(self._read_all().get(f"{name} {stream_arn}", {}))
 
     def save(self, name: str, stream_arn: str, position: Mapping[str, str]) -> None:
@@ -93,8 +100,9 @@ class CheckpointStore:
 class StreamPoller(threading.Thread):
     """A thread that polls the stream for one event source mapping and invokes the mapping's function.
 
-    Chaos switches set two attributes. `disabled` pauses the invocations. `fail_next` is the number of next invocations
-    that fail on purpose.
+    The page's chaos switches, which break the shop on purpose, set two attributes.
+    `disabled`: if True, the poller does not invoke the function.
+    `fail_next`: the number of next invocations that fail on purpose.
     """
 
     def __init__(
@@ -139,13 +147,16 @@ class StreamPoller(threading.Thread):
         self._workers = ThreadPoolExecutor(max_workers=PARALLELIZATION_FACTOR * 2)
 
     def stop(self) -> None:
-        """Finish the actions in progress, and stop the thread."""
+        """Finish the invocations in progress, and stop the thread."""
         self._stopping.set()
         self.join()
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the poller as a dict: the lag, and counts of waiting, delivered and failed records."""
+        """Return the state of the poller for the page: its lag, and its numbers of records.
+
+        `given_up` is the number of records in the failure store, after the function failed too often.
+        """
         done, load = self._mapping.counters, self._load
         return {
             "name": self.reader,
@@ -167,7 +178,7 @@ class StreamPoller(threading.Thread):
                 self._load = self._mapping.measure_load(time.time())
                 if not self.disabled:
                     self._run_due_actions()
-            except Exception as error:  # noqa: BLE001  usually the engine is down: waiting loses nothing
+            except Exception as error:  # noqa: BLE001  usually the local DynamoDB is down: retry in a second
                 self._iterators.clear()
                 text = f"{self.reader}: failed to read the stream ({type(error).__name__}), retrying"
                 self._journal.append("process", text)
@@ -179,7 +190,10 @@ class StreamPoller(threading.Thread):
         return stream["StreamArn"]
 
     def _read_stream(self) -> None:
-        """Read new records of all shards that `EventSourceMapping.should_read` allows, and add them to the mapping."""
+        """Read new records of all shards, and add them to the model of the event source mapping.
+
+        A shard is skipped while the model has too many unfinished records of this shard or of its parent.
+        """
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
             for shard in shards:
@@ -205,7 +219,10 @@ class StreamPoller(threading.Thread):
         )["ShardIterator"]
 
     def _run_due_actions(self) -> None:
-        """Run all due actions, in parallel for different lanes, and save the checkpoint after each round."""
+        """Run the due actions until none is left, and save the checkpoint after each round.
+
+        The actions of a round run in parallel. The next round starts when all of them have ended.
+        """
         while actions := self._mapping.due_actions(time.time()):
             outcomes = list(self._workers.map(self._execute, actions))
             for action, outcome in zip(actions, outcomes, strict=True):
@@ -223,13 +240,14 @@ class StreamPoller(threading.Thread):
             self._saved_checkpoint = dict(position)
 
     def _execute(self, action: Action) -> Outcome:
-        """Execute an action and return the outcome. Never raises an error, because that would block the lane forever.
+        """Execute an action and return the outcome. Never raises an error.
 
-        An unexpected error does not count as a failure of the function: the invocation is retried.
+        Without an outcome, the model would never deliver the next records. After an unexpected error, an invocation is
+        retried without counting as an attempt.
         """
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
-        except Exception as error:  # noqa: BLE001  any error
+        except Exception as error:  # noqa: BLE001  see the docstring
             self._journal.append("process", f"{self.reader}: the delivery failed ({type(error).__name__})")
             return NotInvoked(type(error).__name__) if isinstance(action, Invoke) else FailureDelivered(succeeded=False)
 
@@ -261,7 +279,10 @@ class StreamPoller(threading.Thread):
         return fails
 
     def _log_delivery(self, action: Invoke, outcome: Outcome, milliseconds: float) -> None:
-        """Add an activity log entry for each order in the batch, with the outcome of the order's records."""
+        """Add an activity log entry for each order in the batch, with the outcome of the order's records.
+
+        `milliseconds`: the duration of the invocation. Records that belong to no order share one entry.
+        """
         again = _retried_sequence_numbers(action, outcome)
         orders: dict[str | None, list[StreamRecord]] = {}
         for record in action.records:
@@ -301,7 +322,7 @@ class StreamPoller(threading.Thread):
 def start_pollers(
     engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: ActivityLog
 ) -> list[StreamPoller]:
-    """Start a poller for each event source mapping of the stream in the template, and return the pollers."""
+    """Start a poller for each of the template's event source mappings of the stream. Return the pollers."""
     resources = stack.template["Resources"]
     of_streams = [
         id
@@ -316,7 +337,11 @@ def start_pollers(
 
 # log entries ----------------------------------------------------------------------------------------------------------
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the activity log entry for a stream record. `once` prevents a second entry from another poller."""
+    """Build the activity log entry for a stream record.
+
+    Each poller reads every record. The log stores only the first entry with the same `once`, so each record has one
+    entry.
+    """
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     type_name = str(image.get("type", {}).get("S", "an item without a type"))
@@ -340,7 +365,7 @@ def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _order_id_of(event: Mapping[str, Any]) -> str | None:
-    """Return the id of the order that the record's item belongs to, or None."""
+    """Return the id of the order that the record's item belongs to, or None if it belongs to no order."""
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}
     order_id: str | None = image.get("order_id", {}).get("S")
@@ -348,17 +373,17 @@ def _order_id_of(event: Mapping[str, Any]) -> str | None:
 
 
 def _order_version_of(event: Mapping[str, Any]) -> str | None:
-    """Return the order's version if the record's item is an order, else None."""
+    """Return the order's version if the changed item is an order that was not deleted, else None."""
     image: Mapping[str, Any] = event["dynamodb"].get("NewImage") or {}
     version: str | None = image.get("version", {}).get("N") if image.get("type", {}).get("S") == ORDER.type else None
     return version
 
 
 def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
-    """Return the sequence numbers of the batch that will be delivered again.
+    """Return the sequence numbers of the records in the batch that will be delivered again.
 
-    These are the lowest number that the function reports as failed and all later ones. If the invocation failed, these
-    are all.
+    If the function reports failed records, the first of them and all later records are delivered again. If the
+    invocation itself failed, all records are delivered again.
     """
     numbers = [record.sequence_number for record in action.records]
     match outcome:
@@ -372,7 +397,7 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
 
 
 def _describe_delivery(reader: str, records: int, failed: int) -> str:
-    """Describe a delivery for the activity log. `failed`: how many of the records will be retried."""
+    """Describe a delivery for the activity log. `failed`: how many of the `records` will be retried."""
     if not failed:
         return f"{reader} processed {_format_record_count(records)}"
     if failed == records:

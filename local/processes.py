@@ -2,8 +2,9 @@
 
 Each child process has a directory with a file that contains the process id. The child inherits this file, open and
 locked. The operating system releases the lock when the child ends, even after a kill -9. So if the file is locked, the
-process id in it is valid. Without the lock, another process could have the same id. After a kill -9 of the shop, the
-next start finds the remaining child processes this way.
+child is still running. If it is not locked, the child has ended, and another process may have the same id by now.
+
+After a kill -9 of the shop, the next start uses these files to find the child processes that are still running.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def running_process_id(directory: Path) -> int | None:
 def memory_bytes(process_ids: Iterable[int]) -> int:
     """Return the total memory of these processes and all their descendants, in bytes.
 
-    On Linux, shared memory is counted once (Pss). On other systems, it is counted for each process (RSS).
+    On Linux, memory that several processes share is counted once (Pss). On other systems, it is counted for each
+    process (RSS), so the result is too large.
     """
     sizes = _process_sizes_on_linux() if PROC.is_dir() else _process_sizes()
     found = set(process_ids) & sizes.keys()
@@ -122,7 +124,7 @@ def memory_bytes(process_ids: Iterable[int]) -> int:
 
 
 Sizes = dict[int, tuple[int, Callable[[], int]]]
-"""By process id: the id of the parent process, and a function that returns the memory of the process in bytes."""
+"""Maps a process id to the id of the parent process and a function that returns the memory of the process in bytes."""
 
 
 def _process_sizes() -> Sizes:
@@ -157,11 +159,13 @@ def start(
     timeout_seconds: float,
     cwd: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process and wait until it is ready. Its output is appended to `directory/log`.
+    """Start a process and wait until `is_ready` returns True. The process's output is appended to `directory/log`.
 
     The process gets its own session, so Ctrl-C in the terminal reaches only the parent process. The parent then stops
-    all processes in order. If the process ends or is not ready within timeout_seconds, this function stops it and
-    raises ProcessFailed.
+    its child processes in order.
+
+    Raises ProcessFailed if the process ends or is not ready within `timeout_seconds`. In this case, the process is
+    stopped. Also raises ProcessFailed if another process runs in this directory.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / PID_FILE).open("a+") as lock, (directory / LOG_FILE).open("ab") as log:
@@ -169,7 +173,7 @@ def start(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ProcessFailed(f"{directory} is in use by process {running_process_id(directory)}") from None
-        lock.truncate(0)  # remove the id of an earlier process: a reader takes the id in a locked file as valid
+        lock.truncate(0)  # remove the id of an earlier process: while the file is locked, readers trust the id in it
         process = subprocess.Popen(
             command,
             env=dict(env),
@@ -197,7 +201,7 @@ def start(
 def stop(directory: Path, *, timeout_seconds: float = 15.0) -> bool:
     """Stop the process of this directory with SIGTERM. If it does not end within the timeout, send SIGKILL.
 
-    Returns True if the process ended after SIGTERM or if no process was running.
+    Returns True if the process ended after SIGTERM or if no process was running. Returns False after SIGKILL.
     """
     process_id = running_process_id(directory)
     if process_id is None:

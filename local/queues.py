@@ -24,8 +24,9 @@ DEPTH_ATTRIBUTES: Mapping[str, Any] = {
 class StackQueue:
     """An SQS queue of the stack with its dead-letter queue.
 
-    `function` is the Lambda function that consumes the queue, or None if the consumer is outside the stack. A message
-    moves to the dead-letter queue after `max_receive_count` deliveries.
+    `function`: the Lambda function that consumes the queue, or None if the consumer is outside the stack, such as the
+    warehouse.
+    `max_receive_count`: the number of deliveries after which a message moves to the dead-letter queue.
     """
 
     name: str
@@ -39,12 +40,15 @@ class StackQueues:
     """The queues of the stack, by name. Counts and receives messages. Thread-safe."""
 
     def __init__(self, aws: LocalAws, stack: DeployedStack) -> None:
-        once = Config(retries={"total_max_attempts": 1})  # no retries: callers retry, so fail at once
+        once = Config(retries={"total_max_attempts": 1})  # fail at once, because the callers retry
         self._sqs = boto3.client("sqs", config=once, **aws.client_options)
         self.by_name = {queue.name: queue for queue in _find_queues(stack)}
 
     def status(self) -> list[dict[str, Any]]:
-        """Return, for each queue, the number of messages in the queue and in its dead-letter queue."""
+        """Return the numbers of messages of each queue, as dicts with the keys of DEPTH_ATTRIBUTES, and `dead`.
+
+        `dead` is the number of messages in the dead-letter queue.
+        """
         return [self._status(queue) for queue in self.by_name.values()]
 
     def _status(self, queue: StackQueue) -> dict[str, Any]:
@@ -61,9 +65,9 @@ class StackQueues:
         return {name: int(found[attribute]) for name, attribute in DEPTH_ATTRIBUTES.items()}
 
     def receive(self, queue: StackQueue, visible_again_seconds: int) -> dict[str, Any] | None:
-        """Receive one message from a queue, as the consumer would. Return None if there is none.
+        """Receive one message from a queue, as the consumer would. Return None if no message is visible.
 
-        The message becomes visible again after `visible_again_seconds`.
+        If the caller does not delete the message, it becomes visible again after `visible_again_seconds`.
         """
         found = self._sqs.receive_message(
             QueueUrl=queue.url,

@@ -1,4 +1,4 @@
-"""Describes the running local shop, and finds it from another process."""
+"""Finds the running local shop, also from another process, and describes its addresses and parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ TOKEN_CACHE_SECONDS = 1800
 
 @dataclass(frozen=True)
 class RunningShop:
-    """The running local shop: the handles of its processes, its deployed stack, and its addresses."""
+    """The running local shop: its processes, its deployed stack, and its addresses.
+
+    `provider_url`: the URL of the payment provider.
+    """
 
     engine: Engine
     aws: LocalAws
@@ -63,7 +66,7 @@ class RunningShop:
         return activity_log.read_order_entries(self.activity_log_file, order_id)
 
     def consumer_lags(self) -> list[ConsumerLag]:
-        """Return the last measured lag of each stream reader and each queue."""
+        """Return the last measured lag of each stream reader and each queue, or [] while the shop starts or stops."""
         return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
 
     @property
@@ -71,11 +74,17 @@ class RunningShop:
         return self.stack.outputs["WarehouseQueueUrl"]
 
     def api_client(self, user: str | None = None) -> ApiClient:
-        """Return an API client for this user, or an anonymous client. It renews the access token before it expires."""
+        """Return an API client that acts as this user. If `user` is None, the client is anonymous.
+
+        The client renews the user's access token before the token expires.
+        """
         return ApiClient(self.api_url, self.token_supplier(user) if user else None)
 
     def token_supplier(self, user: str) -> Callable[[], str]:
-        """Return a function that returns an access token of this user. The token is valid for at least half an hour."""
+        """Return a function that returns an access token of this user, valid for at least half an hour.
+
+        The function caches the token and renews it in time.
+        """
         return _cached_token(self.aws, self.stack, user)
 
 
@@ -85,7 +94,8 @@ def find(state: Path = STATE_FOLDER) -> RunningShop | None:
     if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    # After a kill, the ready file remains until the next start deletes it. If it changed, a start began meanwhile.
+    # After a kill, the ready file remains until the next start deletes it. If the file changed between the two reads, a
+    # new start began, and the addresses found here may be of the previous run.
     if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The running local shop as a target of the operator tools."""
+"""Makes the running local shop a target of the operator tools (`python -m ops`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ops.targets import ShopTarget
 
 
 def find_local_target() -> ShopTarget:
-    """Return the local shop. Ends the program with a sentence if it is not running."""
+    """Return the running local shop as a target. If the shop is not running, exit with an error message."""
     found = shop_client.find()
     if found is None:
         sys.exit("The shop is not running here, or not ready yet. Start it with: make up")
@@ -22,7 +22,7 @@ def find_local_target() -> ShopTarget:
 
 
 def local_target(shop: RunningShop) -> ShopTarget:
-    """Return a running local shop as a target."""
+    """Return the target for a running local shop: its clients, stack outputs and activity log."""
 
     def client(service: str) -> Any:
         if service == "dynamodb":

@@ -1,13 +1,13 @@
-"""Checks the state that an earlier run of the shop left on this machine, before a start uses it.
+"""Checks the files that an earlier run of the shop left on this machine, before a start uses them.
 
-Three parts of the state are the source of truth and must match:
+The following three belong together and must match:
 
 - the table (`engine/`),
-- the saved state of the local AWS, with users, secrets and queues (`aws/saved`),
+- the snapshot of the local AWS, with users, secrets and queues (`aws/saved`),
 - the payments at the payment provider (`provider/events.jsonl`).
 
-If one of them is damaged or belongs to another shop, the start ends with an error message. All other files are caches
-or logs, which the shop rebuilds.
+If one of these is damaged or belongs to another shop, the start ends with an error message. A fingerprint (names and a
+hash that identify the shop) is stored with the table, so that a start detects files of another shop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class UnusableFolder(Exception):
 
 
 def check_free_space(state: Path) -> None:
-    """Check the free disk space of the state folder. Raises UnusableFolder if it is below MIN_FREE_BYTES."""
+    """Check the free disk space for the shop's data. Raises UnusableFolder if it is below MIN_FREE_BYTES."""
     free = shutil.disk_usage(state).free
     if free < MIN_FREE_BYTES:
         raise UnusableFolder(f"The disk of {state} has {free >> 20} MB free. The shop needs {MIN_FREE_BYTES >> 20} MB.")
@@ -90,7 +90,7 @@ def check_database(directory: Path) -> None:
 
 
 def read_fingerprint(directory: Path) -> Fingerprint | None:
-    """Return the fingerprint that is stored with the table, or None if there is none.
+    """Return the fingerprint that is stored with the table, or None if no fingerprint is stored.
 
     The fingerprint contains names and a hash that identify the shop.
     """
@@ -105,8 +105,11 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
     """Check that the table and the local AWS belong to the same shop. Raises DamagedState if they do not.
 
-    `fingerprint` is that of the local AWS. `stack_is_new`: whether this start created the stack. If it did not, the
-    table must exist. Call this function before you create the table.
+    `aws`: the directory of the local AWS, for the error message.
+    `fingerprint`: the fingerprint of the local AWS, which is compared with the fingerprint stored with the table.
+    `stack_is_new`: whether this start created the stack. If it is False, the table must exist.
+
+    Call this function before you create the table.
     """
     kept = read_fingerprint(engine.directory)
     if kept is not None and kept != fingerprint:

@@ -26,10 +26,13 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 
 
 class ProcessSupervisor(threading.Thread):
-    """A thread that restarts the local DynamoDB, the local AWS and the stream pollers if they died.
+    """A thread that restarts the local DynamoDB and the local AWS if they died, and the stream pollers if needed.
 
-    `start_readers` starts the stream pollers and returns them. The supervisor calls it at once, and stops the pollers
-    when it stops. `readers`: the running pollers. `reader_names`: the names of all pollers, also during a restart.
+    `start_readers`: starts the stream pollers and returns them. The supervisor calls this function at once and after
+    each restart of the local AWS. It stops the pollers when it stops itself.
+    `readers`: the running pollers; empty during a restart.
+    `reader_names`: the names of all pollers, also during a restart.
+    `restarts`: the number of restarts by process name.
     """
 
     def __init__(
@@ -64,9 +67,9 @@ class ProcessSupervisor(threading.Thread):
             return False
 
     def kill(self, name: str) -> None:
-        """Kill a process and its children with SIGKILL. The supervisor then restarts the process.
+        """Kill a process and its process group with SIGKILL. The supervisor then restarts the process.
 
-        Raises KeyError for an unknown name.
+        `name`: one of `process_names`. Raises KeyError for an unknown name.
         """
         if id := processes.running_process_id(self._directories[name]):
             os.killpg(id, signal.SIGKILL)
@@ -92,7 +95,7 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", f"{PROCESS_LABELS[name]} restarted in {took:.1f} s", ms=round(took * 1000))
 
     def _restart_engine(self) -> None:
-        """Restart the local DynamoDB. No data is lost, and the stream pollers resume by themselves."""
+        """Restart the local DynamoDB. No data is lost. The stream pollers retry until the local DynamoDB answers."""
         local_engine.restart(self._engine)
 
     def _restart_aws(self) -> None:
@@ -102,10 +105,10 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", "stream records since its last clean stop are delivered again")
 
     def _restart_readers(self) -> None:
-        """Start the stream pollers, with the same `disabled` and `fail_next` as before the restart."""
+        """Start the stream pollers, with the same chaos settings (`disabled` and `fail_next`) as before the restart."""
         try:
             self.readers = self._start_readers()
-        except Exception as error:  # noqa: BLE001  a process that they need died too: the next check tries again
+        except Exception as error:  # noqa: BLE001  for example, the local DynamoDB died: the next check retries
             self._journal.append("process", f"the readers failed to start ({type(error).__name__}), retrying")
         for poller in self.readers:
             poller.disabled, poller.fail_next = self._saved_reader_state.get(poller.reader, (False, 0))

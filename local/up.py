@@ -1,4 +1,4 @@
-"""Starts the whole shop on this machine, and stops all parts in reverse order.
+"""Starts all parts of the shop on this machine, and stops them in reverse order.
 
 The main parts are the local DynamoDB, the local AWS with the deployed stack, the payment provider and the page.
 """
@@ -64,11 +64,14 @@ def run_shop(
     with_warehouse: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> None:
-    """Run the shop until Ctrl-C, SIGTERM, or the terminal closes. The state stays in the folder `state`.
+    """Run the shop until Ctrl-C, SIGTERM, or the terminal closes.
 
-    The next run continues with this state, also after a kill -9. `with_warehouse`: whether to start the local
-    warehouse; False if a person plays the warehouse. `settings`: the deployment settings that differ from
-    stage dev. Raises process.ProcessFailed if the shop already runs, a port is taken, or a setting is invalid.
+    `state`: the folder of the shop's data. The next run continues with this data, also after a kill -9.
+    `with_warehouse`: whether to start the local warehouse. If it is False, a person answers the warehouse's requests.
+    `settings`: the deployment settings that differ from stage dev, by name.
+
+    Raises processes.ProcessFailed if the shop already runs, a port is taken, or a setting is invalid. Raises
+    DamagedState or UnusableFolder if the data or the folder cannot be used.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -108,9 +111,9 @@ def run_shop(
 
 
 def _check_ports(state: Path, *ports: int) -> None:
-    """Check that the ports are different and free. Raises process.ProcessFailed if they are not.
+    """Check that the ports are different and free. Raises processes.ProcessFailed if they are not.
 
-    A port is allowed if the local AWS of a killed run still uses it, because the start stops that process.
+    If the local AWS of a killed run still uses a port, the port counts as free, because the start stops that process.
     """
     if len(set(ports)) < len(ports):
         raise processes.ProcessFailed("The API, the payment provider and the page need different ports.")
@@ -122,7 +125,10 @@ def _check_ports(state: Path, *ports: int) -> None:
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:
-    """Delete the state, and stop processes that remain after a kill. Raises process.ProcessFailed if the shop runs."""
+    """Delete the folder of the shop's data, and stop processes that remain after a kill.
+
+    Raises processes.ProcessFailed if the shop runs.
+    """
     with processes.exclusive_lock(state, ALREADY_RUNNING):
         for part in ("aws", "engine"):
             processes.stop(state / part)
@@ -137,9 +143,9 @@ def _start_parts(
     journal: ActivityLog,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
-    """Start the parts of the shop, and return the shop and the process supervisor.
+    """Start the parts that other parts need, and return the running shop and the process supervisor.
 
-    Registers a stop callback for each part with `exit_stack`, which stops the parts in reverse order.
+    `exit_stack` gets a callback for each part, so that it stops the parts in reverse order.
     """
     template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
     _check_previous_state(state)
@@ -189,7 +195,7 @@ def _start_parts(
 
 
 def _check_previous_state(state: Path) -> None:
-    """Rename the logs of the previous run, and check the state that it left. Raises DamagedState."""
+    """Rename the logs of the previous run, and check the data of the previous run. Raises DamagedState."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
         processes.rotate_log(state / log)
     check_database(state / "engine")
@@ -198,26 +204,26 @@ def _check_previous_state(state: Path) -> None:
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
-    """Create the table and the users unless they exist, and check that an existing table belongs to this stack.
+    """Create the table and the users unless they exist. Return the running local AWS.
 
-    If the deploy changed the stack, this saves a snapshot and restarts the local AWS. Returns the running local AWS.
-    Raises DamagedState.
+    If the deploy changed the stack, this function saves a snapshot, which restarts the local AWS. Raises DamagedState
+    if the existing table belongs to another shop, or if the table of an existing stack is missing.
     """
     fingerprint = _fingerprint(aws, stack)
     check_fingerprint(engine, aws.directory, fingerprint, stack_is_new=stack.created)
     engine.create_table(fingerprint["table"], stack.resource_properties("AWS::DynamoDB::GlobalTable"))
     for name in users.USERS:
         users.get_access_token(aws, stack, name)
-    if stack.changed:  # so that a start after a kill -9 has the deployed stack
+    if stack.changed:  # without a snapshot, a start after a kill -9 would not have this stack
         aws = _run_step("saving the deployed stack", aws.save_snapshot)
     write_fingerprint(engine, fingerprint)
     return aws
 
 
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the CDK template of the stack with these settings, from the cache if possible.
+    """Return the CDK template of the stack with these settings, from the cache if its inputs are unchanged.
 
-    Raises process.ProcessFailed if a setting is invalid or the CDK fails.
+    Raises processes.ProcessFailed if a setting is invalid or the CDK fails.
     """
     try:
         return synth_cache.load_template(STACK_NAME, {"laptop": "true", **(settings or {})})
@@ -263,7 +269,7 @@ Activity (Ctrl-C stops the shop, make reset deletes its state):
 
 
 def _run_step(what: str, do: Callable[[], Any]) -> Any:
-    """Run one step of the start, and print the name and the duration of the step. Returns the result of the step."""
+    """Run one step of the start, print its name and its duration, and return the result of `do`."""
     print(f"{what} ... ", end="", flush=True)
     began = time.monotonic()
     result = do()
@@ -272,9 +278,9 @@ def _run_step(what: str, do: Callable[[], Any]) -> Any:
 
 
 def _fingerprint(aws: LocalAws, stack: DeployedStack) -> Fingerprint:
-    """Return the fingerprint of the shop: values that must stay the same as long as the table is used.
+    """Return the fingerprint of the shop: values that must not change while the table is used.
 
-    The fingerprint contains only a hash of the secret pepper.
+    The pepper is the secret from which order ids and e-mail hashes are derived. The fingerprint contains its hash only.
     """
     pepper = hashlib.sha256(
         _get_secret(aws, stack.find_resource_name("AWS::SecretsManager::Secret", "Pepper")).encode()

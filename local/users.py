@@ -13,8 +13,8 @@ from local.deploy import DeployedStack
 if TYPE_CHECKING:
     from mypy_boto3_cognito_idp.type_defs import AuthenticationResultTypeTypeDef
 
-# The users that `make up` creates, and their Cognito groups. Signing in with any other name creates a new user without
-# a group.
+# The users that `make up` creates, and their Cognito groups. If someone signs in with another name, a new user is
+# created, without a group.
 USERS: dict[str, tuple[str, ...]] = {"alice": (), "bob": (), "staff": ("staff",), "warehouse": ("warehouse",)}
 
 NAME_PATTERN = r"[a-z][a-z0-9-]{0,29}"
@@ -30,7 +30,7 @@ def email_address(name: str) -> str:
 def get_access_token(aws: LocalAws, stack: DeployedStack, name: str) -> str:
     """Return a new access token of a user. Create the user if necessary.
 
-    The app client in the template defines how long the token is valid (1 h).
+    The token is valid for one hour. The Cognito app client in the template defines this time.
     """
     return sign_in(aws, stack, name)["AccessToken"]
 

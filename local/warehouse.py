@@ -1,8 +1,8 @@
-"""A local warehouse: it receives the shop's requests from an SQS queue and reports the results to the shop's API.
+"""Simulates a warehouse: receives the shop's requests from an SQS queue, and reports the results to the shop's API.
 
-The warehouse packs a shipment, hands it to the carrier, and delivers it. If the order is cancelled before the shipment
-is packed, the warehouse does not send the shipment. It deletes a request from the queue only after it has reported the
-result, and every API call is idempotent. So no request is lost after a kill.
+The warehouse packs a shipment, hands it to the carrier, and reports the delivery. If the order is cancelled before the
+shipment is packed, the warehouse does not send the shipment. It deletes a request from the queue only after it has
+reported the result. So SQS delivers the request again after a kill. The shop's API accepts each result only once.
 
 Two rules make rare cases reproducible:
 
@@ -48,7 +48,9 @@ CLAIM_SECONDS = 60
 class PackingJob:
     """A shipment that the warehouse is processing.
 
-    `receipt` is the receipt handle of the request's SQS message. `due_at` is the monotonic time of `next_step`.
+    `shipment`: the data of the ShipmentRequested event.
+    `receipt`: the receipt handle of the SQS message that requested the shipment.
+    `due_at`: when `next_step` is due, in seconds of time.monotonic().
     """
 
     shipment: Mapping[str, Any]
@@ -61,7 +63,8 @@ class PackingJob:
 class LocalWarehouse(threading.Thread):
     """A thread that plays the warehouse: it packs, dispatches and delivers shipments, several in parallel.
 
-    Light shipments are dispatched at once. A dispatched shipment is delivered after `travel_seconds`.
+    A shipment of fewer than HEAVY_QUANTITY pieces is dispatched at once. A dispatched shipment is delivered after
+    `travel_seconds`. `api` is a client with the user `warehouse`. `log` gets a sentence for each error.
     """
 
     def __init__(
@@ -90,14 +93,14 @@ class LocalWarehouse(threading.Thread):
             self._stopping.wait(0 if more else 0.1)
 
     def _report_error(self, error: Exception) -> None:
-        """Log an error and wait for a second. SQS delivers the request of the failed step again later."""
+        """Log an error and wait for a second. SQS later delivers the failed request again."""
         self._log(f"the warehouse failed and retries: {error}")
         self._stopping.wait(1)
 
     def _receive_messages(self) -> bool:
-        """Receive requests from the queue: accept shipments for packing, and handle other requests at once.
+        """Receive requests from the queue. Accept shipments for packing, and handle other requests at once.
 
-        Returns whether the queue may contain more messages.
+        Returns True if the queue may contain more messages.
         """
         messages = self._sqs.receive_message(
             QueueUrl=self._queue_url, MaxNumberOfMessages=MAX_MESSAGES, VisibilityTimeout=CLAIM_SECONDS
@@ -123,7 +126,7 @@ class LocalWarehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = PackingJob(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Answer a request to cancel an order. Refuse if a shipment of the order is packed but not yet sent."""
+        """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree."""
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
         self._post(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")
@@ -133,7 +136,7 @@ class LocalWarehouse(threading.Thread):
             self._delete_message(parcel.receipt)
 
     def _advance_parcels(self) -> None:
-        """Advance all shipments whose next step is due, in parallel. Log the errors of failed steps."""
+        """Take the next step of all shipments whose step is due, in parallel. Log the errors of failed steps."""
         due = [(id, parcel) for id, parcel in self._parcels.items() if parcel.due_at <= time.monotonic()]
         for error in self._packers.map(self._advance_parcel, *zip(*due, strict=True)) if due else ():
             if error:
@@ -142,7 +145,7 @@ class LocalWarehouse(threading.Thread):
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
         """Take all due steps of one shipment. If a step fails, forget the shipment and return the error.
 
-        SQS then delivers the request for the shipment again.
+        SQS later delivers the request for this shipment again, and the warehouse starts with the first step.
         """
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
@@ -175,7 +178,7 @@ class LocalWarehouse(threading.Thread):
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         answer = self._api.call("POST", path, body)
-        # 409 is no error: this was already reported, or the order was cancelled, sent or assumed delivered meanwhile
+        # 409 is expected: the result was reported before, or the order was cancelled or its status changed meanwhile
         if answer.status >= 300 and answer.status != 409:
             raise RuntimeError(f"POST {path} answered {answer.status}")
 
@@ -184,9 +187,9 @@ class LocalWarehouse(threading.Thread):
 
 
 def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
-    """Receive the requests in the warehouse's queue, and delete each after it is processed.
+    """Yield the requests in the warehouse's queue, and delete each request when the caller asks for the next.
 
-    This is for a person who plays the warehouse.
+    This is for a person who answers the requests instead of the local warehouse.
     """
     sqs = boto3.client("sqs", **aws.client_options)
     while found := sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages"):
@@ -196,7 +199,7 @@ def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
 
 
 def first_parcel_quantities(quantities: Mapping[str, int]) -> dict[str, int]:
-    """Return the quantities by product id for a first, separate parcel. Empty if the shipment goes in one parcel."""
+    """Return the quantities of the first of two parcels, by product id, or {} if one parcel is enough."""
     many = sorted(id for id, quantity in quantities.items() if quantity >= SPLIT_QUANTITY)
     return {many[0]: quantities[many[0]]} if len(many) > 1 else {}
 

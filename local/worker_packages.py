@@ -1,8 +1,9 @@
 """Imports the packages that all Lambda functions use, once for all worker processes.
 
-The fork server of local/forked_workers.py imports this module, and worker processes are forked from it. This module
-loads only packages and botocore's service descriptions. Each worker process itself imports the deployed modules of its
-function. The boto3 session must not read environment variables here, because each worker process has different ones.
+The fork server (local/forked_workers.py) imports this module. It then forks each worker process, which shares the
+memory of the imported packages. This module loads only packages and botocore's service descriptions. Each worker
+process itself imports the deployed modules of its function. The boto3 session must not read environment variables in
+this module, because each worker process has different environment variables.
 """
 
 import gc

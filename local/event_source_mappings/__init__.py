@@ -1,6 +1,7 @@
-"""A model of a Lambda event source mapping for a DynamoDB stream. It does no I/O and uses no clock or randomness.
+"""Models a Lambda event source mapping: Lambda's poller that reads a DynamoDB stream and invokes a function.
 
-The caller (the driver) reads the shards, adds the records, runs the due actions, and reports the outcomes:
+The model only decides what to do next. It does no I/O, and it uses no clock and no random numbers. Its caller (the
+driver) reads the shards, adds the records, runs the due actions, and reports the outcomes:
 
     mapping.add_shard(shard_id, parent)           a shard was found
     mapping.add_record(shard_id, record, now)     a record was read
@@ -9,12 +10,12 @@ The caller (the driver) reads the shards, adds the records, runs the due actions
     mapping.report_outcome(action, outcome, now)  the outcome of an action
     mapping.next_action_at(now)                   when to call due_actions again
 
-local/poller.py drives the model with the wall clock. The simulator drives it with a virtual clock. The model is
-deterministic: the same calls return the same actions. Times are epoch seconds. The model is not thread-safe.
+local/poller.py drives the model with the wall clock. The simulation in the tests drives the model with a virtual clock.
+The same calls always return the same actions. Times are epoch seconds. The model is not thread-safe.
 
-The model follows AWS's documentation; each module names the pages that it follows. Behaviour that AWS does not document
-is a field of `MappingAssumptions`. The model does not cover tumbling windows (it rejects them),
-recursive loop detection, and the minutes until changed settings take effect.
+The model follows AWS's documentation, and each module names its pages. If AWS does not document a behaviour, a field of
+`MappingAssumptions` selects the behaviour. The model rejects tumbling windows. It does not model
+recursive loop detection, or the minutes that AWS needs to apply changed settings.
 """
 
 from local.event_source_mappings.actions import (

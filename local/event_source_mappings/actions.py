@@ -1,4 +1,7 @@
-"""The actions that an event source mapping requests from its driver, the outcomes of actions, and the counters."""
+"""The actions that the model of an event source mapping returns, the outcomes of actions, and the counters.
+
+The driver (local/poller.py or the simulation) executes each action and reports the outcome to the model.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +14,10 @@ from local.event_source_mappings.records import Records, to_lambda_event
 class Invoke:
     """An action: invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-    `iterator_age_ms` is the metric IteratorAge: the age of the last record in the batch. `attempt` is 1 for the first
-    attempt to process these records. It counts only attempts that count against the retry limit.
+    `lane`: the index of the lane. A lane is one of the batch sequences of a shard that run in parallel.
+    `iterator_age_ms`: the metric IteratorAge, which is the age of the last record in the batch in milliseconds.
+    `attempt`: 1 for the first attempt to process these records. Only attempts that count against the retry limit raise
+    this number.
     """
 
     request_id: str
@@ -31,7 +36,9 @@ class Invoke:
 class DeliverFailure:
     """An action: send `document` as JSON to the on-failure destination, then report FailureDelivered.
 
-    `destination` is an ARN. `key` is the object key if the destination is a bucket, otherwise None.
+    `destination`: the ARN of a bucket, queue or topic.
+    `key`: the object key if the destination is a bucket, otherwise None.
+    `lane`: the index of the lane. A lane is one of the batch sequences of a shard that run in parallel.
     """
 
     shard_id: str
@@ -51,7 +58,7 @@ class InvocationReturned:
 
 @dataclass(frozen=True, slots=True)
 class InvocationFailed:
-    """An outcome: the function raised an error or timed out. `error_type` is only for logs; the model ignores it."""
+    """An outcome: the function raised an error or timed out. The model ignores `error_type`, which is for logs only."""
 
     error_type: str = "Unhandled"
 
@@ -60,7 +67,7 @@ class InvocationFailed:
 class NotInvoked:
     """An outcome: the function could not be invoked, because it was throttled or unavailable.
 
-    The retry does not count as an attempt.
+    The batch is retried. This failure does not count against the retry limit.
     """
 
     reason: str = "throttled"
@@ -70,7 +77,7 @@ class NotInvoked:
 class FailureDelivered:
     """An outcome: the DeliverFailure action succeeded or failed.
 
-    If it failed, the mapping drops the records, because AWS does not retry the delivery.
+    If the delivery to the on-failure destination failed, the mapping drops the records, because AWS does not retry it.
     """
 
     succeeded: bool = True
@@ -82,12 +89,14 @@ Outcome: TypeAlias = InvocationReturned | InvocationFailed | NotInvoked | Failur
 
 @dataclass(slots=True)
 class MappingCounters:
-    """The opt-in CloudWatch metrics of an event source mapping. Each field is named like its metric, in snake case.
+    """Counters for the opt-in CloudWatch metrics of an event source mapping. Fields are metric names in snake case.
 
-    Fields count records, except `destination_delivery_failures`, which counts deliveries. `invoked` counts a record in
-    every invocation that contains it. `failed_invoke` counts a record in every attempt that fails for it. `dropped`
-    counts records that neither the function nor the destination accepted. `expired` counts records that were older than
-    the stream's retention; AWS has no such metric.
+    All fields count records, except `destination_delivery_failures`, which counts deliveries.
+    `invoked`: each record is counted again in every invocation that contains the record.
+    `failed_invoke`: each record is counted again in every attempt that fails for this record.
+    `dropped`: the records that neither the function nor the on-failure destination accepted.
+    `expired`: the records that were older than the stream's retention. AWS has no metric for them.
+
     Source: Lambda developer guide, "Types of metrics for Lambda functions".
     """
 
@@ -103,7 +112,10 @@ class MappingCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingLoad:
-    """The number of unfinished records of a mapping, by state. `oldest_seconds` is the age of the oldest record."""
+    """The number of unfinished records of a mapping, by state.
+
+    `oldest_seconds`: the age of the oldest unfinished record, or 0 if all records are done.
+    """
 
     waiting: int
     in_flight: int
@@ -113,7 +125,7 @@ class MappingLoad:
 
 @dataclass(frozen=True, slots=True)
 class ShardIteratorRequest:
-    """The arguments of a GetShardIterator request. Only AFTER_SEQUENCE_NUMBER needs a sequence number."""
+    """The arguments of a GetShardIterator request. `sequence_number` is set only for AFTER_SEQUENCE_NUMBER."""
 
     iterator_type: Literal["AFTER_SEQUENCE_NUMBER", "TRIM_HORIZON", "LATEST"]
     sequence_number: str | None = None

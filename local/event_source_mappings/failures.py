@@ -1,6 +1,7 @@
-"""Handles failed invocations: evaluates responses, bisects failed batches, and builds invocation records.
+"""Evaluates the responses of a function, bisects failed batches, and builds invocation records.
 
-An invocation record is the JSON document about a discarded batch that Lambda sends to the on-failure destination.
+An invocation record is a JSON document about a batch that Lambda gave up. Lambda sends it to the on-failure
+destination.
 
 Sources: Lambda developer guide, "Configuring partial batch response with DynamoDB and Lambda" (success, failure,
 checkpoint) and "Retain discarded records for a DynamoDB event source in Lambda" (document, S3 object key).
@@ -19,9 +20,11 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """Records that are sent to the function in one invocation. `attempts` counts the failed attempts of this batch.
+    """The records that are sent to the function in one invocation.
 
-    `request_id` and `function_error` are those of the last invocation of this batch.
+    `attempts`: the number of failed attempts to process this batch that count against the retry limit.
+    `request_id`: the request id of the last invocation, or "" before the first invocation.
+    `function_error`: the function error of the last invocation. None if the function returned a response.
     """
 
     records: Records = ()
@@ -32,10 +35,11 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of an invocation: the first `accepted` records are done, and all other records are retried.
+    """The result of an invocation: the first `accepted` records are done, and all later records are retried.
 
-    `failed` is the number of records that failed. `can_bisect`: whether the batch may be split in two, because the
-    response does not say which record failed.
+    `accepted`: the number of records at the front of the batch that the function processed.
+    `failed`: the number of records that failed. Records after a failed record are retried even if they did not fail.
+    `can_bisect`: whether the batch may be split in two. True if it is unknown which record failed.
     """
 
     accepted: int
@@ -46,9 +50,9 @@ class BatchOutcome:
 def evaluate_response(records: Records, response: object, switches: MappingAssumptions) -> BatchOutcome:
     """Evaluate the response of a function that uses partial batch responses (ReportBatchItemFailures).
 
-    All records before the lowest reported sequence number are done. The record with this number and all later records
-    are retried. If the response contains an invalid identifier, the whole batch fails. A response of type bytes means
-    that the response is not JSON.
+    The response names the sequence numbers of the failed records. All records before the lowest of these numbers are
+    done. The record with the lowest number and all later records are retried. If an identifier is empty or not a
+    string, the whole batch fails. A `response` of type bytes means that the function did not return JSON.
     """
     success = BatchOutcome(accepted=len(records), failed=0)
     failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
@@ -65,9 +69,9 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
 
 
 def _reported_identifiers(response: object) -> list[object] | None:
-    """Return the identifiers that a response reports as failed, or None if the response is unreadable.
+    """Return the identifiers that a response reports as failed, or None if the response is not a JSON object.
 
-    The list contains None for each entry without an itemIdentifier.
+    The list contains None for each entry without an itemIdentifier. The list is empty for an empty or null response.
     """
     if response in (None, {}, []):
         return []
@@ -79,7 +83,7 @@ def _reported_identifiers(response: object) -> list[object] | None:
 
 
 def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
-    """Split the records of a failed batch in two. Return both halves in the order in which they are retried."""
+    """Split the records of a failed batch in two halves, and return them in the order in which they are retried."""
     middle = (len(records) + (switches.bisect_midpoint == "ceiling")) // 2
     lower, upper = records[:middle], records[middle:]
     return [lower, upper] if switches.bisect_first == "lower" else [upper, lower]
@@ -95,12 +99,14 @@ def build_invocation_record(
     destination: str,
     now: float,
 ) -> dict[str, Any]:
-    """Build the invocation record of a discarded batch, a dict for JSON.
+    """Build the invocation record of a discarded batch: the JSON document for the on-failure destination.
 
-    If the destination is a bucket, the record also has `payload`, the event as a JSON string. If the batch was too old
-    (RecordAgeExceeded), the record has no responseContext. The invoke count is at least 1, even if the function never
-    received the batch. AWS may combine the failures of several halves of a split batch in one record. This model builds
-    one record for each discarded half.
+    If the destination is a bucket, the document also has `payload`, the event as a JSON string. If the batch was too
+    old (RecordAgeExceeded), the document has no responseContext. `approximateInvokeCount` is at least 1, even if the
+    function never received the batch.
+
+    If both halves of a split batch are discarded, AWS may send one document for both halves. This model always sends
+    one document for each half. `now`: the current time in epoch seconds, for the timestamp.
     """
     first, last = batch.records[0], batch.records[-1]
     document: dict[str, Any] = {
@@ -138,9 +144,10 @@ def build_invocation_record(
 def invocation_record_key(
     destination: str, mapping_id: str, shard_id: str, now: float, new_id: Callable[[], str]
 ) -> str | None:
-    """Return the object key of an invocation record in a bucket, or None for other destinations.
+    """Return the S3 object key of an invocation record, or None if the destination is not a bucket.
 
-    `now` must be the same time as that in the invocation record's timestamp.
+    `now`: the epoch seconds that the caller also passes to `build_invocation_record`, so that both times agree.
+    `new_id`: returns a random id for the end of the key.
     """
     if not _is_bucket(destination):
         return None

@@ -1,16 +1,16 @@
 """Evaluates filter patterns of Lambda event source mappings for records of a DynamoDB stream.
 
 Sources: Lambda developer guide, "Control which events Lambda sends to your function" (rule syntax, limits) and
-"Using event filtering with a DynamoDB event source" (keys, typed attributes, `exists`). If those pages do not answer
-a question, this module follows EventBridge.
+"Using event filtering with a DynamoDB event source" (keys, typed attributes, `exists`). If these pages leave a rule
+open, this module follows EventBridge.
 
 A filter pattern is a JSON object shaped like the record. A record matches a pattern if all fields of the pattern match
-(AND). A field matches if one value in its array matches (OR). A mapping accepts a record if one of its patterns matches
-(OR). `$or` contains alternatives across fields. Three rules are easy to miss:
+(AND). A field matches if at least one value in its array matches (OR). A mapping accepts a record if the record matches
+at least one pattern (OR). `$or` contains alternatives across fields. Three rules are easy to miss:
 
 - `exists` and every other operator match leaf values only. `{"S": "x"}` is not a leaf: write `Attr: {"S": [...]}`.
-- A DynamoDB number is a string in the record (`{"N": "5"}`), so `numeric` never matches one.
-- A missing field matches only `exists: false`. `anything-but` needs a value; null counts as a value.
+- A DynamoDB number is a string in the record (`{"N": "5"}`), so `numeric` never matches a DynamoDB number.
+- A missing field matches only `exists: false`. `anything-but` never matches a missing field, but it can match null.
 """
 
 import json
@@ -34,8 +34,9 @@ Path: TypeAlias = tuple[str, ...]
 class FilterCriteria:
     """The compiled filter patterns of one event source mapping. Without patterns, every record matches.
 
-    Raises ValueError if AWS would reject a pattern when the mapping is created (InvalidParameterValueException). The
-    message contains the path of the error in the pattern.
+    `patterns`: the filter patterns as JSON texts. Raises ValueError if a pattern is invalid. AWS rejects an invalid
+    pattern with InvalidParameterValueException when the mapping is created. If a field or an operator is wrong, the
+    message contains its path in the pattern.
     """
 
     patterns: tuple[str, ...] = ()
@@ -69,8 +70,8 @@ class _Compiler:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
-            # Decimal keeps each number as it is written, because the Lambda guide compares the text. If a key occurs
-            # twice, the last value is used.
+            # Decimal keeps the text of each number, such as 300.0. The Lambda guide compares these texts. If a key
+            # occurs twice in an object, json.loads uses the last value.
             tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"filter pattern is not JSON ({error}): {text[:200]}") from None
@@ -82,7 +83,7 @@ class _Compiler:
         fields = [self._field(name, rule, path) for name, rule in tree.items()]
 
         def matches(value: object) -> bool:
-            # All fields must match the same element of a list. Fields that match different elements do not count.
+            # If the value is a list, all fields must match the same element of the list.
             if isinstance(value, list):
                 return any(all(field(element) for field in fields) for element in value or [MISSING])
             return all(field(value) for field in fields)

@@ -1,4 +1,4 @@
-"""The model of an event source mapping: chooses the batches that are due and handles the outcomes of invocations.
+"""Chooses the batches that an event source mapping must deliver now, and handles the outcomes of invocations.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, lanes, starting positions), "Retain
 discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring partial
@@ -39,9 +39,9 @@ from local.event_source_mappings.shards import ShardLane, ShardProgress
 class EventSourceMapping:
     """A model of one event source mapping of a DynamoDB stream.
 
-    `new_id` returns request ids and the random end of S3 keys. `resume_from` is the result of an earlier
-    `checkpoint()`. Records after this checkpoint are delivered again when they are added again, so delivery is at least
-    once.
+    `new_id`: returns a new id for a request, or for the end of an S3 key.
+    `resume_from`: the result of `checkpoint()` of an earlier mapping, or None. Records after this checkpoint are
+    delivered again when the driver adds them again. So each record is delivered at least once.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class EventSourceMapping:
     # Reading
 
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
-        """Declare a shard before adding its records. Safe to repeat.
+        """Declare a shard before you add its records. Safe to repeat.
 
-        No record of a shard is due until all records of its parent shard are done. A parent that is never declared,
-        because DynamoDB has trimmed it, does not block its children. Therefore declare all shards of one DescribeStream
-        response before you add records.
+        The records of a shard wait until all records of its parent shard are done. If the parent shard was not
+        declared, they do not wait, because DynamoDB may have deleted it. Therefore declare all shards of a
+        DescribeStream response before you add records.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -82,7 +82,10 @@ class EventSourceMapping:
             )
 
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
-        """Return where to start reading a declared shard: after its checkpoint, if any, or at the start position."""
+        """Return where to start reading a declared shard: after its checkpoint, or at the starting position.
+
+        The checkpoint is the sequence number up to which all records are done.
+        """
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
             return ShardIteratorRequest("AFTER_SEQUENCE_NUMBER", shard.checkpoint)
@@ -94,7 +97,8 @@ class EventSourceMapping:
     def should_read(self, shard_id: str) -> bool:
         """Return whether the driver should read more of this shard.
 
-        False if records of the parent shard are unfinished, or if too many records of this shard are unfinished.
+        Returns False if records of the parent shard are unfinished, or if this shard has `read_ahead_records`
+        unfinished records or more.
         """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
@@ -102,7 +106,8 @@ class EventSourceMapping:
     def add_record(self, shard_id: str, record: LambdaRecord, now: float) -> None:
         """Add the next record of a shard, in the shape of a Lambda event record.
 
-        Safe to repeat: a record that was added before is ignored.
+        Add the records in stream order. A record that was added before is ignored, so this is safe to repeat. `now` is
+        the time in epoch seconds at which the driver read the record.
         """
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
@@ -116,22 +121,22 @@ class EventSourceMapping:
             shard.lane_of(one).add(one)
 
     def close_shard(self, shard_id: str) -> None:
-        """Mark a shard as read to its end: GetRecords returned no next iterator.
+        """Mark a shard as read to its end. Call this when GetRecords returns no NextShardIterator.
 
-        The child shards start when all records of this shard are done.
+        The records of the child shards become due when all records of this shard are done.
         """
         self._shards[shard_id].is_closed = True
 
     def checkpoint(self) -> dict[str, str]:
         """Return, by shard id, the sequence number up to which all records are done.
 
-        Pass it as `resume_from` to a new mapping.
+        Pass the result as `resume_from` to a new mapping, which then continues after these records.
         """
         shards = {shard.shard_id: shard.checkpoint for shard in self._shards.values() if shard.checkpoint is not None}
         return self._resume_from | shards
 
     def measure_load(self, now: float) -> MappingLoad:
-        """Count the records that wait, are in flight or are being retried, and return the counts."""
+        """Return how many records wait, are in flight (being processed), or wait for a retry."""
         lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
         under_way = [record for lane in lanes if lane.action for record in lane.action.records]
         retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]
@@ -147,26 +152,27 @@ class EventSourceMapping:
     # Due actions
 
     def due_actions(self, now: float) -> list[Action]:
-        """Return the actions to start now, at most one per lane. All of them may run in parallel.
+        """Return the actions to start now. All of them may run in parallel.
 
-        Each action is returned once. Its lane is blocked until `report_outcome` reports the outcome.
+        There is at most one action for each lane (a sequence of batches of a shard). Each action is returned only once.
+        Its lane then waits until the driver reports the outcome with `report_outcome`.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
         return [action for action in actions if action is not None]
 
     def next_action_at(self, now: float) -> float | None:
-        """Return the time at which `due_actions` next returns an action. This is `now` if an action is due already.
+        """Return the time of the next due action, or `now` if an action is due already. Times are epoch seconds.
 
-        None if no action becomes due before a record is added or an outcome is reported.
+        Returns None if no action becomes due before the driver adds a record or reports an outcome.
         """
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)
 
     def report_outcome(self, action: Action, outcome: Outcome, now: float) -> None:
-        """Handle the outcome of an action that `due_actions` returned. Report each outcome once.
+        """Handle the outcome of an action that `due_actions` returned. Call this once for each action.
 
-        Raises ValueError if the action is not in progress.
+        Raises ValueError if the action is not in progress, or if the outcome does not fit the action.
         """
         shard = self._shards[action.shard_id]
         lane = shard.lanes[action.lane]
@@ -221,8 +227,8 @@ class EventSourceMapping:
     def _discard_old_records(self, shard: ShardProgress, lane: ShardLane, batch: RecordBatch, now: float) -> Records:
         """Remove the old records at the front of the batch, and return the remaining records.
 
-        Records that are older than the stream's retention are only counted as expired. Records that are older than the
-        maximum record age are discarded: they go to the on-failure destination.
+        A record that is older than the stream's retention no longer exists, so it is only counted as expired. A record
+        that is older than the maximum record age is discarded: it goes to the on-failure destination, if there is one.
         """
         expired, kept = _split_by_age(batch.records, now, self.assumptions.retention_seconds)
         self.counters.expired += len(expired)
@@ -334,7 +340,7 @@ class EventSourceMapping:
 
 
 def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
-    """Return two parts of the records: those at the front that are older than the limit, and all others."""
+    """Split the records: return the records at the front that are older than the limit, and the remaining records."""
     if limit_seconds is None:
         return (), records
     old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))

@@ -19,11 +19,14 @@ TTL_IDENTITY: Final = {"type": "Service", "principalId": "dynamodb.amazonaws.com
 
 @dataclass(frozen=True)
 class StreamRecord:
-    """A stream record that an event source mapping delivers. `event` is the record as the function receives it.
+    """A stream record that an event source mapping delivers to a function.
 
-    `sequence_number` is a decimal string; compare it as a number. `item_key` is the primary key of the item, as JSON.
-    `created_at` is in epoch seconds, rounded to whole seconds by DynamoDB. `polled_at` is the time at which the caller
-    read the record. `size_bytes` is the size of the record in the JSON of the event.
+    `event`: the record as the function receives it.
+    `sequence_number`: a decimal string; compare two of them as numbers.
+    `created_at`: the time of the change in epoch seconds, rounded to whole seconds by DynamoDB.
+    `polled_at`: the epoch seconds at which the driver read the record from the stream.
+    `item_key`: the primary key of the changed item, as JSON.
+    `size_bytes`: the size of `event` as JSON, in bytes.
     """
 
     event: LambdaRecord
@@ -31,7 +34,8 @@ class StreamRecord:
     created_at: float
     polled_at: float
 
-    # These properties are computed on first use: serializing is slow, and records that are filtered out do not need it.
+    # The next two properties serialize JSON, which is slow. Records that a filter rejects do not need them. So they are
+    # computed on first use.
     @cached_property
     def item_key(self) -> str:
         return orjson.dumps(self.event["dynamodb"]["Keys"], option=orjson.OPT_SORT_KEYS).decode()
@@ -57,9 +61,11 @@ Records: TypeAlias = tuple[StreamRecord, ...]
 def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
     """Convert a record of GetRecords, as boto3 returns it, to a Lambda event record. The input is not changed.
 
-    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds; a number in
-    the input is taken as seconds. The result has a `userIdentity` if the input has one, even an empty one. Only Time to
-    Live sets the user identity, and a local engine may omit its content.
+    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds. If it is a
+    number in the input, the unit is seconds.
+
+    The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. A local engine
+    may leave the field empty, and then the result gets the identity of the TTL process.
     """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")
@@ -89,16 +95,16 @@ def to_lambda_event(records: Records) -> dict[str, Any]:
 
 
 def is_unchanged(event: LambdaRecord) -> bool:
-    """Return whether the record has an old and a new image that are equal.
+    """Return whether the old and the new image (the item before and after the write) exist and are equal.
 
-    For such a write, DynamoDB adds no record to the stream. A local engine may add one.
+    If a write changes nothing, DynamoDB adds no record to the stream. A local engine may add a record.
     """
     change = event["dynamodb"]
     return "OldImage" in change and "NewImage" in change and _images_equal(change["OldImage"], change["NewImage"])
 
 
 def to_json_bytes(value: object) -> bytes:
-    """Serialize a value to compact JSON in UTF-8. Record sizes and payloads use this form."""
+    """Serialize a value to compact JSON in UTF-8. The sizes of records are sizes of this JSON."""
     return orjson.dumps(value)
 
 
@@ -115,7 +121,7 @@ def _json_values(value: Any) -> Any:
 
 
 def _images_equal(old: Any, new: Any) -> bool:
-    """Return whether two images, or two values in them, are equal. The order of elements in a set does not matter."""
+    """Return whether two images (items as DynamoDB JSON), or two values in them, are equal. Sets have no order."""
     if old == new:
         return True
     match old, new:

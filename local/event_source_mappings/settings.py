@@ -14,7 +14,7 @@ from local.event_source_mappings.filters import FilterCriteria
 INFINITE: Final = -1
 REPORT_ITEM_FAILURES: Final = "ReportBatchItemFailures"
 
-# Properties of the mapping that the model ignores, because they do not affect how or when the function is invoked.
+# The model ignores these properties of a mapping, because they do not affect how or when the function is invoked.
 _IGNORED_PROPERTIES: Final = {"FunctionName", "EventSourceArn", "KmsKeyArn", "LoggingConfig", "MetricsConfig", "Tags"}
 
 
@@ -31,11 +31,11 @@ def _reject_reference(value: object) -> NoReturn:
 class MappingSettings:
     """The validated settings of one event source mapping.
 
-    Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
+    `max_retry_attempts`, `max_record_age_seconds`: if the value is -1, only the stream's retention limits retries.
+    `on_failure`: the ARN of the destination for batches that the mapping gives up, or None to drop these batches. An S3
+    bucket receives the records. Any other destination receives only the position of the records in the stream.
 
-    For `max_retry_attempts` and `max_record_age_seconds`, -1 means no limit except the stream's retention. `on_failure`
-    is the ARN of the on-failure destination. An S3 bucket receives the records themselves. Any other destination
-    receives only the position of the records in the stream.
+    Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
     """
 
     batch_size: int = _number_field("BatchSize", 100, 1, 10_000)
@@ -68,8 +68,8 @@ class MappingSettings:
     ) -> "MappingSettings":
         """Read the settings from the Properties of an AWS::Lambda::EventSourceMapping in a synthesized template.
 
-        `resolve` returns the value of an intrinsic function ({"Fn::GetAtt": ...}) in the deployed stack. This method
-        calls `resolve` only for the on-failure destination. Raises ValueError for an unsupported property.
+        `resolve`: returns the value of an intrinsic function ({"Fn::GetAtt": ...}) in the deployed stack. Only the
+        on-failure destination may be an intrinsic function. Raises ValueError for an unsupported property or value.
         """
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
@@ -112,40 +112,47 @@ def _check_range(value: object, *, parameter: str, lowest: int, highest: int, in
 class MappingAssumptions:
     """Assumptions about behaviour of event source mappings that AWS documents vaguely or not at all.
 
-    The defaults are the more likely behaviour. The local shop uses the defaults, except that its stream has no
-    retention limit. The simulator also tries the other values, to show that the code does not depend on an assumption.
+    The default of each field is the more likely behaviour. The local shop uses the defaults, but sets no retention
+    limit. The simulation in the tests also tries other values, to show that the code does not depend on an assumption.
+
+    A lane is one of the batch sequences of a shard that run in parallel.
     """
 
     # How long a lane waits after the 1st, 2nd, ... consecutive failure. The last value applies to all further failures.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
-    # How a failed batch is split: where a batch of odd size is cut, which half is retried first, and whether the halves
-    # keep the number of attempts of the batch.
-    # AWS documents that the failure that causes the split does not count as an attempt.
+    # The next three fields define how a failed batch is split in two halves. AWS documents that the failure that causes
+    # the split does not count as an attempt.
+    # Where a batch of odd size is cut: "floor" makes the first half smaller, "ceiling" makes it larger.
     bisect_midpoint: Literal["floor", "ceiling"] = "floor"
+    # Which half is retried first: the older records ("lower") or the newer records ("upper").
     bisect_first: Literal["lower", "upper"] = "lower"
+    # Whether each half keeps the number of attempts of the batch ("inherit") or starts at zero ("reset").
     bisect_attempts: Literal["inherit", "reset"] = "inherit"
 
-    # Whether the attempts are counted from zero again after a partial success. Observed once on AWS: with 3 retries
-    # allowed, a batch was delivered 5 times.
+    # Whether the number of attempts starts at zero again after a partial success. Once, AWS delivered a batch 5 times
+    # although only 3 retries were allowed.
     progress_resets_attempts: bool = True
     # Whether the batch fails if the response reports a sequence number that is not in the batch.
     unknown_identifier: Literal["fails", "ignored"] = "fails"
-    # Whether the batch fails if the response is not a JSON object, for a function with partial batch responses.
+    # Whether the batch fails if a function with partial batch responses returns something else than a JSON object.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
-    # A salt for the hash that assigns items to the parallel lanes of a shard. Another salt gives another assignment.
+    # A salt for the hash that assigns items to lanes. A different salt assigns items to different lanes.
     lane_salt: str = ""
+    # Whether the other lanes of a shard wait while one lane has failed records.
     failing_lane_stalls_shard: bool = False
 
+    # When a batching window opens: when the lane's last action ends, or when the first record is read.
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
-    # Whether records are filtered before they count for the batch size. AWS documents this only for batching windows.
+    # Whether records are filtered before they are counted for the batch size. AWS documents this order only for
+    # mappings with a batching window.
     filters_before_batching: bool = True
     payload_limit_bytes: int = 6 * 1024 * 1024
 
     # A stream deletes records after 24 hours, even if they were not delivered. None: the stream keeps all records.
     retention_seconds: float | None = 86_400
-    # Where reading starts in a child shard, also if the mapping itself started at LATEST.
+    # Where reading starts in a child shard. This applies even if the mapping itself started at LATEST.
     child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
     # The driver stops reading a shard while the shard has this number of unfinished records or more.
     read_ahead_records: int = 10_000

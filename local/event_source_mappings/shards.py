@@ -1,6 +1,6 @@
 """Stores the unfinished records of an event source mapping, by shard and lane.
 
-A lane is one of the sequences of batches of a shard that run in parallel. ParallelizationFactor is their number.
+A lane is one of the batch sequences of a shard that run in parallel. ParallelizationFactor is the number of lanes.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
 concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
@@ -16,18 +16,21 @@ from local.event_source_mappings.failures import DiscardReason, RecordBatch
 from local.event_source_mappings.records import Records, StreamRecord
 from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
 
-# Size of an event without records. Each record except the first adds a comma, but `add` counts one for every record.
-# So this size is one byte smaller.
+# The size of an event without records, less one byte. `ShardLane.add` counts a comma for every record, but the event
+# has no comma before its first record.
 _ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
 IMMEDIATELY: Final = 0.0
 
 
 @dataclass(slots=True)
 class ShardLane:
-    """One lane of a shard. It processes its records strictly in order, with one action at a time.
+    """One lane of a shard: a sequence of batches. It processes its records in order, with one action at a time.
 
-    Discarded batches come first, then retries, then new records. `action` is the action in progress. `batch` is the
-    batch of the last invocation.
+    It delivers discarded batches (`discarded`) first, then retries failed batches (`retries`), and then sends new
+    records (`waiting`) to the function.
+    `action`: the action in progress, or None.
+    `batch`: the batch of the last invocation.
+    `retry_at`, `completed_at`: the epoch seconds of the next retry, and of the end of the last action.
     """
 
     index: int
@@ -45,7 +48,7 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the lane must still retry or discard failed records. Failed records that expired do not count."""
+        """Whether the lane still has failed records to retry or discard."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
@@ -56,7 +59,7 @@ class ShardLane:
     def take_batch(self) -> Records:
         """Remove and return the next batch of new records, up to the batch size and the payload limit.
 
-        The batch has at least one record if any record waits.
+        The first waiting record is always taken, even if it is larger than the payload limit.
         """
         taken: list[StreamRecord] = []
         size = _ENVELOPE_BYTES
@@ -69,7 +72,10 @@ class ShardLane:
         return tuple(taken)
 
     def ready_at(self) -> float | None:
-        """Return the time of the next action. None while an action is in progress or if the lane has no records."""
+        """Return the time of the next action in epoch seconds. 0 means at once.
+
+        Returns None if an action is in progress or the lane has no records.
+        """
         if self.action:
             return None
         if self.discarded:
@@ -84,8 +90,8 @@ class ShardLane:
         if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
             return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
-        # Assumption: a batching window opens when the last action completes. If the window ends without any record, the
-        # next window opens at the first record.
+        # By assumption, a batching window opens when the last action ends. If the window ended before a record was
+        # read, a new window opens at the first record.
         if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window
@@ -95,8 +101,9 @@ class ShardLane:
 class ShardProgress:
     """A shard with its lanes, its unfinished records and its checkpoint.
 
-    `unfinished` has the sequence numbers after the checkpoint that were read, in order. `done` has those sequence
-    numbers of `unfinished` whose records are done while an earlier record is not.
+    `checkpoint`: the sequence number up to which all records are done, or None at the start.
+    `unfinished`: the sequence numbers after the checkpoint that were read, in stream order.
+    `done`: the sequence numbers in `unfinished` whose records are done although an earlier record is not done.
     """
 
     shard_id: str
@@ -114,7 +121,7 @@ class ShardProgress:
             self.read_up_to = int(self.checkpoint)
 
     def mark_read(self, record: StreamRecord) -> bool:
-        """Mark a record as read. Return False if the record was read before."""
+        """Mark a record as read. Return True if the record is new, and False if it was read before."""
         if int(record.sequence_number) <= self.read_up_to:
             return False
         self.read_up_to = int(record.sequence_number)
@@ -133,9 +140,9 @@ class ShardProgress:
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """Return the time of the next action of a lane, or None; see `ShardLane.ready_at`.
+        """Return the time of a lane's next action, as `ShardLane.ready_at` does, or None if the lane must wait.
 
-        With `failing_lane_stalls_shard`, a lane also waits while another lane of the shard has failed records.
+        If the assumption `failing_lane_stalls_shard` is set, a lane also waits while another lane has failed records.
         """
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()
