@@ -40,7 +40,7 @@ UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
 
 
 class UnsignedRequest(AWSPreparedRequest):
-    """An unsigned request, otherwise as botocore sends it. `parsed_body`: the parsed JSON body."""
+    """A request as botocore sends it, but without a signature. `parsed_body`: the parsed JSON body."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         super().__init__(params["method"], params["url"], params["headers"], params["body"], False, params["context"])
@@ -137,7 +137,7 @@ class _Endpoint(Endpoint):
         response: Any = None,
         caught_exception: Any = None,
     ) -> Any:
-        """Return whether to retry: False at once for status 200. Botocore decides in all other cases."""
+        """Return whether to retry. For status 200 this is False. In all other cases, botocore decides."""
         if response is not None and response[0].status_code == 200:
             return False
         return cast(Any, super())._needs_retry(attempts, operation_model, request_dict, response, caught_exception)
@@ -150,7 +150,7 @@ class _JsonEndpoint(_Endpoint):
         try:
             event = f"before-send.{self._endpoint_prefix}.{operation_model.name}"
             answer = first_non_none_response(self._event_emitter.emit(event, request=request))
-        except Exception as error:  # noqa: BLE001  as botocore does: a failure of the network
+        except Exception as error:  # noqa: BLE001  like botocore, return each error of sending
             return None, error
         told = {"headers": answer.headers, "status_code": answer.status_code, "context": {}, "body": answer.content}
         parsed = PARSER.parse(told, operation_model.output_shape)
@@ -185,7 +185,7 @@ PARSER = _Parser()
 
 
 class _Serializer(JSONSerializer):
-    """Serializes requests. Keeps the parameters with the request, so that its body need not be parsed again."""
+    """Serializes requests. Keeps the parameters, so that the simulation need not parse the request's body again."""
 
     def serialize_to_request(self: Any, parameters: Any, operation_model: Any) -> Any:
         asked: dict[str, Any] = {}

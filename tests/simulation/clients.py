@@ -16,7 +16,7 @@ from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
 from tests.support.http_client import JSON, WAREHOUSE, Token, http_event
 
 MAX_ATTEMPTS = 8
-"""How many times a client sends a request at most, if it gets no answer, or status 429, 500, 502 or 503."""
+"""The maximum number of attempts of a request that gets no answer, or status 429, 500, 502 or 503."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class ApiClients:
 class SimulatedParcel:
     """A shipment as the warehouse knows it.
 
-    `has_left`: the carrier has the shipment, or a part of it. `is_reported`: the warehouse reported the dispatch to the
-    shop.
+    `has_left`: the carrier has picked up all or some pieces of the shipment. `is_reported`: the warehouse reported the
+    dispatch to the shop.
     """
 
     id: str
@@ -90,8 +90,8 @@ class SimulatedParcel:
 class SimulatedWarehouse:
     """Packs each requested shipment once, and reports its dispatch and delivery to the shop.
 
-    The warehouse records a request before it deletes the message. It sends some shipments in parts, and never reports
-    the delivery of some parcels. It agrees to or refuses a request to cancel an order.
+    The warehouse records a request before it deletes the message from its queue. It dispatches only some pieces of some
+    shipments, and never reports the delivery of some shipments. It agrees to or refuses a request to cancel an order.
 
     `pack_counts`: how often each shipment was packed. `stopped`: the orders that are no longer packed.
     `rejected_reports`: the dispatch reports that the shop rejected.
@@ -113,7 +113,7 @@ class SimulatedWarehouse:
         for message in self.queue.receive(10):
             event = json.loads(message.body)["detail"]
             if self.faults.draw("warehouse stumbles", event["id"], message.receives):
-                continue  # not deleted, so SQS delivers the message again
+                continue  # do not delete the message, so that SQS delivers it again
             match event["type"]:
                 case "ShipmentRequested":
                     self._accept_shipment(event["data"])

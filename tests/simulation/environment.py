@@ -62,7 +62,7 @@ class SimulatedEnvironment:
 
     # consequences of a write ------------------------------------------------------------------------------------------
     def schedule_consequences(self, record: dict[str, Any]) -> None:
-        """Schedule the later consequences of a stream record: the TTL deletion, an erasure run, a run of `lapse`."""
+        """Schedule what follows from a stream record: the TTL deletion, an erasure, the end of an unpaid order."""
         image = record["dynamodb"].get("NewImage")
         if image is None:
             return
@@ -93,10 +93,10 @@ class SimulatedEnvironment:
 
     # the schedule -----------------------------------------------------------------------------------------------------
     def _schedule_lapse(self, moment: float) -> None:
-        """Schedule two runs of the lapse function (closes unpaid orders, assumes deliveries), one per minute.
+        """Schedule two runs of the lapse function (it ends unpaid orders, and marks late shipments as delivered).
 
-        The real schedule fires every minute. The simulation fires only if an order may be due. The second run finds
-        orders that a lagging index hides from the first run.
+        The real schedule runs the function every minute. The simulation runs it only if an order may be due. The second
+        run, a minute later, finds orders that a lagging index hides from the first run.
         """
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
@@ -104,7 +104,7 @@ class SimulatedEnvironment:
                 self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
-        """Run the lapse function (closes unpaid orders), if an order may be due. If it fails, schedule another run."""
+        """Run the lapse function (it ends unpaid orders) if an order may be due. If it fails, schedule another run."""
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
@@ -117,10 +117,10 @@ class SimulatedEnvironment:
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
-        """Return whether the lapse function may close this order as unpaid, or assume its delivery.
+        """Return whether the lapse function may end this order as unpaid, or mark its shipments as delivered.
 
-        An order is due if it has waited long enough. Sometimes the result is also true if the order changed less than
-        two minutes ago, because a lagging index may still show the old status.
+        An order is due if it has had its status long enough. Sometimes the result is also True if the order changed
+        less than two minutes ago, because a lagging index may still show the old status.
         """
         if image["order_id"]["S"] in self.poison.order_ids:
             return False
@@ -133,9 +133,9 @@ class SimulatedEnvironment:
     def _schedule_erasures(self, image: Image) -> None:
         """Schedule the erasure function after a write, if the function may have work.
 
-        The real schedule fires every hour. The simulation fires after half of the writes of a customer who is being
-        erased, and when the settle period after the erasure request is over. While an erasure is open, it also fires
-        every five days.
+        The real schedule runs the function every hour. The simulation runs it after half of the writes of a customer
+        during the erasure. It also runs it when the settle period (the time that an erasure must wait) is over, and
+        every five days while an erasure is open.
         """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
@@ -173,7 +173,10 @@ class SimulatedEnvironment:
         """Draw and schedule the outages of an era (a part of the run). An outage lasts at most 50 hours."""
 
         def moment(*question: object) -> float:
-            """Return a time soon after the start of a third of the era. On the first day, clients are busy then."""
+            """Return a time soon after the start of one third of the era, mostly the first third.
+
+            On the first day, clients send most of their requests at these times.
+            """
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
 
@@ -203,7 +206,10 @@ class SimulatedEnvironment:
         self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
     def _switch(self, name: str, *, on: bool) -> None:
-        """Add or remove one reason to disable an event source mapping. The mapping is enabled if no reason is left."""
+        """Add or remove one reason to disable an event source mapping. Enable the mapping if no reason is left.
+
+        `on`: remove the reason.
+        """
         self._kept_off[name] += -1 if on else 1
         self.readers[name].set_enabled(on=not self._kept_off[name])
 

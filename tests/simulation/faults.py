@@ -1,8 +1,8 @@
 """Defines the faults that the simulation injects, and draws when they strike.
 
-A fault has a kind and a place. An example of a place: "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1", the first
-such call of that function for that item. A place keeps its name if another fault is left out. So a run can be
-repeated with only some of its faults.
+A fault has a kind and a place. The place "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1", for example, is the first
+PutItem call of the function `fulfilment` for this item. The names of places do not depend on other faults. So a run
+can be repeated with only some of its faults.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ class ServiceCall:
 
 @dataclass(frozen=True)
 class CallFault:
-    """A kind of injected fault of a service call. It strikes the same call from 1 to `max_repeats` times in a row."""
+    """A kind of injected fault of a service call. The fault strikes a call 1 to `max_repeats` times in a row."""
 
     kind: str
     probability: float
@@ -162,7 +162,7 @@ class FaultInjector:
         self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
 
     def draw_for_call(self, call: ServiceCall, *, mortal: bool) -> Strike | None:
-        """Draw the injected fault that strikes a call, or None. `mortal`: whether the calling process can die."""
+        """Return the injected fault that strikes a call, or None. `mortal`: whether a fault may kill the caller."""
         if self.is_off:
             return None
         text = str(call)
@@ -195,7 +195,7 @@ class FaultInjector:
         return strike
 
     def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
-        """Draw whether this kind of fault strikes here. Return the strike or None. `even_if_off`: ignore `is_off`."""
+        """Return a strike if this kind of fault strikes at this place, else None. `even_if_off`: ignore `is_off`."""
         if self.is_off and not even_if_off:
             return None
         text = " ".join(map(str, place))

@@ -1,7 +1,8 @@
 """The invariants of the simulated shop. They must hold whenever the simulation is idle, even if faults struck before.
 
 `find_violations` checks the invariants after each era (a part of a run). `WriteChecks` checks a few of them at every
-write. Each invariant yields one sentence per violation. Its docstring lists the allowed exceptions.
+write. An invariant is a function that yields one sentence per violation. The docstring of each invariant lists the
+allowed exceptions.
 """
 
 from __future__ import annotations
@@ -62,9 +63,10 @@ Invariant = Callable[["Simulation", Ledger], Iterator[str]]
 
 # customers ------------------------------------------------------------------------------------------------------------
 def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each email address is claimed by exactly the customer whose profile has the address.
+    """Check that each customer's email address is reserved by an EmailClaim item of this customer.
 
-    Also check that a company's index partition holds only the company and its customers, but no erased customer.
+    No EmailClaim item may be left over. Also check that a company's index partition has only the company and its
+    customers, and no erased customer.
     """
     had, claimed = (
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
@@ -139,9 +141,10 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that received stock equals available stock plus the quantities that orders hold.
+    """Check that the received pieces of a product are either available or reserved by orders.
 
-    Cancelled and lapsed orders hold nothing. An order does not hold dropped quantities or restocked returns.
+    A cancelled or lapsed (not paid in time) order reserves nothing. An order also does not reserve pieces that were
+    dropped from the order, or pieces that were returned and put back into stock.
     """
     taken: Counter[str] = Counter()
     for owned in book.orders.values():
@@ -161,7 +164,10 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each import processes and reports each line once, and receives the stock of each line once."""
+    """Check that each import writes or rejects each line of its file once, and reports the right numbers.
+
+    Also check that the stock of each line is received once.
+    """
     told, now = world.traffic.known, world.tasks.now
     parts: dict[str, list[Any]] = defaultdict(list)
     for image in world.table.of_type("ImportPart"):
@@ -188,8 +194,7 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each sold order has one invoice, and that invoice numbers start at 1 and have no gaps.
 
-    The invoice matches the order total and the order's payments. An order that is cancelled after its sale keeps its
-    invoice.
+    The invoice matches the order's total and payments. If a sold order is cancelled, the order keeps its invoice.
     """
     numbers = []
     for owned in book.orders.values():
@@ -215,9 +220,10 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the shipments of a sold order hold all ordered quantities, except the dropped quantities.
+    """Check that the shipments of a sold order contain all ordered pieces, except dropped pieces.
 
-    An order that is not sold has no active shipments. The counts in the order lines match the shipments and returns.
+    Pieces are dropped if the order is cancelled after a partial shipment. An order that is not sold has no active
+    shipments. The counts in the order lines match the shipments and returns.
     """
     for owned in book.orders.values():
         if owned.order is None:
@@ -262,9 +268,9 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 # copies ---------------------------------------------------------------------------------------------------------------
 def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the stored snapshots equal the copies of the current source items.
+    """Check that each snapshot (a copy of an item's latest version) agrees with its current source item.
 
-    No snapshot is missing, outdated, or without a source item.
+    No snapshot is missing, and no snapshot is left without a source item.
     """
     expected: dict[tuple[str, str], Any] = {}
     for owned in book.orders.values():
@@ -283,10 +289,11 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
 
 
 def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each version of an order has had one timeline entry with the right status.
+    """Check that one timeline entry with the right status was written for each version of an order.
 
-    The archive invariant checks that the entry still exists. Exception: if stream records were lost, the recovered
-    entries may show another possible sequence of statuses.
+    The entry may have been deleted since. `the_archive_holds_what_ended` checks that deleted entries are archived.
+    Exception: if stream records were lost, an operator's tool writes the missing entries. These entries may show
+    another sequence of statuses, but each step of the sequence must be allowed.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
@@ -318,7 +325,7 @@ _POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSIT
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each change of an order has one activity entry for its customer, until the entry expires.
 
-    Exception: the change's stream record was lost, and the activity entry would have expired already.
+    Exception: an entry may be missing if the change's stream record was lost and the entry would have expired by now.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -336,10 +343,11 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each order, return and review is counted once, and that every total is the sum of the contributions.
+    """Check that each order, return and review is counted once, and that every total is the sum of these counts.
 
-    Totals that are final or past their TTL are not compared with the sum. Season totals become final after a fixed
-    time. From then on no change is allowed, even if an order is restored from the archive.
+    A total that is final or past its TTL is not compared with the sum. The total of a season (a month) becomes final at
+    a fixed time. After that time and the longest processing delay, no write may change the total, even if an order is
+    restored from the archive.
     """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
@@ -378,11 +386,11 @@ def _changed_after_final(world: Simulation) -> Iterator[str]:
 
 
 MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
-"""The longest time in days between a change and its contribution to a total."""
+"""The longest time in days until a change is counted in a total, if its record fails and is processed again."""
 
 
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield the key and amounts of each total, and whether the total is final or past its TTL."""
+    """Yield (key, amounts, is_final) for each total. `is_final`: the total is final or past its TTL."""
     for row in totals.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
             ends = datetime.fromtimestamp(item.ttl, UTC) if row.has_ttl else datetime.max.replace(tzinfo=UTC)
@@ -402,7 +410,7 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that every change with an event was published, and that the events of an item were published in order.
 
     Exceptions:
-    - A change may be missing if its stream record expired or its failure record was lost.
+    - A change may be missing if its stream record expired unread, or if the failure store lost the record.
     - Address and name changes of erased customers may be missing.
     - The order is not checked for events that an operator's tool published, or for records that an event source mapping
       discarded.
@@ -436,7 +444,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     - A second mail, if the sending function died or had a fault before it could mark the mail as sent.
     - No mail, if the customer has notification settings or was erased, if the event was lost, or if the order was
       archived within a week of the change.
-    - A mail for another version, if an operator had to recover a change whose records were lost.
+    - A mail about another version of the order, if an operator's tool published an event in place of a lost one.
     """
     notified = next(
         rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
@@ -481,7 +489,10 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 
 
 def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
-    """Return the addresses of the customer that the sending function can have read within its Lambda timeout."""
+    """Return the customer's email addresses that the sending function may have read.
+
+    The function read the address at most one Lambda timeout before it sent the mail.
+    """
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
     found: set[str] = set()
@@ -524,15 +535,19 @@ def _may_be_repeated(mail: Any, effect: str) -> bool:
 
 # followers ------------------------------------------------------------------------------------------------------------
 INDEX_IS_LATE_SECONDS = 2 * MINUTE
-"""How long before a campaign a customer must have followed the product for a missing mail to be a violation.
+"""A missing mail is a violation only if the customer followed the product this long before the campaign.
 
-The followers are read from an index that lags, and the clocks of functions differ.
+Otherwise the mail may be missing because the index of followers lags, or because the clocks of functions differ.
 """
 
 
 @dataclass(frozen=True)
 class CampaignHistory:
-    """A campaign and its last state. `ended_at`: when that state was written. `effects`: the alert id per customer."""
+    """A campaign: the mails to all followers of a product about one event.
+
+    `image`: the last stored state of the campaign, decoded. `ended_at`: when this state was written, in epoch seconds.
+    `effects`: the id of the alert, by customer id.
+    """
 
     image: Campaign
     ended_at: float
@@ -565,8 +580,8 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
 
     Exceptions:
     - A second mail, if the sending function died or had a fault before it could mark the mail as sent.
-    - No mail, if the follower has notification settings, was erased, or did not follow the whole time.
-    - No mail, if the condition ended before every follower was notified, or if the event was lost.
+    - No mail, if the follower has notification settings, was erased, or did not follow during the whole campaign.
+    - No mail, if the reason (for example a lower price) ended before every mail was sent, or if the event was lost.
     - Products with several stock parts: the test cannot see whether the product was sold out.
     """
     campaigns = _campaigns(world)
@@ -633,13 +648,13 @@ def _was_present(history: Sequence[tuple[float, Image | None]], since: float, un
 def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each archived order has a valid S3 object, and that the archive has all items deleted from the table.
 
-    Valid: the object's hash is the one in the ArchivedOrder item. There may be one more object per restore. A restored
-    order has all its items in the table again.
+    An object is valid if its hash is the hash in the ArchivedOrder item. Each restore of an order allows one
+    more object for the order. A restored order has all its items in the table again.
     """
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
-        # A restored order may have an older Expiry marker in an older archive object, so do not check Expiry markers.
+        # Skip the Expiry items (their TTL starts the archiving) of restored orders: the archive may have an older one.
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
         yield from _missing_from_archive(id, ours, book.orders.get(id))
     yield from (
@@ -671,9 +686,10 @@ def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
 
 
 def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggregate | None) -> Iterator[str]:
-    """Yield a violation for each deleted item of an order that is not archived unchanged.
+    """Yield a violation for each deleted item of an order that the archive does not contain unchanged.
 
-    If the order is restored, the item must be in the table instead.
+    If the order was restored from the archive, the table must contain the item instead, unchanged or newer.
+    `images`: the last image of each deleted item, by sort key.
     """
     is_back = owned is not None and "restored_at" in owned.image
     held = (
@@ -683,7 +699,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
     )
     for place, image in images.items():
         if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
-            continue  # the cancellation deleted the order line, not the archive Lambda
+            continue  # a cancellation deletes order lines without archiving them
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
@@ -697,9 +713,9 @@ def _count_restores(world: Simulation, order_id: str) -> int:
 
 
 def _matches_restored(there: Image, deleted: Image) -> bool:
-    """Return whether the restored item equals the deleted one, or is a newer version of it."""
+    """Return whether the item in the table (`there`) is the deleted item restored, or a newer version of the item."""
     if there["type"]["S"] in _SNAPSHOTS:
-        return True  # skip snapshots: they have their own invariant
+        return True  # another invariant checks snapshots (copies of an item's latest version)
     if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
@@ -732,7 +748,7 @@ def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]
 
 # progress -------------------------------------------------------------------------------------------------------------
 def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that queues are empty, readers have no unread stream records, and no order or erasure is stuck."""
+    """Check that queues are empty, all stream records are processed, and no order or erasure is stuck."""
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -759,13 +775,14 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
-"""The extra time that an order with refunds or disputes has in each status, in seconds."""
+"""How many seconds longer an order with refunds or disputes may stay in each status."""
 
 
 def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
     """Return whether an erasure may still wait.
 
-    It waits while the customer has an open order, and for the settle period after the customer's last change.
+    It waits while the customer has an open order. Then it waits until the profile and the orders have not changed for
+    the settle period, in which late stream records may still come. This check allows two more days.
     """
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
     for owned in book.orders.values():
@@ -816,10 +833,10 @@ def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
 
 
 def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
-    """Return how many seconds an order may have each status.
+    """Return how many seconds an order may stay in each status, by status.
 
-    The limits of archivable statuses allow some extra days: DynamoDB expires items late, workers fail, and an operator
-    redrives failed messages.
+    An order in a final status, such as DELIVERED, is archived after its retention. The limits of these statuses have
+    10 extra days, because DynamoDB deletes expired items late, and because failed messages wait for an operator.
     """
     ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
     return {
@@ -831,7 +848,7 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each reader and worker stored the unprocessable records and messages in the failure store."""
+    """Check that every injected record or message that a function cannot process is in the failure store."""
     for record in world.records:
         if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.order_ids:
             continue
@@ -865,7 +882,7 @@ def _created_at(record: Mapping[str, Any]) -> float:
 
 
 class WriteChecks:
-    """Checks every write as it happens. `violations`: one sentence per violation, by kind of check."""
+    """Checks every write as it happens. `violations`: the sentences, by kind of check (stock, version or state)."""
 
     def __init__(self) -> None:
         self.violations: dict[str, list[str]] = defaultdict(list)

@@ -37,8 +37,8 @@ class SimulatedLambda:
     """Invokes functions by name, and injects faults.
 
     `is_broken`: returns whether a function currently fails at every invocation. `calls`: the number of invocations by
-    function. `throttled_until`: the time until which a function is throttled. `skewed`: whether a function's clocks are
-    wrong.
+    function. `throttled_until`: by function, the virtual time at which its throttling ends. `skewed`: by function,
+    whether its clocks are wrong.
     """
 
     tasks: VirtualScheduler
@@ -100,7 +100,7 @@ class SimulatedLambda:
         restore = _begin_request()
         try:
             if self.faults.draw("dies at once", function, place):
-                raise ProcessDied  # noqa: TRY301  here as anywhere
+                raise ProcessDied  # noqa: TRY301  handled like any other death
             told = SimpleNamespace(aws_request_id=place)
             own: Any = marshal.loads(marshal.dumps(cast(Any, event)))  # noqa: S302  a copy; JSON takes four times as long
             response = _handler(self.template.functions[function].handler)(own, told)

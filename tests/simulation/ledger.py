@@ -37,7 +37,7 @@ class RecordedChange:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> RecordedChange | None:
-        """Parse a stream record. Return None if the record changes nothing or cannot be read."""
+        """Parse a stream record. Return None if the record changes nothing or cannot be parsed."""
         try:
             change = None if is_unchanged(record) else changes.parse_change(record)
         except Permanent:
@@ -88,9 +88,9 @@ class OrderAggregate:
 
 
 class Ledger:
-    """The final state of one simulation run.
+    """The state of a simulation run at a moment when the simulation is idle.
 
-    `orders`: the orders by id. `orphans`: items in an order's partition that has no order item, by order id.
+    `orders`: the orders by id. `orphans`: by order id, the items of each order partition that has no order item.
     `objects`: the archive's S3 objects, by key. `changes`: all changes, except changes of injected unreadable orders.
     """
 

@@ -34,7 +34,7 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
     commands = [decision for decision in decisions if _kind(decision) == decision]
     if commands and still_fails(commands):  # the run fails without any injected fault
         decisions = commands
-    for kind in dict.fromkeys(map(_kind, decisions)):  # remove whole kinds of fault first, because most are irrelevant
+    for kind in dict.fromkeys(map(_kind, decisions)):  # first try to remove all faults of a kind at once
         rest = [decision for decision in decisions if _kind(decision) != kind]
         if rest and runs < MAX_RUNS and still_fails(rest):
             decisions = rest

@@ -22,14 +22,14 @@ UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each payment is stored once, and that the money of each order adds up.
 
-    The order counts all captured money as paid or refunded. A sold order is fully paid. An order with dropped items
-    refunds the value of these items. A cancelled or lapsed order keeps no money.
+    All captured money of an order is counted as paid, or is refunded. A sold order is fully paid. If items are dropped
+    from an order, their value is refunded. A cancelled or lapsed (not paid in time) order keeps no money.
     """
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
-            continue  # no money was captured, and the webhook may have come after the order was archived
+            continue  # nothing was captured, and the order may have been archived before the webhook came
         if [payment.amount for payment in kept] != [intent.amount]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
@@ -49,8 +49,9 @@ def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    Captured money equals the paid amount, plus refunds outside the order, plus chargebacks before the order was fully
-    paid. Refunds of the order plus later chargebacks equal the refunded amount.
+    The captured money must equal the order's paid amount, plus refunds of money that was never counted as paid, plus
+    chargebacks before the order was fully paid. The other refunds plus later chargebacks must equal the refunded
+    amount of the order.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]

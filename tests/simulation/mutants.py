@@ -1,7 +1,7 @@
 """The mutants: bugs that the tests plant in the product to test the invariants.
 
-The invariants must detect each planted bug within its number of simulation runs. For each invariant there is a planted
-bug that only this invariant detects. So every invariant is needed.
+The invariants (checks of the whole simulated shop) must detect each bug within the number of simulation runs that the
+bug declares. For each invariant, there is a bug that only this invariant detects. So every invariant is needed.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,9 @@ from tests.simulation.mutations import Plant, patch_attribute
 
 @dataclass(frozen=True)
 class Mutant:
-    """A planted bug. The invariants must detect it in `seeds` simulation runs with `fierce`, starting at `first_seed`.
+    """A planted bug, which the invariants must detect within `seeds` simulation runs, starting at `first_seed`.
+
+    The runs use `fierce`, which injects faults more often.
 
     `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
     """

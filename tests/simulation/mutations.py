@@ -1,4 +1,7 @@
-"""The wrong behaviours that the planted bugs use. Each is a small mistake that a developer could make."""
+"""The wrong behaviours of the mutants (bugs that tests plant in the product).
+
+Each behaviour is a small mistake that a developer could make.
+"""
 
 import hashlib
 import itertools
@@ -64,7 +67,10 @@ def combine(*plants: Plant) -> Plant:
 
 
 def write_separately(row: Any) -> Plant:
-    """Return a patch that writes the items of this type in a separate transaction, after the other items."""
+    """Return a patch that writes items of one type in a second transaction, after the other items.
+
+    `row`: the declaration of the item type.
+    """
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         for part in ([one for one in all_of_it if one.row is not row], [one for one in all_of_it if one.row is row]):
@@ -75,7 +81,7 @@ def write_separately(row: Any) -> Plant:
 
 
 def skip_writes(row: Any) -> Plant:
-    """Return a patch that leaves writes of this item type out of each transaction."""
+    """Return a patch that leaves writes of one item type out. `row`: the declaration of the item type."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row))
@@ -84,7 +90,7 @@ def skip_writes(row: Any) -> Plant:
 
 
 def skip_condition_checks(row: Any) -> Plant:
-    """Return a patch that leaves condition checks on this item type out of each transaction."""
+    """Return a patch that leaves condition checks on one item type out. `row`: the declaration of the item type."""
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
@@ -145,7 +151,7 @@ def new_delivery_id(*_: Any) -> str:
 def swallow_failure(self: StreamBatch, record: Any, act: Callable[[Any], None]) -> None:
     try:
         act(record)
-    except Exception as error:  # noqa: BLE001  that is the mutant
+    except Exception as error:  # noqa: BLE001  the planted bug ignores every error
         self.log_failure(error, record)
 
 
@@ -210,7 +216,7 @@ _COUNTING = totals.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
-    """Redrive a record wrongly: write copies of the record's image, even if the item has changed since."""
+    """Redrive (process again) a record wrongly: write copies of its old image, even if the item has changed since."""
     change = changes.parse_change(record)
     for row, copy in copies.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))
@@ -221,7 +227,7 @@ _REDRIVE = redrive_record
 
 
 def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
-    """Yield the change that set the order's status, but with a new id."""
+    """Yield the change that set the order's status, but with a new id, so that consumers handle it again."""
     return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
 
 
@@ -285,7 +291,7 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 
 # The archive ----------------------------------------------------------------------------------------------------------
 def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
-    """Return the snapshot of an order without its child items."""
+    """Start the archiving of an order, but leave out its child items, such as payments."""
     estate = closing.start_archiving(shop, order_id)
     if estate is None or estate.images is None:
         return estate

@@ -74,7 +74,7 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 
 
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether a copy or total is no longer updated, because it is final or expired."""
+    """Return whether a copy or total is no longer updated: it is past its TTL, or its month is final."""
     if image["type"]["S"] == BEST_SELLER.type:
         return now >= totals.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
     return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
@@ -86,7 +86,7 @@ CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "Timel
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY
 WORK_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""How many seconds an operator's run may last: normally, and if an injected fault kills the tool."""
+"""How many seconds an operator's tool may run: normally, and at most before an injected fault kills the tool."""
 MAX_ATTEMPTS = 5
 KEEP_DAYS = (1, 10, 100)
 
@@ -123,7 +123,7 @@ class Operator:
 
     # restoring orders -------------------------------------------------------------------------------------------------
     def restore_commands(self) -> list[PlannedCommand]:
-        """Plan to restore some archived orders, some of them twice. Some runs are killed and started again."""
+        """Plan to restore some archived orders, some of them twice. Some restores are killed and started again."""
         chance = self._world.chance
         stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
         return [
@@ -143,7 +143,7 @@ class Operator:
     def _retry_until_done(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
         """Run `work` until it returns True, at most `MAX_ATTEMPTS` times. Sometimes kill the first run.
 
-        `takes_seconds`: about how long a run takes. The kill happens within this time.
+        `takes_seconds`: about how long a run takes. The first run is killed within this time.
         """
         world = self._world
         for attempt in range(MAX_ATTEMPTS):
@@ -161,7 +161,7 @@ class Operator:
         except NotRestorable as error:
             self._world.note("operator", f"leaves {order_id} in the archive: {error}")
             return True
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
             self._world.note("operator", f"does not restore {order_id} yet: {error!r}")
             return False
         self._world.note("operator", f"restores {order_id}: {outcome}")
@@ -170,10 +170,10 @@ class Operator:
 
     # replay -----------------------------------------------------------------------------------------------------------
     def replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
-        """Sometimes plan two replays of all current states while clients use the shop.
+        """Sometimes plan two replays, which publish the events of all current items again, while clients use the shop.
 
-        Both replays use the same checkpoint, which lets only one run at a time. A killed replay is started again and
-        resumes.
+        Both replays use the same checkpoint, which lets only one replay run at a time. A killed replay is started again
+        and resumes.
         """
         chance = self._world.chance
         if not chance.happens(0.06, "a replay", era):
@@ -196,7 +196,7 @@ class Operator:
                 shop.table, "replay", "reactions to all", "from the table", by="operator", max_age=MAX_RESUME_AGE
             ) as kept:
                 republish_events(shop, self._publish(shop), checkpoint=kept)
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
             self._world.note("operator", f"has not replayed all: {error!r}")
             return False
         self._world.note("operator", "replays what the state stands for")
@@ -218,7 +218,7 @@ class Operator:
                 shop.table, "drift", "all", "repair", by="operator", max_age=MAX_RESUME_AGE
             ) as drift.checkpoint:
                 drift.check_all()
-        except (ProcessDied, Exception) as error:  # noqa: BLE001  whatever it is, it is tried again
+        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
             self._world.note("operator", f"has not mended all: {error!r}")
             return False
         self._world.note("operator", f"mends {drift.repaired}, and leaves {drift.unrepaired}")
@@ -239,7 +239,10 @@ class Operator:
         return any(queue.dead_letters.messages for queue in self._world.queues.values() if queue.dead_letters)
 
     def _unredriven_keys(self) -> set[str]:
-        """Return the failure store's keys that still need a redrive: neither redriven nor rejected by a redrive."""
+        """Return the keys in the failure store that still need a redrive (another attempt to process the failure).
+
+        Failures that a redrive rejected for good are left out.
+        """
         kept = self._world.s3.buckets.get(self._world.template.failures, {})
         marked = {key.removeprefix(REDRIVEN_PREFIX) for key in kept if key.startswith(REDRIVEN_PREFIX)}
         return {key for key in kept if not key.startswith(REDRIVEN_PREFIX)} - marked - self._refused
@@ -255,7 +258,7 @@ class Operator:
         except ProcessDied:
             self._world.note("operator", "is cut off")
             self._world.tasks.call_later(HOUR, self.clean_up)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is seen, and tried again
+        except Exception as error:  # noqa: BLE001  any error raises an alarm, and the tools are run again
             self._world.note("operator", f"stumbles: {error!r}")
             self._alarm()
 
@@ -264,12 +267,12 @@ class Operator:
         shop = clients.create_shop(world.table.name)
         publish = self._publish(shop)
         more = True
-        while more:  # `has_more`: the operator must run the redrive again
+        while more:  # `has_more`: there may be more dead letters, so redrive again
             found = redrive_entries(self._failures(), shop, publish, self._should_redrive)
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            if found.retryable:  # first redrive every record: a recovery from the current state gives fewer details
+            if found.retryable:  # redrive all records first: a rebuild gives fewer details
                 self._alarm()
                 return
             more = found.has_more

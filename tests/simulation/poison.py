@@ -36,7 +36,8 @@ class Poison:
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
-            paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}  # a paid order does not lapse
+            # PAID, so that the lapse function does not try to end the order as unpaid
+            paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}
             self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
         if strike := self.faults.draw("unreadable message", moment):
             worker = self.chance.choice(self.template.workers, strike.name)
@@ -47,7 +48,7 @@ class Poison:
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
-        """Write a damaged copy of an existing order under a new id. Half of the damaged copies are written twice."""
+        """Write a copy of an existing order under a new id, changed by `spoil`. Write half of the copies twice."""
         there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:
             return

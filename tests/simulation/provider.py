@@ -58,7 +58,7 @@ class SimulatedIntent:
 
 @dataclass
 class SimulatedRefund:
-    """A refund at the provider, with its current status."""
+    """A refund at the provider, with its current status. `events`: how many webhooks were sent for the refund."""
 
     id: str
     payment_id: str
@@ -70,7 +70,7 @@ class SimulatedRefund:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """The first answer to an idempotency key, and the time of the answer."""
+    """The first answer to an idempotency key. `at`: the virtual time of the answer, in epoch seconds."""
 
     at: float
     answer: ProviderRefundState | Exception
@@ -80,8 +80,8 @@ class RecordedAnswer:
 class SimulatedProvider:
     """Replaces the client of the payment provider, and sends webhooks to the shop.
 
-    `request_counts`: how often each idempotency key was used. `undelivered`: how many webhooks the shop
-    has not accepted yet.
+    `request_counts`: how often each idempotency key was used. `undelivered`: how many webhooks the shop has not
+    accepted yet.
     """
 
     people: ApiClients
@@ -184,7 +184,10 @@ class SimulatedProvider:
         return [_to_provider_refund(one) for one in self.refunds if one.payment_id == payment_id]
 
     def _strike(self, operation: str, about: str) -> Strike | None:
-        """Draw a fault for a request, and pause while the request runs. Raise if the fault prevents the request."""
+        """Draw a fault for a request, and pause as long as a request takes. Return the fault, or None.
+
+        Raises the error if the fault prevents the request, for example because the connection fails.
+        """
         tasks = self.people.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
         mortal = tasks.process is not None and tasks.process.ends_at is not None
@@ -270,7 +273,7 @@ class SimulatedProvider:
         self.undelivered += 1
 
         def work() -> None:
-            for attempt in count():  # retry with growing delays: a provider retries for days
+            for attempt in count():  # retry with growing delays, because the real provider retries for days
                 text = json.dumps(told)
                 headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)

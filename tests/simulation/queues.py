@@ -79,7 +79,7 @@ class SimulatedQueue:
         return taken
 
     def delete(self, message: Message) -> None:
-        """Delete a message. If two receivers have the message, the other one still processes it."""
+        """Delete a message. If a second receiver got the message too, that receiver still processes it."""
         self.messages.pop(message.id, None)
 
     def change_visibility(self, message: Message, seconds: float) -> None:

@@ -24,7 +24,10 @@ from tests.simulation.world import Simulation
 ENGINES: list[Engine] = []
 """The DynamoDB engine of this process: a list with one element."""
 SEEDS_PER_ENGINE = 10
-"""Restart the engine after this many runs, because each transaction searches all transactions of 10 minutes."""
+"""Restart the engine after this many runs.
+
+The engine searches all transactions of the last 10 minutes at each transaction, so the engine gets slower.
+"""
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
 

@@ -36,8 +36,8 @@ class ProcessDied(BaseException):
 class SimulatedProcess:
     """The process in which a task runs: one Lambda invocation, or an external client.
 
-    `skew_seconds`: the error of its clock. `ends_at`: when the process is killed. `struck`: the injected faults that
-    struck it.
+    `skew_seconds`: the error of its clock. `ends_at`: the virtual time at which the process is killed. None: never.
+    `struck`: the injected faults that struck the process.
     """
 
     name: str
@@ -78,9 +78,9 @@ class VirtualScheduler:
         return datetime.fromtimestamp(self.now + (process.skew_seconds if process else 0.0), UTC)
 
     def run(self, until: float) -> bool:
-        """Run every call that is due up to `until`. Return whether no call is left. If one is left, `now` is `until`.
+        """Run every call that is due up to the virtual time `until`. Return whether no call is left.
 
-        Raises `TooManySteps` after `MAX_STEPS` steps.
+        If a later call is left, set `now` to `until`. Raises `TooManySteps` after `MAX_STEPS` steps.
         """
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)

@@ -30,7 +30,10 @@ def _json(value: Any) -> WireResponse:
 
 
 class SimulatedDynamoDB(JsonService):
-    """The local engine, plus errors it never has: transaction conflicts, stale reads, half-processed batches."""
+    """Sends requests to the local engine, and adds faults that the engine never has.
+
+    These are transaction conflicts, stale reads and half-processed batches.
+    """
 
     def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
         self._table, self._chance = table, chance
@@ -65,7 +68,7 @@ class SimulatedDynamoDB(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
-            return self.refusal("ValidationException", 400)  # as AWS does; the engine accepts an empty key value
+            return self.refusal("ValidationException", 400)  # AWS rejects an empty key value, the engine does not
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
@@ -80,7 +83,7 @@ class SimulatedDynamoDB(JsonService):
         return None
 
     def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
-        """Answer with a transaction conflict on one item. In a transaction, the cancellation reasons mark the item."""
+        """Answer with a transaction conflict on one item. In a transaction, the conflict is a cancellation reason."""
         if operation not in TRANSACTIONS:
             return self.refusal("TransactionConflictException", 400)
         reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
@@ -279,7 +282,7 @@ class SimulatedSqs(JsonService):
         try:
             body = orjson.loads(asked["MessageBody"])
             return f"{body['detail']['id']} {body.get('after')}"
-        except (LookupError, TypeError, ValueError):  # an injected unreadable message
+        except (LookupError, TypeError, ValueError):  # the message is an injected unreadable message
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
@@ -335,7 +338,10 @@ def email_of(name: str) -> str:
 
 
 class SimulatedCognito(JsonService):
-    """Returns the verified email address of a user. The token is the user's name. `addresses`: changed ones."""
+    """Returns the verified email address of a user. The access token is the user's name.
+
+    `addresses`: the changed email addresses, by user name. All other users have a default address.
+    """
 
     THROTTLED = "TooManyRequestsException"
 

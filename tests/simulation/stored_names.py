@@ -11,7 +11,7 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""Items whose partition key has one of these prefixes have a name from the code in their key."""
+"""The prefixes of partition keys that contain a name from the code, for example the name of a command."""
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
 """Attributes whose value is a name that the code chooses, and not data."""
 
@@ -26,7 +26,7 @@ def stored_names(world: Simulation) -> dict[str, set[str]]:
                     names.setdefault(what, set()).update(found)
     names["objects"] = {
         _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
-    }  # skip aws/, because Lambda chooses the names below it
+    }  # Lambda, not the code, chooses the keys that begin with aws/
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 

@@ -30,7 +30,10 @@ Record = Mapping[str, Any]
 
 @dataclass
 class StreamShard:
-    """A shard with its records. It has the items whose partition key hash is at least `low` and below `high`."""
+    """A shard with the records of all items whose partition key hash is at least `low` and below `high`.
+
+    `parent`: the id of the shard that was split into this shard. None: this is the first shard.
+    """
 
     id: str
     parent: str | None
@@ -68,7 +71,7 @@ class SimulatedStream:
 
 @dataclass
 class SimulatedReader:
-    """One stream function and its event source mapping.
+    """One function that reads the stream, and its event source mapping.
 
     `lost_up_to`: records created up to this time may be lost. A record is lost if it expires from the stream, or if the
     on-failure destination does not store it. `discarded`: the sequence numbers of all records that the mapping
@@ -169,14 +172,14 @@ class SimulatedReader:
 
     def _poll(self, when: float) -> None:
         if when != self._wakes_at:
-            return  # an earlier poll has replaced this poll
+            return  # skip: this poll was rescheduled to an earlier time
         self._wakes_at = float("inf")
         if not self.enabled:
             return
         self._find_shards()
         self._read_shards()
         fed = True
-        while fed:  # a parent shard may end without an invocation (all records filtered); then its children start
+        while fed:  # repeat: when a parent shard ends (filters may drop all its records), its child shards start
             for action in self._mapping.due_actions(self.tasks.now):
                 self._execute(self._mapping, action)
             fed = self._read_shards()
@@ -190,12 +193,12 @@ class SimulatedReader:
             self._read[shard.id] = 0
 
     def _read_shards(self) -> bool:
-        """Feed the new records of every shard to the mapping. Skip expired records, and note a loss if unprocessed.
+        """Pass the new records of every shard to the mapping. Return whether there was any.
 
-        Return whether any record was fed.
+        Expired records are skipped. An expired record that was never processed is noted as a loss.
         """
         any_fed, fed = False, True
-        while fed:  # a parent shard may end with the records just fed; then its children start
+        while fed:  # repeat: when a parent shard ends with these records, its child shards start
             fed = False
             for shard in self.stream.shards:
                 is_at_its_end = self._read[shard.id] == len(shard.records) and not shard.closed

@@ -70,7 +70,8 @@ class TracedEngineConnection(EngineConnection):
 class SimulatedTable:
     """The table of one simulation run. Each write calls all `listeners` with its stream records, in Lambda's format.
 
-    `history`: all versions of each item with their virtual time, by key (None: deleted).
+    `history`: by key, all versions of each item, each with the virtual time of the write (epoch seconds). A version of
+    None means that the item was deleted.
     """
 
     def __init__(self, line: TracedEngineConnection, name: str, now: Callable[[], float]) -> None:
@@ -143,7 +144,7 @@ class SimulatedTable:
 
     # a lagging replica ------------------------------------------------------------------------------------------------
     def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
-        """Answer a read with old data, as from a replica or an index that lags `lag_seconds` behind."""
+        """Answer a read with the data of `lag_seconds` ago, as a lagging replica or index does."""
         moment = self._now() - lag_seconds
         answer: dict[str, Any]
         match operation:
@@ -163,7 +164,7 @@ class SimulatedTable:
         return past[-1] if past else None
 
     def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
-        """Answer a Query from past versions. Only the expressions that `dynamodb.store` builds are supported."""
+        """Answer a Query from past versions. Only key conditions that the product sends are supported."""
         index = request.get("IndexName", "main")
         partition, sort = KEY_ATTRIBUTES[index.lower()]
         values = {name: one.get("S", one.get("N", "")) for name, one in request["ExpressionAttributeValues"].items()}

@@ -12,7 +12,7 @@ from local.up import synthesize_template
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """A Lambda function. `name`: its stored name, see functions/model/lambdas.py."""
+    """A Lambda function. `name`: the name in logs and keys, which may differ from the name of the module."""
 
     name: str
     handler: str
@@ -53,7 +53,10 @@ class RuleSettings:
 
 @dataclass(frozen=True)
 class StackModel:
-    """The parts of the stack that the simulation uses. Queues and buckets are named by their logical ids."""
+    """The parts of the stack that the simulation uses. Queues and buckets are named by their logical ids.
+
+    `failures`: the bucket for records that could not be processed. `archive`: the bucket for archived orders.
+    """
 
     functions: Mapping[str, FunctionConfig]
     streams: Mapping[str, Mapping[str, Any]]
@@ -82,7 +85,10 @@ class StackModel:
 
 
 def _resolve_name(value: Any) -> str:
-    """Return a template value, or the logical id that it refers to. Ids are in lower case because bucket names are."""
+    """Return a template value, or the logical id to which the value refers, in lower case.
+
+    The ids become bucket names, which must be in lower case.
+    """
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
             return id.lower()
@@ -185,7 +191,8 @@ def choose_deployment(choose: Any) -> StackModel:
 RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
 """Alternative retry delays of an event source mapping, in seconds.
 
-The last delay is long to limit the number of retries: a mapping retries for 12 hours, a reader may fail for 48.
+The last delay is long to limit the number of retries: a mapping retries for 12 hours, and a stream function may fail
+for 48 hours.
 """
 
 

@@ -47,8 +47,8 @@ def followers(count: int) -> Iterator[Image]:
 def opened(world: Simulation, count: int, *, remembered: bool = False) -> Stock:
     """Create a sold-out product with `count` followers, and return its stock part.
 
-    The stream has no records of the followers. `remembered`: put the followers into the table's history too, so that a
-    stale read finds them.
+    The stream has no records of the followers. `remembered`: also put the followers into `table.history`, from
+    which the simulation answers stale reads.
     """
     empty = Stock(product_id="mug", part=0, available=0, received=0, created_at=AT)
     mug = Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT)

@@ -27,7 +27,8 @@ from tests.simulation.world import OPENS_AT, Simulation
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
 """The number of expiring items, of delivered orders and of cancelled orders.
 
-`ITEMS` includes activity entries, orders and their items, but not the Expiry markers, which are not archived.
+`ITEMS` includes activity entries, orders and their items. It excludes the Expiry items, whose TTL starts the archiving
+of an order, because they are not archived.
 """
 BEGINS = OPENS_AT + 400 * DAY
 LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
@@ -77,7 +78,7 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
     yield t.ORDER.encode(last)
-    for one in life:  # the last version is written as an INSERT, so give its timeline entry the same event
+    for one in life:  # the test inserts only the last version, so compute its timeline entry as for an INSERT
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change
@@ -145,8 +146,8 @@ def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 1_000_000)
-    monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)  # many short rounds: as many Lambda calls as possible
-    chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  it makes items, no secrets
+    monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)  # delete expired items every second: more Lambda calls
+    chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  for test items only
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters
     delivered = [

@@ -33,7 +33,7 @@ def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) ->
 
 
 def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
-    """Repeat a run in a process that ran another seed, and in a new process in which sets have another order."""
+    """Repeat a run after a run with another seed, and in a new process with another PYTHONHASHSEED."""
     first = run_seed(engine, 5)
     run_seed(engine, 6)
     again = run_seed(engine, 5)

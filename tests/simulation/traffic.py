@@ -18,12 +18,12 @@ from tests.support.http_client import STAFF, Token, http_event
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
-"""For each product: price, number of stock parts (items that share its stock), initial quantity."""
+"""For each product: price in cents, number of items that share the product's stock, initial quantity."""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock. Customers follow it instead of ordering it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
-"""For each discount code: percent, redemption limit, number of redemption pool parts that share the limit."""
+"""For each discount code: percent, maximum number of redemptions, number of items that share this maximum."""
 IMPORTED = ("jug", "can", "urn")
 """Products that only imports create."""
 COMPANIES = ("acme", "initech")
@@ -49,7 +49,10 @@ PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
-    """Return the customer's personal data. A test can search for it: no id and no other customer contains it."""
+    """Return words from the customer's name, email address and street.
+
+    A check can search stored data for these words, because no id and no other customer's data contains them.
+    """
     return f"Name-of-{sub}", f"mail-{sub}@", f"Street-of-{sub}"
 
 
@@ -60,7 +63,7 @@ def address_of(sub: str, number: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PlannedCommand:
-    """A planned action of a client. `after_seconds`: how long after the start of the era it runs."""
+    """A planned action of a client. `after_seconds`: the delay after the start of the era (a part of the run)."""
 
     name: str
     after_seconds: float
@@ -69,14 +72,18 @@ class PlannedCommand:
 
 @dataclass
 class KnownFacts:
-    """The facts that clients know from API answers. The `maybe_` fields count amounts of requests without an answer."""
+    """The facts that clients know from API answers.
+
+    The `maybe_` fields sum up the amounts of requests without a successful answer. The shop may have executed them.
+    `by_key`: the orders created with each idempotency key.
+    """
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     imports: dict[str, tuple[int, int, float]] = field(default_factory=dict)
-    """For each import: the number of valid lines, the number of invalid lines, and when it was accepted."""
+    """By import id: the number of valid lines, the number of invalid lines, and the time of the answer."""
     issued: int = 0
     maybe_issued: int = 0
     categories: set[str] = field(default_factory=set)
@@ -236,7 +243,10 @@ class SimulatedTraffic:
         self._check_status(said, (200, 409), "sending elsewhere")
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
-        """Pay with a gift card. Sometimes pay twice at once, with the same idempotency key or another one."""
+        """Pay with a gift card. Sometimes send a second payment at the same time, with the same or another key.
+
+        `most`: the amount to pay, in cents. None: send no amount, so that the shop chooses it.
+        """
         body: dict[str, Any] = {"gift_card": self.chance.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
             return
@@ -254,7 +264,7 @@ class SimulatedTraffic:
         pay(f"credit-{name}-a".replace(" ", "-"))
 
     def _due(self, customer: Token, order_id: str, total: int) -> int:
-        """Return the due amount that the shop shows, or the total if it shows none."""
+        """Return the amount that is due according to the shop, or `total` if the shop shows no due amount."""
         said = self.people.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0
         return due or total
@@ -345,7 +355,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
 
     def _change_email(self, number: int) -> PlannedCommand:
-        """A customer changes their email address, sometimes to a shared one, and updates the shop once or twice."""
+        """Plan that a customer changes their email address, and then asks the shop once or twice to read it again."""
         name = f"moving {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         own = f"{personal_words(customer.sub)[1]}{number}.example.com"
@@ -365,7 +375,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
 
     def _change_membership(self, number: int) -> PlannedCommand:
-        """Staff add a customer to a company or remove them from it."""
+        """Plan that staff add a customer to a company or remove the customer from the company."""
         name = f"membership {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         company = self.chance.choice(COMPANIES, name, "company")
@@ -381,7 +391,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
     def _category(self, number: int) -> PlannedCommand:
-        """Staff create a category, even if its parent does not exist, and read customer activity."""
+        """Plan that staff create a category, whose parent may be missing, and read customer activity."""
         name = f"category {number}"
         path, customer = self.chance.choice(CATEGORIES, name), self.chance.choice(CUSTOMERS, name, "whose activity")
 
@@ -397,7 +407,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {path} is made", self._at(name), make)
 
     def _follow_and_review(self, number: int) -> PlannedCommand:
-        """A customer follows a product, reviews ordered products, and deletes some of the reviews."""
+        """Plan that a customer follows a product, reviews ordered products, and deletes some of the reviews."""
         name = f"opinion {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         product = self.chance.choice(list(PRODUCTS), name, "product")
@@ -415,7 +425,7 @@ class SimulatedTraffic:
         return PlannedCommand(told, self._at(name), speak)
 
     def _follow_and_restock(self, number: int) -> list[PlannedCommand]:
-        """Customers follow and unfollow a product while its stock or price changes."""
+        """Plan that customers follow and unfollow a product while its stock or price changes."""
         name = f"fans {number}"
         product = self.chance.choice((OUT_OF_STOCK, OUT_OF_STOCK, "mug", BACKORDERED), name, "product")
         begins = self._at(name)
@@ -445,7 +455,7 @@ class SimulatedTraffic:
         return made
 
     def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
-        """Review a product. The text contains the customer's name, and the product may not be delivered yet."""
+        """Review a product, even if it is not delivered yet. The text contains the customer's name."""
         path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
         for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
             stars = self.chance.randint(1, 5, name, order_id, again)
@@ -455,7 +465,7 @@ class SimulatedTraffic:
             self._expect(200, customer, "DELETE", path)
 
     def _import(self, number: int) -> PlannedCommand:
-        """Staff import a file of products with stock. The products may exist, and the file may be sent twice."""
+        """Plan that staff import a file of products with stock, sometimes twice. The products may already exist."""
         name = f"import {number}"
         ids = self.chance.shuffled(list(IMPORTED), name)[: self.chance.randint(1, 3, name, "lines")]
         wrong = self.chance.randint(0, 2, name, "wrong")
@@ -603,7 +613,7 @@ class SimulatedTraffic:
         self._check_status(said, (status, *gone), f"{method} {path}")
 
     def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
-        """Record an answer as unexpected if its status is not in `statuses`. A missing answer is acceptable."""
+        """Record an answer as unexpected if its status is not in `statuses`. None (no answer came) is acceptable."""
         if said is not None and said.status not in statuses:
             self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
 

@@ -1,4 +1,4 @@
-"""Simulates a whole shop with one random seed: real handlers, real table and stream mappings, all else simulated.
+"""Simulates a whole shop with one random seed: handlers and table are real, all other services are simulated.
 
     simulation = Simulation(engine, seed)
     simulation.run()
@@ -81,7 +81,10 @@ def _engine_connection(directory: str, engine: Engine) -> TracedEngineConnection
 
 
 class Simulation:
-    """One simulation run. `only`: the faults and commands that may happen (None: all). `fierce`: inject more faults."""
+    """One simulation run.
+
+    `only`: the names of the faults and commands that may happen. None: all. `fierce`: inject faults more often.
+    """
 
     def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
         self.seed, self.only = seed, only
@@ -252,7 +255,8 @@ class Simulation:
     def _end_era(self, until: float) -> None:
         """Run until the era ends, turn faults off, let an operator clean up, and check the invariants.
 
-        Some runs also do a drift check (compare copies with their sources). Some corrupt copies and repair them.
+        Some runs also do a drift check (compare copies with their sources). Some runs also corrupt copies, and check
+        that the operator's tool repairs them.
         """
         self.tasks.run(until)
         self.faults.is_off = True
@@ -298,7 +302,7 @@ class Simulation:
             return self.provider
 
         kept = random.getstate()
-        random.seed(self.seed)  # botocore's own jitter
+        random.seed(self.seed)  # botocore draws its retry delays from this global generator
         logging.disable(logging.CRITICAL)
         clear_caches()
         try:

@@ -88,7 +88,7 @@ def pay(shop: Shop, order: Order) -> None:
 def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
     """Run the commands that lead an order from PENDING to this status. Return the order.
 
-    Partial shipments and returns contain one piece of its first product.
+    A partial shipment or a partial return contains one piece of the order's first product.
     """
     id, parcel, one = order.order_id, f"{order.order_id}-1", {next(iter(order.lines)): 1}
     whole = {id: line.quantity for id, line in order.lines.items()}
@@ -124,7 +124,10 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
 
 
 def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) -> None:
-    """Dispatch a part of an order, then cancel the rest as its customer."""
+    """Dispatch these pieces of an order, then cancel the other pieces as the customer Ann.
+
+    `sent`: the dispatched quantity by product id.
+    """
     shipments.dispatch_shipment(shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", sent)
     cancellation.cancel_order(shop, ANN, order_id)
 
@@ -138,7 +141,8 @@ def return_items(shop: Shop, order_id: str, key: str = "back", /, **quantities: 
 def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list[R]:
     """Call `act` with each thing in threads, and return the results. Repeat a call that raises `TableBusy`.
 
-    The calls share a clock that advances with the pauses of all, so each gives up retrying early.
+    The calls share one clock, which the retry pauses of all threads advance. So each call reaches the time limit of
+    its retries early, and may raise `TableBusy`.
     """
 
     def until_done(thing: T) -> R:
@@ -151,7 +155,10 @@ def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> 
 
 
 def order_after_change(before: Order, **changed: Any) -> Order:
-    """Return the order as one command would change it. Also set the attributes that record when its status changed."""
+    """Return the order with these changes, as after a command.
+
+    Also set `reached` and `reached_at`, which record the version and the time of the last status change.
+    """
     after = replace(before, **changed)
     if after.status == before.status:
         return replace(after, reached_at=before.status_since)
@@ -159,7 +166,7 @@ def order_after_change(before: Order, **changed: Any) -> Order:
 
 
 def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
-    """Run all acts at the same time. Return for each its result, or the `CommandRejected` it raised."""
+    """Run all functions at the same time. Return the result of each function, or the `CommandRejected` it raised."""
     ready = Barrier(len(acts))
 
     def run(act: Callable[[], Any]) -> Any:
@@ -174,7 +181,7 @@ def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
 
 
 def archive_order(shop: Shop, order_id: str, *, to_stub: bool = False) -> None:
-    """Set a closed order to ARCHIVING. With `to_stub`, also replace it with its ArchivedOrder stub."""
+    """Set a closed order to ARCHIVING. With `to_stub`, replace the order with an ArchivedOrder item (the stub)."""
     before = get_order(shop, order_id)
     after = apply_order_command(before, "archive", shop.now_instant())
     shop.table.write(update(ORDER, before, after))
@@ -191,5 +198,5 @@ def get_order(shop: Shop, order_id: str) -> Order:
 
 
 def available_by_part(shop: Shop, product_id: str = "mug") -> list[int]:
-    """Return the available stock of each stock part."""
+    """Return the available pieces in each of the items that share the product's stock."""
     return [part.available for part in products.get_stock_of_product(shop, product_id)]

@@ -60,7 +60,10 @@ def capture_metrics() -> Iterator[EmittedMetrics]:
 
 
 def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
-    """Return the alarm's state after a period with these values, as CloudWatch evaluates its definition."""
+    """Return the alarm's state after one period with these metric values, as CloudWatch evaluates the alarm.
+
+    `before`: the state before the period. An alarm on a gauge keeps this state if there are no values.
+    """
     assert alarm.periods == 1, "judged over one period"
     if not values:
         if alarm.below is not None:
@@ -88,7 +91,8 @@ def runbook_commands(page: str) -> list[str]:
 def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
     """Run a command of a runbook. `known`: the values of its placeholders. An ops tool may exit with 0 or 1.
 
-    `deploy`: called instead of `make deploy`. It undoes the fault, as a deploy of other code or settings would.
+    `deploy` is called instead of `make deploy`. This function must remove the fault, as a deployment of corrected code
+    or settings would.
     """
     words = shlex.split(Template(command).substitute(known))
     match words:
@@ -118,7 +122,7 @@ def _call_aws(service: str, operation: str, options: Sequence[str]) -> None:
 
     named: dict[str, Any] = {}
     for name, follows in zip(options, [*options[1:], "--"], strict=True):
-        if name.startswith("--"):  # an option without a value is a switch
+        if name.startswith("--"):  # if the next word is an option too, this option has no value
             named[name] = True if follows.startswith("--") else follows
     shape = clients.client(service).meta.service_model.operation_model(camel(operation)).input_shape
     spelled = {member.lower(): member for member in shape.members}

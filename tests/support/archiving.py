@@ -33,7 +33,10 @@ def order_partition(harness: ShopHarness, order_id: str) -> list[Image]:
 def expire_everything(
     harness: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler)
 ) -> list[Message]:
-    """Advance the clock until every TTL has passed. Return the messages for the archive function."""
+    """Advance the clock until the TTL of every order has passed. Return the messages for the archive function.
+
+    `readers`: the handlers that get the stream records of the deleted items.
+    """
     harness.advance_days(days=396)
     records = harness.new_records()
     for reader in readers:
@@ -56,12 +59,15 @@ def archived_objects(harness: ShopHarness, prefix: str) -> dict[str, bytes]:
 
 
 def images_to_archive(images: list[Image]) -> list[Image]:
-    """Return the items that the archive object of an order contains: all except its Expiry marker."""
+    """Return the items that the archive object of an order contains: all except the Expiry item.
+
+    The TTL of the Expiry item starts the archiving.
+    """
     return [image for image in images if image["type"]["S"] != "Expiry"]
 
 
 def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
-    """Assert that no item of the order is archived or deleted."""
+    """Assert that no item of the order is archived or deleted. `before`: the items before the archiving."""
     assert (images_to_archive(order_partition(harness, order_id)), archived_objects(harness, "orders/")) == (
         images_to_archive(before),
         {},
@@ -69,7 +75,11 @@ def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]
 
 
 def assert_archived(harness: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
-    """Assert that one object has all items of the order, and that only its stub and its invoice are in the table."""
+    """Assert that the archive has all items of an order in one object.
+
+    Also assert that the table has only the invoice and the ArchivedOrder item (the stub that replaces the order).
+    `before`: the items of the order before the archiving.
+    """
     ((name, body),) = archived_objects(harness, "orders/").items()
     assert parse_archive(body) == images_to_archive(before)
     stub = orders.get_order(harness.shop, ANN, order_id)

@@ -12,12 +12,15 @@ from functions.runtime import clients
 
 
 class ProcessKilled(BaseException):
-    """The process dies here. `except Exception` does not catch it."""
+    """Simulates the death of the process. A BaseException, so that `except Exception` does not catch it."""
 
 
 @contextmanager
 def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
-    """Raise `ProcessKilled` just before or after the n-th call of the operation. Fail the test if it never comes."""
+    """Raise `ProcessKilled` just before or after a call of the operation, and catch it at the end of the block.
+
+    `call`: the number of the call, from 1. The test fails if there is no such call.
+    """
     calls = iter(range(1, 1000))
 
     def die(**_: Any) -> None:
@@ -43,7 +46,7 @@ def lose_response(service: str, operation: str) -> Iterator[None]:
 
 @contextmanager
 def fail_calls(service: str, operation: str, code: str, message: str = "no", times: int = 1000) -> Iterator[None]:
-    """Answer this many calls of the operation with an error. The calls are not executed."""
+    """Answer the next `times` calls of the operation with an error, without executing them."""
     left = iter(range(times))
 
     def answer(**_: Any) -> tuple[Any, dict[str, Any]] | None:
@@ -60,7 +63,7 @@ def fail_calls(service: str, operation: str, code: str, message: str = "no", tim
 
 @contextmanager
 def run_before_call(service: str, operation: str, act: Callable[[], object], call: int = 1) -> Iterator[None]:
-    """Call `act` just before the n-th call of the operation."""
+    """Call `act` just before a call of the operation. `call`: the number of that call, from 1."""
     calls = iter(range(1, 1000))
 
     def before(**_: Any) -> None:
@@ -73,7 +76,7 @@ def run_before_call(service: str, operation: str, act: Callable[[], object], cal
 
 @contextmanager
 def record_calls(service: str, operation: str) -> Iterator[list[dict[str, Any]]]:
-    """Record the parameters of each call of an operation."""
+    """Yield a list, and append the parameters of each call of the operation to the list."""
     calls: list[dict[str, Any]] = []
 
     def count(params: dict[str, Any], **_: Any) -> None:

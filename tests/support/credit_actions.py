@@ -35,7 +35,7 @@ def transfer(shop: Shop, key: str, source: str, to: str, amount: int, currency: 
 
 
 def parse_source(shop: Shop, text: str) -> accounts.CreditSource:
-    """Parse an account id or a gift card's code. Only a code contains a hyphen."""
+    """Return the credit source for an account id or a gift card's code. Only a code contains a hyphen."""
     return accounts.gift_card_source(shop, text) if "-" in text else accounts.CreditSource(text)
 
 
@@ -55,7 +55,7 @@ def ledger(shop: Shop, account_id: str) -> list[Entry]:
 
 
 def change_balance(shop: Shop, account_id: str, amount: int) -> None:
-    """Change an account's balance as a concurrent caller would. Repeat after a write conflict."""
+    """Change an account's balance as a concurrent caller would. Retry after each write conflict."""
     try:
         shop.table.write(*accounts.adjust_balance(shop, get_account(shop, account_id), amount, "TRANSFERRED"))
     except WriteConflict:

@@ -1,7 +1,8 @@
-"""Makes botocore faster for tests: it skips the work for accounts and networks, which took half of the tests' time.
+"""Makes botocore faster for tests by skipping signatures and connection setup, which took half of the tests' time.
 
-Requests get a fake signature. Endpoint resolution is skipped for the engine, and requests to it use persistent
-connections. All that decides how a call ends is still botocore's: validation, hooks, retries, serializing and parsing.
+Requests get a fake signature. For the local engine, endpoint resolution is skipped, and requests use persistent
+connections. Botocore still does everything that decides the result of a call: validation, hooks, retries, serializing
+and parsing.
 """
 
 from collections import deque
@@ -35,7 +36,7 @@ def _skip_signing(patch: pytest.MonkeyPatch) -> None:
     add_auth = SigV4Auth.add_auth
 
     def add_nearly_auth(auth: Any, request: Any) -> None:
-        if auth._service_name == "s3":  # its signature headers also describe the encoding of the body
+        if auth._service_name == "s3":  # for S3, the signature headers also describe the encoding of the body
             add_auth(auth, request)
         else:
             headers = fake_signature(auth.credentials.access_key, auth._region_name, auth._service_name)

@@ -1,4 +1,4 @@
-"""Makes invalid tokens: the real token of a user, changed in one place and signed again."""
+"""Makes invalid access tokens from the real token of a user, for tests of the API's authorizer."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ LONG_AGO = 1_700_000_000
 
 
 def invalid_tokens(aws: LocalAws, stack: DeployedStack, real: str) -> Mapping[str, str]:
-    """Return invalid variants of an access token, by what is wrong with each."""
+    """Return invalid variants of an access token. The key of each variant says what is wrong with the token."""
     key = read_pool_key(aws, stack)
     issuer = claims_of(real)["iss"]
     header, _, signature = real.split(".")
@@ -40,7 +40,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def resign_token(token: str, key: rsa.RSAPrivateKey, **claims: Any) -> str:
-    """Return the token with changed claims (None: removed), signed with this key."""
+    """Return the token with changed claims, signed with this key. A claim of None is removed."""
     header, _, _ = token.split(".")
     mixed = {name: value for name, value in {**claims_of(token), **claims}.items() if value is not None}
     text = f"{header}.{encode_part(mixed)}"

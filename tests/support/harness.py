@@ -88,7 +88,7 @@ MOTO: Any = {
         "reset_boto3_session": False,  # keep the loaded service models between tests
         "passthrough": {
             "urls": [r"http://127\.0\.0\.1.*"]
-        },  # pass requests to the engine through, without moto's search for the service
+        },  # let requests to the local engine pass, without moto's slow search for the service
     }
 }
 
@@ -97,8 +97,8 @@ MOTO: Any = {
 class ShopHarness:
     """A running shop for tests.
 
-    `all_records`: every stream record so far, in Lambda's format. `clock_offset`: how far the shop's clock is ahead.
-    `provider`: the payment provider, which a test may replace.
+    `queues`: the URL of each queue, by name. `provider`: the payment provider, which a test may replace. `all_records`:
+    every stream record so far, in Lambda's format. `clock_offset`: how far the shop's clock is ahead of the real time.
     """
 
     engine: Engine
@@ -154,6 +154,8 @@ class ShopHarness:
     def process_all(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
         """Deliver all stream records and queue messages, until none are left. Deliver each batch `times` times.
 
+        `readers`: the names of the functions that get the stream records.
+
         The test fails if a handler reports a failure.
         """
         while True:
@@ -180,7 +182,7 @@ class ShopHarness:
         return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
 
     def partition(self, key: str) -> list[dict[str, Any]]:
-        """Return every item of a partition, as DynamoDB stores it."""
+        """Return every item with this partition key, as DynamoDB JSON."""
         answer = self.shop.table.client.query(
             TableName=self.shop.table.name,
             KeyConditionExpression="PK = :pk",
@@ -241,12 +243,12 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
         patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
         for name in ("method_names_from_class", "camelcase_to_underscores"):
             patch.setattr(responses, name, cache(getattr(responses, name)))
-        # Put the services in use first: moto searches the URL patterns of all services one after the other.
+        # Put the services that the shop uses first, because moto tries the URL patterns of all services in turn.
         ours = sorted(backend_index.backend_url_patterns, key=lambda pattern: pattern[0] not in SERVICES)
         patch.setattr(backend_index, "backend_url_patterns", ours)
         patch.setattr(
             SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True
-        )  # skip moto's check: no message is days old in a test
+        )  # skip moto's slow check, because no message in a test is days old
         clients.client.cache_clear()
         yield _create_resources()
     clients.client.cache_clear()
@@ -256,7 +258,10 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
 def run_shop(
     engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch
 ) -> Iterator[ShopHarness]:
-    """Run a shop on this table, with empty buckets and queues. Yield the shop."""
+    """Run a shop on this table, with empty buckets and queues. Yield its harness.
+
+    `queues`: the URL of each queue, by name. `patch` sets the environment variables of the functions.
+    """
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
     patch.setenv("QUEUE_URL", queues["notices"])

@@ -115,7 +115,7 @@ class HandlerResponse:
 
     @property
     def problem_type(self) -> str:
-        """The slug of the problem type. Asserts that the response is a complete problem document."""
+        """The slug of the problem type. Asserts that the response is a complete problem document (RFC 9457)."""
         assert self.headers["content-type"] == "application/problem+json", self.text
         assert self.body["status"] == self.status
         assert self.body["title"]
@@ -137,7 +137,7 @@ class LambdaContext:
 
 
 def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
-    """Invoke the function with an event. Return its response."""
+    """Invoke the API's Lambda function with an event. Return the function's response."""
     response = handler(dict(raw), LambdaContext())
     text = response["body"]
     if response.get("isBase64Encoded"):
@@ -184,7 +184,7 @@ class ApiHarness:
         return self.call("POST", "/orders", token, order_body(**quantities), key=key)
 
     def pay(self, order_id: str, *, event_id: str = "evt_1", payment_id: str = "pi_1", failed: bool = False) -> None:
-        """Send the provider's webhook: the payment of the order's total succeeded, or `failed`."""
+        """Send the webhook for a payment of the order's total. `failed`: whether the payment failed."""
         total = self.call("GET", f"/orders/{order_id}", STAFF).body["total"]
         kind = "payment_intent.payment_failed" if failed else "payment_intent.succeeded"
         text = json.dumps(payment_event(order_id, total, kind, id=event_id, payment_id=payment_id))
@@ -202,7 +202,7 @@ class ApiHarness:
         """Record the DynamoDB operations that are called inside the `with` block."""
         sent: list[str] = []
         events = self.shop.table.client.meta.events
-        note = lambda model, **_: sent.append(model.name)  # noqa: E731  it must be the same object twice
+        note = lambda model, **_: sent.append(model.name)  # noqa: E731  register and unregister need the same object
         events.register("before-call.dynamodb", note)
         try:
             yield sent
@@ -237,7 +237,7 @@ def payment_event(
 
 
 def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
-    """Send a webhook as the provider does: signed, without a token, with indented JSON."""
+    """Send a webhook as the payment provider does: with a signature, without a token, with indented JSON."""
     text = body if isinstance(body, str) else json.dumps(body, indent=2)
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
     return invoke_api(http_event("POST", "/payments/events", body=text, headers=headers))

@@ -1,4 +1,7 @@
-"""A table of books and loans for the store's tests. The store does not depend on the shop's model, nor do its tests."""
+"""A table of books and loans for the tests of `functions.dynamodb`.
+
+That package does not depend on the shop's model, so its tests do not use the model either.
+"""
 
 from datetime import timedelta
 from typing import Any

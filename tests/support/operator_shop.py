@@ -1,4 +1,4 @@
-"""A fake of the running local shop that the operators' tools find. It uses the test's engine."""
+"""A fake of the running local shop, for tests of the operators' tools. It uses the test's engine."""
 
 from types import SimpleNamespace
 from typing import Any

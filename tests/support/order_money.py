@@ -30,7 +30,10 @@ def deliver_order(shop: Shop, order: Order) -> Order:
 
 
 def return_pieces(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> IdempotentResult:
-    """Return these quantities to the stock. `restock`, `refund_shipping` and `to` change how; all else is a product."""
+    """Return goods of an order, for example `return_pieces(shop, order, mug=2)`.
+
+    `restock`, `refund_shipping` and `to` are passed to the command. All other keywords are quantities by product id.
+    """
     restock = more.pop("restock", True)
     how = {name: more.pop(name) for name in ("refund_shipping", "to") if name in more}
     lines = {id: returns.ReturnedGoods(quantity, restock) for id, quantity in more.items()}
@@ -53,5 +56,5 @@ def refunded_total(shop: Shop, order_id: str) -> int:
 
 
 def expiry_markers(shop: Shop, order_id: str) -> list[Expiry]:
-    """Return the order's Expiry markers: none or one."""
+    """Return the order's Expiry items (their TTL starts the archiving): none or one."""
     return [item for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id) if isinstance(item, Expiry)]

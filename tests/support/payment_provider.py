@@ -1,4 +1,4 @@
-"""A fake payment provider for tests, in this process. It can also fail as the real one does."""
+"""A fake payment provider for tests, without HTTP. It can also fail as the real provider does."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -63,5 +63,5 @@ class FakeProvider:
 
 
 def provider_behaving(*moods: RefundBehavior | RefundRejected) -> FakeProvider:
-    """Create a provider with these outcomes for its first refunds."""
+    """Create a fake payment provider. `moods`: the outcomes of its first refunds, in order."""
     return FakeProvider(behaviors=deque(moods))

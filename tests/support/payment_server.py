@@ -27,9 +27,10 @@ class StripeRequest:
 
 @dataclass
 class FakeStripe:
-    """The state of the server. `replies`: the next replies, as status and body (bytes are sent unchanged).
+    """The state of the server. `replies`: the next replies, each as HTTP status and body (bytes are sent unchanged).
 
-    Without replies, each refund request succeeds.
+    The reply HANGS closes the connection after half a second without a response, HANGS_UP closes it at once. If
+    `replies` is empty, each refund request succeeds.
     """
 
     url: str = ""
@@ -60,7 +61,7 @@ def stripe_error(code: str | None = None, kind: str = "invalid_request_error") -
 
 @contextmanager
 def run_fake_stripe() -> Iterator[FakeStripe]:
-    """Run the server on a free local port."""
+    """Run the fake Stripe server on a free local port until the end of the `with` block."""
     bank = FakeStripe()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""One sample item of every type, with personal data that no key and no event may contain."""
+"""One sample item of every type. `PERSONAL`: the personal data in the items, which no key and no event may contain."""
 
 from datetime import timedelta
 from typing import Any

@@ -38,7 +38,7 @@ class SavedShop:
 
     def write_to(self, harness: ShopHarness) -> Any:
         """Copy the saved state to an empty shop, and set its clock to the time of saving. Return the setup's result."""
-        items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  it is our own
+        items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  pickled by this class
         name = harness.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
             puts: Any = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_WRITE_LIMIT]]
@@ -53,7 +53,7 @@ class SavedShop:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(harness.provider).update(copy.deepcopy(self.provider))
-        harness.clock_offset = saved_at - datetime.now(UTC)  # else items get older from test to test
+        harness.clock_offset = saved_at - datetime.now(UTC)  # otherwise the saved items are older in each later test
         return result
 
 
@@ -61,7 +61,7 @@ class SavedShop:
 class Reused(Generic[P, T]):
     """Calls `setup` once for each combination of arguments. Later shops get a copy of the resulting state.
 
-    If a shop is not empty, or its clock is ahead, `setup` is called for this shop.
+    If a shop is not empty, or if a test advanced its clock, `setup` runs in this shop and nothing is copied.
     """
 
     setup: Callable[Concatenate[ShopHarness, P], T]

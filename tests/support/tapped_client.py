@@ -35,7 +35,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def tapped(engine: Engine) -> WireTap:
-    """A client without retries, so that a test sees the store's own retries."""
+    """A client without retries, so that a test sees only the retries of `functions.dynamodb`."""
     return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
 
 

@@ -1,7 +1,7 @@
 """Taps a DynamoDB client: records its requests, measures their capacity units, and injects replies.
 
 The local engine never returns conflicts, throttling or unprocessed requests, and never loses a response. This module
-injects them by botocore's events, below the product's code.
+injects such faults with botocore's event hooks, so that the product's code runs unchanged.
 """
 
 import io
@@ -31,12 +31,12 @@ MEASURED = {
     "UpdateItem",
 }
 Reply = Callable[[AWSPreparedRequest], AWSResponse | None]
-"""Called instead of sending a request. If it returns None, the request is sent."""
+"""A function that is called before a request is sent. None: send the request. A response: use it, send nothing."""
 
 
 @dataclass
 class InterceptedRequest:
-    """A sent request."""
+    """A request that the client sent or tried to send. `body`: the parsed JSON body."""
 
     operation: str
     body: dict[str, Any]
@@ -44,9 +44,10 @@ class InterceptedRequest:
 
 @dataclass
 class WireTap:
-    """A tap on one client.
+    """Records and intercepts the requests of one client.
 
-    `requests`: all requests, including the client's own retries. `units_of`: the consumed capacity of each operation.
+    `requests`: all requests, including the client's own retries. `units_of`: the consumed capacity units
+    by operation.
     """
 
     client: "DynamoDBClient"
@@ -123,7 +124,7 @@ def error_reply(code: str, **more: Any) -> Reply:
 
 
 def transaction_cancelled_reply(*codes: str) -> Reply:
-    """Reply that the transaction was cancelled, with one reason code per write. It is not sent."""
+    """Reply that the transaction was cancelled, and do not send it. `codes`: one reason code per write."""
     return error_reply("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 
