@@ -35,8 +35,8 @@ CODE_LENGTH, CODE_GROUP_LENGTH = 20, 5
 class CreditSource:
     """The account to take money from: the payer's own account or a gift card.
 
-    `by_code`: True if the payer gave the code of a gift card. Anyone who knows the code may spend from the card, so the
-    owner of the account is not checked.
+    `by_code`: True if the payer gave the code of a gift card. In that case the owner of the account is not checked,
+    because anyone who knows the code may spend from the card.
     """
 
     account_id: str
@@ -82,8 +82,10 @@ def adjust_balance(
 ) -> list[Write[Any]]:
     """Return the two writes that add `amount` to an account: the new balance and its ledger entry.
 
-    A negative `amount` takes money out of the account. The caller puts both writes into its transaction. Raises
-    InsufficientFunds if the new balance would be negative, and InvalidInput if it would exceed the limit of an account.
+    A negative `amount` takes money out of the account. The ledger entry stores `other_account_id` (the second account
+    of a transfer) and `order_id` (the order that is paid or refunded). The caller puts both writes into its
+    transaction. Raises InsufficientFunds if the new balance would be negative, and InvalidInput if it would exceed the
+    limit of an account.
     """
     if account.balance + amount < 0:
         raise InsufficientFunds(account.balance)
@@ -151,10 +153,10 @@ def credit_account(
 
 
 def _check_customer_exists(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
-    """Read the customer, and return a condition check that fails the transaction if the customer changes afterwards.
+    """Read the customer, and return a check that fails the transaction if the customer changed after the read.
 
-    If `customer_id` is None, the account is a gift card without a customer, and the list is empty. Raises NotFound if
-    the customer does not exist.
+    If `customer_id` is None, the account is a gift card without a customer, and the returned list is empty. Raises
+    NotFound if the customer does not exist.
     """
     if customer_id is None:
         return []

@@ -26,8 +26,9 @@ def list_activity_of_customer(
 def list_activity_of_day(shop: Shop, caller: Caller, day: str, limit: int, after: str | None) -> QueryPage[Activity]:
     """Return the activity of all customers on one day, newest first (access pattern A5b).
 
-    `day`: a date in UTC, for example 2026-11-21. The index key of a day is split into shards (fixed partitions), so the
-    query reads every shard and merges the results. Raises NotAllowed if the caller is not staff.
+    `day`: a date in UTC, for example 2026-11-21. The items of a day are spread over several index keys (shards), to
+    prevent a hot key. So the query reads every shard and merges the results. Raises NotAllowed if the caller is not
+    staff.
     """
     caller.require_group("staff")
     return shop.table.query(ACTIVITY_BY_DAY, day=day, limit=limit, after=after)

@@ -1,12 +1,13 @@
 """Archive an order in the table: lock the order, list its items, and replace it with a stub.
 
-The stub is a small item that stays in the table permanently and names the archive object in S3. The expiry marker is
-the item whose TTL starts the archiving of a closed order.
+The stub is a small item that stays in the table permanently and contains the S3 key of the archive object. The expiry
+marker is an item of a closed order. DynamoDB deletes it when its TTL has passed, and this deletion starts the
+archiving.
 
-1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first. If a
-newer expiry marker exists, for example after a return, the order is archived when that marker expires. If the order's
-log does not contain every version yet, archiving is retried later. If a refund or dispute may still move money of the
-order, a new expiry marker postpones the archiving.
+1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first. If the
+order has a new expiry marker, for example after a return, the order is archived when that marker expires. If the
+timeline, which needs one item for each version of the order, lacks an item, archiving is retried later. If a refund or
+dispute may still move money of the order, a new expiry marker postpones the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
 3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists. Then replace the
 order with the stub.
@@ -40,7 +41,7 @@ because the law requires that they stay readable.
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
 RECHECK_DAYS = 7
-"""For how many days the order's expiry is postponed while a refund is in flight or a dispute is open."""
+"""For how many days the archiving is postponed while a refund is in progress or a dispute is open."""
 REFUND_FAILURE_WINDOW_DAYS = 31
 """For how many days after its success a card refund may still fail.
 
@@ -49,7 +50,7 @@ Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-ref
 
 
 class NotReadyToArchive(Exception):
-    """The order cannot be archived yet: log items are missing, or a refund is in progress. Retry later."""
+    """The order cannot be archived yet, because timeline items are missing or a refund is in progress. Retry later."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
 
     Returns None if the order is archived already, does not exist, or must be archived later. Raises WrongState if the
-    order is not closed. Raises NotReadyToArchive if log items of the order are missing or a refund is in progress.
+    order is not closed. Raises NotReadyToArchive if timeline items of the order are missing or a refund is in progress.
     """
 
     def attempt() -> Order | None:
@@ -77,14 +78,15 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
         if order is None or order.status == "ARCHIVING":
             return order
         if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY.type):
-            # The TTL of an expiry marker (an item) starts the archiving and deletes the marker. A marker that still
-            # exists is newer, and its own TTL will start the archiving again.
+            # Archiving starts after DynamoDB has deleted the order's expiry marker, because its TTL had passed. If the
+            # order has a marker now, it was written after that deletion. Do nothing: when DynamoDB deletes the new
+            # marker, archiving starts again.
             return None
         after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _versions_missing_in_log(images, order.logged_versions):
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
         if days := _days_until_money_settles(shop, images):
-            with suppress(WriteConflict):  # another writer has written a newer expiry marker: keep the newer marker
+            with suppress(WriteConflict):  # the order has a marker of the same or a later version: keep it
                 shop.table.write(put_expiry_marker(shop, order, days))
             return None
         shop.table.write(update(ORDER, order, after))
@@ -96,16 +98,17 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     if _versions_missing_in_log(
         images, order.logged_versions[:-1]
-    ):  # no log item was missing when archiving began, so an earlier attempt has already deleted some items
+    ):  # no item was missing when the order was locked, so an earlier attempt has deleted items
         return OrderSnapshot(order, None)
     _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the order was locked
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return the order versions without an item in at least one of the order's gapless logs.
+    """Return the order versions that are missing in one or more logs of the order.
 
-    A gapless log must contain one item for each number in `versions`. `images`: all items of the order's partition.
+    Only logs that must contain one item for each number in `versions` are checked, such as the timeline. `images`: all
+    items of the order's partition, as DynamoDB JSON.
     """
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
@@ -115,8 +118,9 @@ def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -
 def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
     """Return the number of days to wait before archiving, or 0 if no refund or dispute can move money any more.
 
-    The order's items must stay in the table for that time, because refunds and disputes need them. A refund in progress
-    or an open dispute gives RECHECK_DAYS. A successful card refund gives the days in which it may still fail.
+    The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
+    progress or a dispute is open, the result is RECHECK_DAYS. Otherwise the result is the number of days in which the
+    latest successful card refund may still fail.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
@@ -139,10 +143,10 @@ def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
 
 
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
-    """Return the order's image (item as DynamoDB JSON) from before archiving. Other images are returned unchanged.
+    """Return the order's image (item as DynamoDB JSON) as it was before archiving. Return any other image unchanged.
 
     The status and version come from the newest timeline event of the order. `updated_at` comes from the newest event
-    that is not OrderRestored.
+    other than OrderRestored, because restoring an order from the archive does not change `updated_at`.
     """
     if image["type"]["S"] != ORDER.type:
         return image

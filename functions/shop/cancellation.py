@@ -1,8 +1,8 @@
 """Cancel orders and expire unpaid orders: release the goods and the discount, and refund the money.
 
-An order is cancelled at once, or by a request to the warehouse. An order that is not paid in time expires (status
-LAPSED). If the warehouse has already sent some goods of an order, only the unsent goods can be cancelled. The code
-calls this "cut short".
+An order is cancelled at once if the warehouse has not received it yet. Otherwise the warehouse is asked to cancel it.
+An order that is not paid in time expires (status LAPSED). If the warehouse has already sent some goods of an order,
+only the unsent goods can be cancelled. The code calls this "cut short".
 
 Each of these commands writes one transaction. DynamoDB allows 100 items in a transaction, and a command writes fewer:
 at most 90 stock items, the discount, five refunds, the shipment, the order and its expiry marker.
@@ -31,7 +31,7 @@ def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
     `days`: the number of days until the TTL. The marker contains the order's version. The write replaces a marker of an
-    older version, also if that marker has expired and DynamoDB has not deleted it yet.
+    older version, even if that marker has expired and DynamoDB has not deleted it yet.
     """
     ends = shop.now() + timedelta(days=days)
     marker = Expiry(
@@ -80,8 +80,8 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
     and staff may call this command. Returns the order with its new status: CANCELLED, CANCEL_REQUESTED or
     CUT_REQUESTED.
 
-    Safe to repeat. If the warehouse has refused a first request, calling this again sends a new request. Raises
-    NotFound, and WrongState if the order cannot be cancelled any more.
+    Safe to repeat. If the warehouse refused an earlier request, another call sends a new request. Raises NotFound, and
+    WrongState if the order cannot be cancelled any more.
     """
 
     def attempt() -> Order:
@@ -158,7 +158,9 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
 
 
 def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
-    """Record that the warehouse refused to cancel an order or its unsent goods. The order continues.
+    """Record that the warehouse refused to cancel an order or its unsent goods.
+
+    The warehouse then continues with the order.
 
     Only the warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, and WrongState if
     the order's status does not allow the refusal.
@@ -167,7 +169,7 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
     def attempt() -> Order:
         order = get_unarchived_order(shop, order_id, "refuse_cancel")
-        if order.status in STOP_COMMAND_BY_STATUS:  # no cancellation request is open: nothing to refuse
+        if order.status in STOP_COMMAND_BY_STATUS:  # no cancellation is requested, so there is nothing to refuse
             return order
         command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
         after = apply_order_command(order, command, shop.now_instant())
@@ -190,8 +192,8 @@ def list_unpaid_orders(shop: Shop, placed_before: datetime) -> Iterator[str]:
 def lapse_order(shop: Shop, order_id: str) -> bool:
     """Close an order that was not fully paid in time, and refund the amount that was paid. Safe to repeat.
 
-    Returns True if this call closed the order. Returns False if the order was already paid or closed, or changed at the
-    same time.
+    Returns True if this call closed the order. Returns False if the order was already paid or closed, or if another
+    process changed it at the same time.
     """
     try:
         order = get_unarchived_order(shop, order_id, "lapse")

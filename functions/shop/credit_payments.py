@@ -23,8 +23,8 @@ def pay_with_credit(
     """Pay an order from its customer's store credit or from a gift card.
 
     Only the order's customer and staff may call this command. `key`: the idempotency key. `amount`: the amount to pay
-    in the currency's smallest unit, for example cents. If `amount` is None, the payment covers the due amount, or as
-    much of it as the balance allows. One transaction writes the account, its ledger entry, the payment and the order.
+    in the currency's smallest unit, for example cents. If `amount` is None, the payment is the due amount, or the whole
+    balance if the balance is lower. One transaction writes the account, its ledger entry, the payment and the order.
     The order becomes PAID if nothing is due any more.
 
     The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is
@@ -64,7 +64,7 @@ def pay_with_credit(
 
 
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
-    """Return the amount to pay: `amount`, or as much of the due amount as the balance allows if `amount` is None.
+    """Return the amount to pay: `amount`, or if it is None, the due amount or the balance, whichever is lower.
 
     Raises WrongCurrency, InvalidInput, TooMuch if `amount` is more than the due amount, and InsufficientFunds if the
     balance is 0 and `amount` is None.

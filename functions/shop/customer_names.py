@@ -7,8 +7,9 @@ may contain the old name. One of two steps then updates the order:
 2. The Lambda that copies customer names runs after the profile was written, and then queries the summaries
 (`propagate_name`).
 
-The step that runs last sees both the order and the new profile. Each step writes only if the profile's version is newer
-than the version in the order. So an old name never replaces a newer name.
+The step that runs last sees both the order and the new profile. The order stores the profile's version from which its
+name was copied. Each step writes only if the profile's version is newer than that version. So an old name never
+replaces a newer name.
 """
 
 from datetime import timedelta
@@ -28,15 +29,15 @@ ORDERS_PER_PAGE = 100
 def refresh_name(shop: Shop, order: Order) -> None:
     """Update the customer's name on an open order if the profile has a newer version. Safe to repeat.
 
-    The function sends one strongly consistent GetItem. It writes only if the profile is newer than the name in the
-    order.
+    The function sends one strongly consistent GetItem. It writes only if the profile's version is newer than the
+    version from which the order's name was copied.
     """
     if customer := get_newer_customer(shop, order):
         set_customer_name(shop, order.order_id, customer)
 
 
 def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
-    """Return the customer if the order is open and contains the name from an older version of the profile.
+    """Return the customer if the order is open and its name was copied from an older version of the customer's profile.
 
     Returns None if the order is closed, if its name is up to date, or if the customer does not exist.
     """
@@ -63,7 +64,8 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         page = shop.table.query(
             ORDERS_OF_CUSTOMER_CONSISTENT, customer_id=customer_id, limit=ORDERS_PER_PAGE, after=after
         )
-        # The summaries may be slightly outdated. A closed order never opens again, so no open order looks closed here.
+        # A summary may be older than its order. So a closed order may still look open here, and `set_customer_name`
+        # skips it. An open order never looks closed, because a closed order never opens again.
         updated += sum(
             set_customer_name(shop, one.order_id, customer) for one in page.items if one.status in OPEN_STATUSES
         )
@@ -75,7 +77,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
 def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCustomer) -> bool:
     """Write the customer's name to an order and return True.
 
-    Return False if the order is closed, or if its name comes from the same or a later version of the profile.
+    Return False if the order is closed, or if its name was copied from the same or a later version of the profile.
     """
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:
@@ -97,8 +99,9 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
 def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: str) -> Effect:
     """Store `after`, the position of the next page of orders, in an Effect item, and return the item.
 
-    `progress`: the Effect item with the previous position, or None after the first page. Raises WriteConflict if
-    another delivery of the same message has stored a position in the meantime.
+    `change_id`: the id of the change of the name, which is the id of the Effect item. `progress`: the Effect item with
+    the previous position, or None if no position is stored yet. Raises WriteConflict if another delivery of the same
+    message has stored a position in the meantime.
     """
     noted = Effect(
         effect_id=change_id,

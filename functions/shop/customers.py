@@ -48,8 +48,8 @@ def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Cust
 def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
     """Return the error for a registration with a customer id that is already in use.
 
-    An erased customer cannot register again with the same login. Otherwise the new customer could see the orders that
-    remain under this id.
+    An erased customer cannot register again with the same login. Otherwise the new customer could see the orders of the
+    erased customer, because these orders keep the customer id.
     """
     return (
         WrongState("customer", "ERASED", "register") if isinstance(found, ErasedCustomer) else AlreadyExists("customer")
@@ -84,9 +84,9 @@ def rename_customer(shop: Shop, caller: Caller, customer_id: str, name: str) -> 
 def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_email: Callable[[], str]) -> Customer:
     """Change a customer's e-mail address: one transaction reserves the new address and frees the old address.
 
-    Only the customer may call this command, and not even staff. `get_verified_email` returns the caller's verified
-    address. It is called after the profile is read, and again after each conflict. So if two changes run at the same
-    time, the newest verified address is kept.
+    Only the customer may call this command; staff may not. `get_verified_email` returns the caller's verified address.
+    It is called after the profile is read, and again after each conflict. So if two changes run at the same time, the
+    address that was verified last is stored.
 
     Safe to repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the
     caller may not see the customer. Raises EmailTaken, and NotAllowed if staff call it for a customer.
@@ -102,8 +102,8 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
         now, hashed = shop.now_instant(), hash_email(shop, email)
         after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
         # The profile must be the first write of the transaction. If the same request arrives twice at once, the second
-        # request then fails with a conflict on the profile and is retried. With the claim first, the second request
-        # would raise EmailTaken.
+        # request then fails with a conflict on the profile and is retried. If the EmailClaim item, which reserves the
+        # new address, were written first, the second request would raise EmailTaken.
         writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
         if hashed != before.email_hash:
             claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)

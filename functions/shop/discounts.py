@@ -197,10 +197,10 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
 
 
 def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
-    """Return the order with the redemption pool part that has the most redemptions left.
+    """Return the order so that it uses the counter of its discount code that has the most redemptions left.
 
-    The parts are the items that together count the redemptions of a code. Raises DiscountNotValid if no part has any
-    redemptions left.
+    The counter of a limited code can be split over several items (redemption pool parts). Raises DiscountNotValid if no
+    part has any redemptions left.
     """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
@@ -210,7 +210,9 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
 
 
 def redeem(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that counts the order's use of a limited code. Yield nothing if the order uses no such code.
+    """Yield the write that decrements the counter of the order's limited discount code.
+
+    Yield nothing if the order uses no limited code.
 
     The write raises RedemptionPoolEmpty if the order's redemption pool part (its counter item) has nothing left.
     """
@@ -225,7 +227,10 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def release(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that gives back the order's use of a limited code. Yield nothing if it uses no such code."""
+    """Yield the write that increments the counter of the order's limited discount code again.
+
+    Yield nothing if the order uses no limited code.
+    """
     for key in _redemption_keys(order):
         yield adjust(
             REDEMPTIONS, key, add={"left": 1}, at_least={}, condition_error=lambda found: NotFound("discount code")

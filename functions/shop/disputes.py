@@ -1,8 +1,8 @@
 """Payment disputes (chargebacks): record them, and adjust the order's money when a dispute ends.
 
 In a dispute, the customer's bank claims a payment back. The payment item stores the status of each of its disputes,
-keyed by the dispute's id. The status only moves forward in this order: OPEN, WON, LOST. So the provider may send the
-events in any order, and may send the same event again under a new event id.
+keyed by the dispute's id. The status only moves forward in the order OPEN, WON, LOST. So the provider may send the
+events in any order. It may also send the same event twice with different event ids.
 
 If the shop loses a dispute, the bank takes the whole payment. If a refund of the payment fails afterwards, the refund
 is not retried, because no money of the payment is left.
@@ -54,9 +54,9 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "CAPTURED": "win_dispute",
     "REFUNDED": "lose_dispute",
 }
-"""The payment command to apply after a dispute event, by the payment's new status."""
+"""The payment command that moves a payment to its new status after a dispute event, by the new status."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of a refund after a won dispute, by the order's status. For any other status the reason is RETURNED."""
+"""The reason of the refund when the shop wins a dispute, by the order's status. Any other status gives RETURNED."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,13 @@ class ProviderDisputeEvent:
 def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
-    While a dispute is open, the payment cannot be refunded: the order records the amount as owed, or the refund fails.
-    If the shop wins, the same transaction refunds the owed amount and retries the failed refunds.
+    While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned, the order
+    records the amount as owed. A refund that was already requested fails. If the shop wins, the transaction that
+    records the event also refunds the owed amount and retries the failed refunds.
 
-    If the shop loses, the bank keeps the amount of the payment that was not refunded yet. The order records this amount
-    as refunded, and the shop owes that much less for the order. If the order is not fully paid yet, the amount becomes
-    due again.
+    If the shop loses, the bank keeps the amount of the payment that was not refunded yet. If the order is not fully
+    paid yet, this amount becomes due again. Otherwise the order records it as refunded, and the amount that the shop
+    owes to the customer is reduced by it.
 
     The result is {"payment_id", "status", "reason"}; `status` is None if the payment does not exist. Raises TableBusy
     while the order is being archived. Raises TooEarly if the payment is not recorded as received yet. In both cases the
@@ -108,7 +109,7 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
 
 
 def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
-    """Return whether the event's status comes after the stored status of the dispute: OPEN, WON, LOST."""
+    """Return whether the event's status comes after the stored status of the dispute, in the order OPEN, WON, LOST."""
     steps = (None, *get_args(DisputeStatus))
     return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index((payment.disputes or {}).get(event.dispute_id))
 
@@ -143,7 +144,7 @@ def _adjust_order_money(
     ours = order if isinstance(order, Order) and payment.status != "UNMATCHED" else None
     if event.outcome == "lost":
         return [update(ORDER, ours, _deduct_lost_money(shop, ours, left)) if ours and left else order_unchanged]
-    if after.is_disputed or after.is_charged_back:  # another dispute still blocks the payment: refund nothing
+    if after.is_disputed or after.is_charged_back:  # another dispute of this payment is open or lost: refund nothing
         return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
     again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed[:MAX_RETRIED_REFUNDS]]
@@ -158,10 +159,10 @@ def _adjust_order_money(
 
 
 def _deduct_lost_money(shop: Shop, order: Order, lost: int) -> Order:
-    """Return the order after the bank took the amount `lost` back.
+    """Return the order after the customer's bank took back the amount `lost`. Nothing is written.
 
-    A pending order has that much less paid. For any other order, the amount counts as refunded and reduces the amount
-    that the shop owes.
+    If the order is PENDING (not fully paid), its paid amount is reduced. Otherwise the amount is added to the refunded
+    amount, and the amount that the shop owes to the customer is reduced.
     """
     if order.status == "PENDING":
         return replace(apply_order_command(order, "unpay_part", shop.now_instant()), paid=order.paid - lost)

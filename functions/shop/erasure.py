@@ -49,16 +49,17 @@ from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflic
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
 
-The period equals the retention period of the dead-letter queues. After this period, all records that could not be
-processed are in the failure store, and an alarm has alerted an operator. So the customer's list of orders is complete.
+The period equals the retention period of the dead-letter queues. The erasure finds a customer's orders in a list that a
+stream reader writes. A record or message that could not be processed is in the failure store by the end of this period,
+and an alarm has asked an operator to process it. So the list is complete.
 """
 
 
 def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustomer:
-    """Start the erasure of a customer: delete the profile, the settings and the e-mail claim. Safe to repeat.
+    """Start the erasure of a customer: delete the profile, the settings and the EmailClaim item. Safe to repeat.
 
-    The e-mail claim is the item that reserves the e-mail address for the customer. Raises NotFound if the customer does
-    not exist or the caller may not see the customer.
+    The EmailClaim item reserves the e-mail address for the customer. Raises NotFound if the customer does not exist or
+    the caller may not see the customer.
     """
 
     def attempt() -> ErasedCustomer:
@@ -116,7 +117,7 @@ def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
 def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
     """Remove the address and the customer's name from an order if the order is closed. Safe to repeat.
 
-    Returns the stored order, or None if it does not exist, and True if this call removed anything.
+    Returns a pair: the stored order, or None if it does not exist; and True if this call removed anything.
     """
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:

@@ -1,6 +1,6 @@
 """Idempotency keys: run a command once per key, and return the stored result to repeated requests.
 
-The result is stored in a Command item, which expires after COMMAND_DAYS.
+The result is stored in a Command item, which expires after COMMAND_DAYS days.
 """
 
 import hashlib
@@ -53,10 +53,10 @@ def run_idempotently(
 ) -> IdempotentResult:
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 
-    `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect a key
-    that is used again with another request. `decide` returns the writes and the JSON result. The transaction contains
-    these writes and a Command item with the result. If an item that `decide` read has changed, `decide` is called
-    again.
+    `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
+    a client uses the same key for another request. `decide` returns the writes and the JSON result. The transaction
+    contains these writes and a Command item with the result. If an item that `decide` read has changed, `decide` is
+    called again.
 
     A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
     before with another body. Also raises the errors of `decide` and its writes.

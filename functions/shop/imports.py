@@ -33,7 +33,7 @@ LINES_PER_PART = 125
 Two limits determine this number:
 
 - DynamoDB allows 100 items in a transaction. A file has at most 40 import parts. The transaction stores two items for
-each import part, the import and its Command item (the idempotency record): 82 items.
+each import part. It also stores the import and its Command item (the idempotency record). That is at most 82 items.
 - The worker's timeout is 30 seconds. At 10 lines per second, the lowest allowed rate, an import part takes 13 seconds.
 """
 
@@ -141,8 +141,9 @@ def write_part(
     """Write the remaining lines of an import part, a group of lines of the file. Safe to repeat.
 
     Returns the import part with its new counts, or None if it has expired. `number`: the number of the import part,
-    from 0. `is_retry`: True if an earlier attempt did not complete. `wait` is called before each line, to limit the
-    rate. Raises TableBusy, and Permanent if the lines of the import part do not exist.
+    from 0. `is_retry`: True if an earlier attempt to write this import part did not complete. `wait` is called before
+    each line, to limit the rate. Raises TableBusy, and Permanent (retries are useless) if the lines of the import part
+    do not exist.
     """
     part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
@@ -228,7 +229,8 @@ def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
 IMMUTABLE_FIELDS = ("currency", "parts")
 """Product fields that an import may not change.
 
-Existing orders use the currency. `parts` is the number of items that share the product's stock, and these items exist.
+Existing orders use the currency. `parts` is the number of items that share the product's stock. These items already
+exist, and an import cannot add or remove items.
 """
 
 
@@ -297,8 +299,8 @@ def list_rejected_lines(
 ) -> QueryPage[Rejected]:
     """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
-    `after`: the number of the last line on the previous page, as text. Each call reads all import parts of the file,
-    because there are at most 40. Only staff may call this. Raises NotFound, NotAllowed.
+    `after`: the number of the last line on the previous page, as text. Each call reads all import parts of the file (at
+    most 40). Only staff may call this. Raises NotFound, NotAllowed.
     """
     _, parts = _get_import_with_parts(shop, caller, import_id)
     last_line_shown = int(after or 0)

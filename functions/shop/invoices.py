@@ -40,7 +40,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 REACTION = "issue_invoice"
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
-"""The statuses of a payment whose money was received, also if the payment was later disputed or taken back."""
+"""The statuses of a payment whose money was received, even if it was later disputed or paid back."""
 LINK_LIFETIME_SECONDS = 600
 """For how many seconds a link to the printable page of an invoice is valid."""
 
@@ -104,7 +104,7 @@ def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
     the other payments do not cover the paid amount, because the bank took it back only after the order was paid.
 
     The payments must be read before the refunds. A payment and the refund of its excess amount are stored in one
-    transaction, so the later read of the refunds includes the refund of every payment that was read.
+    transaction. So if the refunds are read last, they include the excess refund of each payment that was read.
     """
     payments = [
         p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES
@@ -228,7 +228,7 @@ def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoic
     expected = _sign_link(shop, invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the signature of the link is invalid")
-    if int(link.until) <= shop.now().timestamp():  # `until` is a number: its signature is valid
+    if int(link.until) <= shop.now().timestamp():  # int() cannot fail: the shop signs only numbers
         raise NotAllowed("the link has expired: request a new one")
     return _get_invoice(shop, invoice_id)
 

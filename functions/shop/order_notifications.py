@@ -29,13 +29,14 @@ class MailContext:
 
 
 class AlreadyClaimed(Exception):
-    """Another sender has claimed the mail and may be sending the mail now. Retry after the claim has expired."""
+    """Another sender has claimed the mail and may be sending it now. Retry after the claim has expired."""
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
     """Read the customer and the order for a mail, with one BatchGetItem.
 
-    Return None if the customer or the order does not exist any more, or if the customer's settings forbid this channel.
+    Return None if no mail must be sent: the customer or the order does not exist any more, the order is archived, or
+    the customer's settings forbid this channel.
     """
     keys = [
         CUSTOMER.key(customer_id=customer_id),
@@ -54,9 +55,9 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
 def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
     """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
-    The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS. `event`: the name of the event that
-    the mail reports; `at`: its time. `effect_id`: the id of the mail; a repeated delivery must use the same id. Raises
-    AlreadyClaimed while another sender has the claim.
+    The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. `event`: the name of the event
+    that the mail reports; `at`: its time. `effect_id`: the id of the mail; a redelivered message must use the same id.
+    Raises AlreadyClaimed while another sender has this right.
     """
     return claim_notification(
         shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
@@ -77,8 +78,8 @@ def claim_notification(
     """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
 
     The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports; `at`:
-    its time. `effect_id`: the id of the mail; a repeated delivery must use the same id. Raises AlreadyClaimed while
-    another sender has the claim. Raises WriteConflict if another sender takes an expired claim at the same time.
+    its time. `effect_id`: the id of the mail; a redelivered message must use the same id. Raises AlreadyClaimed while
+    another sender has this right. Raises WriteConflict if another sender takes over an expired claim at the same time.
     """
     now = shop.now()
     notification = Notification(
@@ -105,7 +106,7 @@ def claim_notification(
 
 
 class NotificationExists(Exception):
-    """The mail is already claimed or sent, so its Notification item exists."""
+    """The Notification item of a mail exists, because a sender has already claimed or sent the mail."""
 
     def __init__(self, notification: Notification | None) -> None:
         super().__init__("claimed before")
@@ -116,8 +117,8 @@ class NotificationExists(Exception):
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
     """Record that the provider accepted the mail.
 
-    `message_id`: the provider's id of the mail. Raises WriteConflict if another sender has claimed the mail meanwhile,
-    because the claim of this sender had expired.
+    `message_id`: the provider's id of the mail. A sender must claim a mail, which gives it the right to send the mail
+    for a limited time. Raises WriteConflict if this time was over and another sender has claimed the mail.
     """
     sent = replace(notification, status="SENT", message_id=message_id)
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))

@@ -51,7 +51,7 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
     """Return an order that is not archived. Raises NotFound, and WrongState if the order is archived.
 
-    `command`: the name of the refused action in the text of WrongState.
+    `command`: the action that the caller wants to do with the order. WrongState names it in its text.
     """
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
@@ -143,7 +143,8 @@ def apply_payment(order: Order, amount: int, at: Instant) -> Order:
 def change_address(shop: Shop, caller: Caller, order_id: str, address: Address) -> Order:
     """Change the delivery address of an order before the warehouse receives the order. Safe to repeat.
 
-    Only the order's customer and staff may call this command. Raises NotFound, and WrongState if it is too late.
+    Only the order's customer and staff may call this command. Raises NotFound, and WrongState if the order's status is
+    not PENDING or PAID.
     """
 
     def attempt() -> Order:

@@ -1,11 +1,11 @@
 """Record payments as the payment provider reports them.
 
-A payment for an order that is not fully paid (PENDING) counts up to the amount due. Any excess is refunded: the
-transaction that stores the payment also stores the refund.
+If an order is not fully paid (PENDING), a payment is added to its paid amount, up to the amount due. Money above the
+amount due is refunded: the transaction that stores the payment also stores the refund.
 
 The provider may send its events in any order. The state table of payments lists the allowed status changes. So an event
-that arrives late and reports an earlier status changes nothing. A dispute event that arrives before its payment is
-rejected with TooEarly, and the provider sends the event again later.
+changes nothing if it reports a status that comes before the stored status. A dispute event that arrives before its
+payment is rejected with TooEarly, and the provider sends the event again later.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,13 +49,13 @@ class ProviderPaymentEvent:
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
     """Record the provider's event about a payment. Safe to repeat: an event id is recorded only once.
 
-    If the order is PENDING (not fully paid), the same transaction counts the payment for the order. Money above the
-    amount due is refunded with the reason EXCESS. If the order already has the maximum number of payments, the whole
-    payment is refunded with that reason. If the order is not PENDING any more, the whole payment is refunded with the
-    reason LATE.
+    If the order is PENDING (not fully paid), the same transaction adds the payment to the order's paid amount. Money
+    above the amount due is refunded with the reason EXCESS. If the order already has the maximum number of payments,
+    the whole payment is refunded with the reason EXCESS. If the order is not PENDING any more, the whole payment is
+    refunded with the reason LATE.
 
-    Money that matches no order is stored as an UNMATCHED payment with the reason. The provider gets the usual answer,
-    and a person must decide what happens with the money.
+    Money that matches no order is stored as an UNMATCHED payment with the reason. The provider still gets a success
+    answer, because a retry would not help. Staff must decide what happens with the money.
 
     `body`: the fields of the event, to detect an event id that is used again with other content. The result is
     {"payment_id", "status", "reason"}. `status` is None if the event is ignored, because it brings no money and the
@@ -66,7 +66,8 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
         order = get_order_unless_archiving(shop, event.order_id)
         existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
         if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
-            # Ignore the event: the archived items may contain this payment with a later status.
+            # Ignore the event. The payment may be in the archive with a status that comes after the status of this
+            # event.
             return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
         if event.outcome == "succeeded":
             after = _capture(shop, existing, event, order)
@@ -113,7 +114,7 @@ def _mismatch_reason(order: Order | ArchivedOrder | None, event: ProviderPayment
 def _apply_command(
     shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, command: PaymentCommand, reason: str | None
 ) -> Payment | None:
-    """Return the payment after the command, or None if the payment's status does not allow the command.
+    """Return the payment after the command, or None if the payment's stored status does not allow the command.
 
     `existing`: the stored payment, or None to start with a new payment. Nothing is written.
     """
@@ -136,7 +137,7 @@ def _apply_command(
 
 
 def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
-    """Return the writes that count the payment for the order and refund the money that the order does not need."""
+    """Return the writes that add a payment to the order's paid amount and refund the rest of the payment."""
     counted = 0
     if order.status == "PENDING" and not has_max_payments(shop, order):
         counted = min(payment.amount, order.total - order.paid)

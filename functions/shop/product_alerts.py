@@ -1,12 +1,15 @@
 """Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
 
-The first event of a kind for a product starts a campaign: the mails to all followers about this event. Other events of
-the same kind for the product are skipped for a day. The Campaign item stores the event and the position among the
-followers. Each message notifies one page of followers and sends the message for the next page. A message for a page
-that was already notified is dropped. So a redelivered message does not notify the next pages twice.
+A campaign is the sending of the mails about one event, such as a price drop, to all followers of the product. There are
+two kinds of events: "back in stock" and "price dropped". An event starts a campaign only if no other campaign of the
+same kind started for the product within the last day. The Campaign item stores the event, and the position in the list
+of followers up to which mails were sent. Each queue message notifies one page of followers, and then sends the message
+for the next page. If a message is delivered again after its page was notified, the message is ignored. So the pages
+that follow are not notified twice.
 
-If the product is out of stock again, or the price is higher again, the campaign stops (status DROPPED). If another
-event of this kind comes within a day, its campaign continues from the position of the stopped campaign.
+If the product is sold out or its price rises before all followers are notified, the campaign stops (status DROPPED). If
+the next event of the same kind comes within a day, its campaign starts at the position where the stopped campaign
+ended.
 
 Each mail is recorded as a Notification item. The item's id is derived from the event and the follower.
 """
@@ -48,15 +51,16 @@ class FollowerPage:
 
 
 def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size: int) -> FollowerPage | None:
-    """Return the page of followers to notify next about an event, and start the event's campaign if needed.
+    """Return the page of followers to notify about an event. For the first page, also start the event's campaign.
 
-    A campaign is the mails to all followers about one event. `after`: the position of the page, or None for the first
-    page. `size`: the maximum number of followers on the page. The page omits customers who followed the product after
-    the campaign began.
+    A campaign is the sending of the mails about one event to all followers. `after`: the position in the list of
+    followers at which the page starts, or None for the first page. `size`: the maximum number of followers on the page.
+    The page omits customers who followed the product after the campaign began.
 
     Returns None in each of these cases:
-    - another event of this kind started a campaign within the last day, or a campaign of a later event exists;
-    - this page was already notified;
+    - another event of the same kind has a campaign for this product, and that campaign started within the last day or
+      its event is not older than this event;
+    - the followers on this page were already notified;
     - the event is no longer true, for example because the product is out of stock again;
     - the product has no followers.
     """
@@ -78,26 +82,26 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         campaign = _start_campaign(shop, event)
     if campaign is None:
         return None
-    if campaign.since != resume_after:  # another campaign stopped meanwhile: read the page at its position
+    if campaign.since != resume_after:  # a campaign stopped after the first read: start at its position
         return get_follower_page(shop, event, after, size)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
     return FollowerPage(campaign, product, followers, page.after)
 
 
 def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
-    """Record in the Campaign item that all followers of a page were notified. Safe to repeat.
+    """Record in the Campaign item that all followers on a page were notified. Safe to repeat.
 
-    The caller must first send the message for the next page. In the opposite order, a crash between the two steps would
-    lose the remaining pages.
+    The caller must first send the message for the next page. If the page were marked first, a crash before the message
+    is sent would lose the remaining pages.
     """
     _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
 
 
 def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]) -> list[Customer]:
-    """Return the followers who must get a mail.
+    """Return the followers who must get a mail about the event.
 
-    These followers still follow the product, accept mails, and have not received this mail. `followers`: at most
-    RECIPIENTS_PER_BATCH customer ids, because one BatchGetItem request reads all their items.
+    The result contains the customers who still follow the product, accept mails, and have not received this mail.
+    `followers`: at most RECIPIENTS_PER_BATCH customer ids, because one BatchGetItem request reads all their items.
     """
     ids = {customer_id: derive_alert_id(event.id, customer_id) for customer_id in followers}
     keys = [
@@ -126,8 +130,8 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
 def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
     """Claim the right to send the mail to a follower. Return None if the mail was sent already.
 
-    The claim gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS. Raises AlreadyClaimed while another sender
-    has the claim.
+    The claim is a Notification item that gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS seconds. Raises
+    AlreadyClaimed while another sender has this right.
     """
     return claim_notification(
         shop,
@@ -152,8 +156,8 @@ def derive_alert_id(event_id: str, customer_id: str) -> str:
 def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
     """Return the product if the event is still true, for example if the product is still in stock.
 
-    Otherwise return None. `is_new`: True if the event has no campaign yet. In that case, a back-in-stock event is true
-    only if the whole product was out of stock before.
+    Otherwise return None. `is_new`: True if the event has no campaign yet, so no follower has received its mail. In
+    that case, a back-in-stock event is true only if the whole product was out of stock before the event.
     """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None:
@@ -169,10 +173,10 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
 def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
     """Return whether the product probably had stock before the back-in-stock event.
 
-    Stock parts are the items that share a product's stock; the event reports that one of them is not empty any more.
-    `held`: the pieces in each part by its number. Received goods are spread evenly over the parts. So if another part
-    has at most one piece more than the event's part, all its pieces may have arrived with the event. If another part
-    has more pieces, that part had stock before.
+    Stock parts are the items that share a product's stock. The event reports that one part is not empty any more.
+    `held`: the number of pieces in each part, by the number of the part. Received goods are spread evenly over the
+    parts. If the whole product was out of stock before, no part can have over one piece more than the event's part. So
+    a part with more pieces than that had stock before the event.
     """
     return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
 
@@ -183,10 +187,11 @@ def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
-    """Return whether the stored campaign `found` prevents that an event starts a new campaign.
+    """Return whether the stored campaign `found` prevents this event from starting a new campaign.
 
-    That is the case if the stored campaign began less than a day ago and was not stopped (DROPPED). It is also the case
-    if the stored campaign is about an event of the same or a later time. `found` is None if no campaign is stored.
+    A campaign is the sending of the mails about one event to all followers. The stored campaign prevents a new campaign
+    in two cases: its cooldown of one day is not over and it was not stopped (DROPPED), or its event is not older than
+    this event. `found` is None if no campaign is stored for the product and this kind of event.
     """
     if found is None:
         return False
@@ -198,23 +203,29 @@ def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
 
 
 def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
-    """Return the position among the followers at which a new campaign starts, or None for the first follower.
+    """Return the position in the list of followers at which a new campaign starts, or None for the start of the list.
 
-    If the previous campaign `found` stopped (DROPPED) within the last day, the new campaign continues at its position.
+    A campaign is the sending of the mails about one event to all followers. `found`: the previous campaign, or None. If
+    that campaign was stopped (DROPPED) and its cooldown of one day is not over, the new campaign starts where it ended.
     """
     return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
 
 def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
-    """Return whether the page of followers after `start` is already notified.
+    """Return whether the followers on the page that begins after position `start` were already notified.
 
-    If so, another message continues the campaign, and the current message must be dropped.
+    If so, the caller must ignore its message, because the message for the next page was already sent, or the campaign
+    has ended. `campaign`: the stored campaign, which sends the mails about one event page by page.
     """
     return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
 
 
 def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
-    """Start a campaign for the event and return it. Return None if another event came first. Safe to repeat."""
+    """Store a new campaign for the event and return it. Safe to repeat.
+
+    A campaign is the sending of the mails about one event to all followers. Returns None if the campaign of another
+    event prevents a new campaign (`_is_blocked`).
+    """
 
     def attempt() -> Campaign | None:
         found = _get_campaign(shop, event)
@@ -243,10 +254,12 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
-    """Record the status of a campaign and the position among the followers that it has reached.
+    """Record the new status of a campaign, and the position in the list of followers up to which mails were sent.
 
-    `after`: the position, or None if it is the first or the last page. Do nothing if the campaign is already at a later
-    position, has ended, or was replaced by another campaign.
+    A campaign is the sending of the mails about one event to all followers. `after`: the position, or None if no
+    position was reached yet or the last page was notified. The stored position never moves back. The function writes
+    nothing if the campaign has ended, if another campaign has replaced it, or if neither the status nor the position
+    would move forward.
     """
 
     def attempt() -> None:

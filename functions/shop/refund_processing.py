@@ -26,9 +26,8 @@ PROVIDER_CALLER_ID = "payment-provider"
 KEY_LIFETIME = timedelta(hours=20)
 """How long a refund request may be repeated under its idempotency key without any further check.
 
-Later, the provider may have forgotten the key, so the shop first asks whether the provider already has the refund. The
-provider may delete a key that is at least 24 hours old:
-https://docs.stripe.com/api/idempotent_requests
+After this time, the provider may have deleted the key. So the shop first asks whether the provider already has the
+refund. The provider may delete a key that is at least 24 hours old: https://docs.stripe.com/api/idempotent_requests
 """
 COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "REFUNDED": "refund",
@@ -36,7 +35,7 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "DISPUTED": "regain_disputed",
     "UNMATCHED": "regain_unmatched",
 }
-"""The payment command to apply when a refund changes the payment, by the payment's new status.
+"""The payment command that moves a payment to its new status after a refund, by the new status.
 
 A refund changes the payment when the refund succeeds, or when a refund that had succeeded fails later.
 """
@@ -47,8 +46,8 @@ A refund changes the payment when the refund succeeds, or when a refund that had
 class ProviderRefundState:
     """The state of a refund at the payment provider.
 
-    `status`: with "pending", the provider finishes the refund later and then sends an event. `reason`: why the refund
-    failed. `metadata`: the ids that the shop sent with the refund.
+    `status`: if it is "pending", the provider finishes the refund later and then sends an event. `reason`: why the
+    refund failed. `metadata`: the ids that the shop sent with the refund.
     """
 
     provider_id: str | None
@@ -85,7 +84,7 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
     The new status is SUCCEEDED, FAILED, or SENT if the provider reports the result later. Returns None if the refund
     does not exist or is not REQUESTED.
 
-    Safe to repeat, also if the provider's answer was lost. If the customer's bank took the payment back or disputes the
+    Safe to repeat, even if the provider's answer was lost. If the customer's bank took the payment back or disputes the
     payment, no new refund is sent and the refund fails. Temporary errors of the provider are raised unchanged. Raises
     NotFound if the payment does not exist.
     """
@@ -105,7 +104,7 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
 def _try_refund(
     shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Send the refund to the provider or plan its credit. Return the refund with its new status, and the writes.
+    """Send a refund to the provider, or prepare the credit. Return the refund with its new status, and the writes.
 
     The writes store the result. For a refund to a credit account, they also add the money to the account.
     """
@@ -170,7 +169,7 @@ def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, blo
 class ProviderRefundEvent:
     """An event of the payment provider about a refund.
 
-    `attempt`: the number of the shop's attempt, which the shop sent to the provider with the refund.
+    `attempt`: the number of the attempt to send the refund. The shop sent this number to the provider with the refund.
     """
 
     event_id: str
@@ -185,12 +184,12 @@ class ProviderRefundEvent:
 def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
     """Record the provider's update of a refund. Safe to repeat: an event id is recorded only once.
 
-    An update that is already known, or that is for an earlier attempt, changes nothing. If a refund fails after it had
-    succeeded, the provider has returned the money to the shop. The payment then counts as not refunded again, and staff
-    can retry the refund unless the customer's bank has taken the payment back.
+    An update changes nothing if it is already recorded, or if it is for an earlier attempt than the stored attempt. If
+    a refund fails after it had succeeded, the provider has returned the money to the shop. The payment's refunded
+    amount is then reduced, and staff can retry the refund unless the customer's bank has taken the payment back.
 
     The result is {"refund_id", "status", "reason"}; `status` is None if the refund does not exist. Raises TableBusy if
-    a finished refund changes while the order is being archived; the provider then sends the event again.
+    a refund that had succeeded fails while the order is being archived. The provider then sends the event again.
     """
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
@@ -204,9 +203,11 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
                 after, writes = _apply_refund_state(
                     shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
                 )
-            except WrongState:  # ignore an event that arrives late and reports an earlier status
+            except WrongState:  # the event reports a status before the stored status: ignore it
                 pass
-        if after is not refund and refund.status == "SUCCEEDED":  # the order may be archived by now
+        # A refund that had succeeded has failed now. A refund in progress always prevents archiving, but a refund that
+        # had succeeded does not. So the order may be archived at this moment. The check then fails the transaction.
+        if after is not refund and refund.status == "SUCCEEDED":
             writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
         return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
 
@@ -228,10 +229,12 @@ def _apply_refund_state(
     after = apply_refund_command(named, "succeed" if state.status == "succeeded" else "fail", now)
     writes: list[Write[Any]] = [update(REFUND, refund, after)]
     if (direction := (after.status == "SUCCEEDED") - (refund.status == "SUCCEEDED")) == 0:
+        # When a dispute ends, it retries the payment's failed refunds. Without this check of the payment, a dispute
+        # that ends at this moment would miss this failed refund and not retry it.
         return after, [
             *writes,
             check_unchanged(PAYMENT, payment),
-        ]  # a dispute that ends at the same time retries failed refunds: without this check it would miss this refund
+        ]
     counted = replace(payment, refunded=payment.refunded + direction * refund.amount)
     status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
     command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]

@@ -1,11 +1,12 @@
-"""Decide refunds: write a Refund item with the decision. A later step (refund_processing) sends the money.
+"""Decide refunds, and write a Refund item for each of them. The module refund_processing sends the money later.
 
-The amount of a payment that can still be refunded is the payment minus all its refunds. Failed refunds are subtracted
-too, because they are retried or sent to another destination.
+The amount of a payment that can still be refunded is the amount of the payment minus all its refunds. Failed refunds
+are subtracted too, because they are retried later or sent to another destination.
 
-Two commands must never refund the same money. If a payment counts for an order, each command that adds a refund also
-writes the order, so one of two concurrent commands fails. If a payment counts for no order, both commands would write a
-refund with the same id and number, and the second write fails.
+Two concurrent commands must never refund the same money. If a payment is included in an order's paid amount, each
+command that adds a refund also writes the order, with a condition on the order's version. So one of the two commands
+fails. If a payment is UNMATCHED (it belongs to no order), both commands create a refund with the same id. The write
+requires that the id is new, so one of the two commands fails.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +131,7 @@ def build_refund(
 
 
 def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
-    """Return a failed refund with the status REQUESTED again. Raises WrongState if the refund has not failed.
+    """Return a failed refund with its status set back to REQUESTED. Raises WrongState if the refund has not failed.
 
     The refund goes to the credit account `account_id`, or to the card if `account_id` is None. Nothing is written.
     """
@@ -141,7 +142,8 @@ def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refun
 def has_max_payments(shop: Shop, order: Order) -> bool:
     """Return whether the order already has MAX_PAYMENTS captured or disputed payments.
 
-    A transaction that requires an unchanged version of the order may rely on the answer.
+    While an order is PENDING (not fully paid), each payment that is added to it also changes its version. So the answer
+    stays correct in a transaction that requires that the version is unchanged.
     """
     if not order.paid:
         return False
@@ -218,11 +220,11 @@ def refund_order(
 def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
     """Refund the amount of an unmatched payment that is not refunded yet. Only staff may call it.
 
-    An unmatched payment is a payment that counts for no order. `key`: the idempotency key. `order_id`: the id stored
-    with the payment, even if no order has this id. The money goes back to the original payment method. The result is
-    {"order_id", "amount", "currency", "refund_ids"}.
+    An unmatched payment (status UNMATCHED) belongs to no order, for example because its order does not exist. `key`:
+    the idempotency key. `order_id`: the id stored with the payment, even if no order has this id. The money goes back
+    to the original payment method. The result is {"order_id", "amount", "currency", "refund_ids"}.
 
-    Raises WrongState if the payment counts for an order. Raises TooMuch if the payment's refunds, also the failed
+    Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
     refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
@@ -249,8 +251,9 @@ def retry_refund(
     """Retry a failed refund: to the original payment method, or to the customer's store credit. Only staff may call it.
 
     Safe to repeat while the retry is in progress. Raises WrongState if the refund has not failed. Also raises
-    WrongState if the customer's bank took the payment back or disputes the payment. If the shop wins the dispute, the
-    refund is retried automatically. Also raises NotAllowed, NotFound and TableBusy.
+    WrongState if the customer's bank took the payment back or disputes it. Staff need not retry a refund of a disputed
+    payment: if the shop wins the dispute, the refund is retried automatically. Also raises NotAllowed, NotFound and
+    TableBusy.
     """
     caller.require_group("staff")
 
@@ -303,7 +306,7 @@ def list_refunds_of_order(
     """Return the refunds of an order's payments, by refund id. Only the order's customer and staff may call it.
 
     Staff also see refunds whose order is archived or does not exist, if these refunds are in the table. For customers,
-    raises NotFound, and WrongState if the order is archived.
+    raises NotFound if the order does not exist or belongs to another customer, and WrongState if it is archived.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its refunds")

@@ -68,7 +68,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
 
 
 def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_id: str) -> None:
-    """Check that the product was delivered with an order of the caller. Staff may not use other orders either.
+    """Check that the product was delivered with an order of the caller. Staff, too, may use only their own orders.
 
     Raises NotFound if the order does not exist or belongs to another customer, NotBought if the product was not
     delivered with the order, and WrongState if the order is archived.

@@ -70,7 +70,7 @@ def list_metric_points(
     caller.require_group("staff")
     parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
-    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # omit the last group: it may be incomplete
+    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # the last group may be incomplete: omit it
     rest = grouped[shown:]
     return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)
 

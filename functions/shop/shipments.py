@@ -58,10 +58,12 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
 
 
 def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
-    """Return the next shipment of an order with these quantities. Nothing is written.
+    """Return a new shipment with all pieces of an order that are not sent yet. Nothing is written.
 
-    Backordered pieces were not in stock when they were ordered, and the warehouse sends them last. So the pieces of
-    this shipment count as backordered, up to the backordered quantity of the order line.
+    `quantities`: these pieces, by product id.
+
+    Backordered pieces were not in stock when they were ordered, and the warehouse sends them last. So as many pieces of
+    a product as were backordered are still unsent, or all unsent pieces of the product are backordered.
     """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(

@@ -2,7 +2,7 @@
 
 Stock parts are the items that share the stock of one product, so that many orders can reserve pieces at the same time.
 A product that can be backordered can be ordered when it is out of stock. Such a product has a single stock part, and
-the quantity in this part then goes below zero. Goods that are received later fill this gap first.
+the quantity in this part then goes below zero. Goods that are received later first bring it back to zero.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,9 +33,10 @@ class PartOutOfStock(Exception):
 
 
 def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
-    """Return the order so that each line takes all its pieces from one stock part. The stock is not read.
+    """Choose one stock part for each order line, without reading the stock.
 
-    Stock parts are the items that share a product's stock. The order's id determines the part.
+    Stock parts are the items that share a product's stock. A line takes all its pieces from the chosen part, which
+    depends on the order's id. Returns the order with the chosen parts.
     """
     return replace(
         order,
@@ -47,10 +48,11 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
 
 
 def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
-    """Read the stock, and return the order so that its lines take their pieces from stock parts that have them now.
+    """Read the stock, and choose for each order line the stock parts that have its pieces now.
 
-    Stock parts are the items that share a product's stock. Raises OutOfStock with all products that have too few
-    pieces. Raises TableBusy if the goods are spread over too many stock parts for one transaction.
+    Stock parts are the items that share a product's stock. Returns the order with the chosen parts. Raises OutOfStock
+    with all products that have too few pieces. Raises TableBusy if the goods are spread over too many stock parts for
+    one transaction.
     """
     held = get_available_by_part(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -75,8 +77,8 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
 def _first_part(order: Order, product: Product) -> int:
     """Return the number of the stock part from which the order takes goods first.
 
-    The number comes from a hash of the order's id. So an order always gets the same part, and different orders are
-    spread evenly over the parts.
+    Stock parts are the items that share a product's stock. The number comes from a hash of the order's id. So an order
+    always gets the same part, and the orders are spread evenly over the parts.
     """
     return hash_to_bucket(order.order_id, product.parts)
 
@@ -86,7 +88,8 @@ def get_available_by_part(
 ) -> dict[str, dict[int, int]]:
     """Return the available pieces in each stock part, by product id and number of the stock part.
 
-    A quantity below zero (backorders) is returned as 0. One BatchGetItem is sent for each 100 stock parts.
+    Stock parts are the items that share a product's stock. A quantity below zero (backorders) is returned as 0. One
+    BatchGetItem is sent for each 100 stock parts.
     """
     held = {id: dict.fromkeys(range(product.parts), 0) for id, product in products.items()}
     keys = [STOCK.key(product_id=id, part=part) for id, parts in held.items() for part in parts]
@@ -99,9 +102,9 @@ def get_available_by_part(
 def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, int]:
     """Return how many pieces to take from each stock part, so that as few parts as possible are used.
 
-    `held`: the available pieces in each part. If all parts together have fewer pieces than `wanted`, all pieces are
-    taken. Parts with more pieces are used first. Among parts with enough pieces, or with equally many, the part with
-    the number `first` is used before the parts that follow it.
+    Stock parts are the items that share a product's stock. `held`: the available pieces in each part. If all parts
+    together have fewer pieces than `wanted`, all pieces are taken. Parts with more pieces are used first. Among parts
+    with enough pieces, or with equally many, the part with the number `first` is used before the parts that follow it.
     """
     shares: dict[int, int] = {}
     missing = wanted
@@ -115,7 +118,8 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
 def _with_shares(line: Line, shares: Shares, backordered: int = 0) -> Line:
     """Return the order line with the quantity that it takes from each stock part, and its backordered quantity.
 
-    If all pieces come from stock part 0, the line's field `taken` is None, which keeps the order item small.
+    Stock parts are the items that share a product's stock. If all pieces come from stock part 0, the line's field
+    `taken` is None, which keeps the order item small.
     """
     all_from_0 = shares == {0: line.quantity}
     taken = None if all_from_0 else {str(part): share for part, share in shares.items()}
@@ -140,7 +144,10 @@ def reserve(order: Order) -> Iterator[Write[Stock]]:
 
 
 def release(order: Order) -> Iterator[Write[Stock]]:
-    """Yield the writes that put an order's goods back into the stock parts from which the order took them."""
+    """Yield the writes that put an order's goods back into the stock.
+
+    The goods go back to the stock parts (the items that share a product's stock) from which the order took them.
+    """
     for id, line in order.lines.items():
         for part, quantity in line.quantity_by_stock_part.items():
             yield _add_to_part(id, int(part), quantity)
@@ -149,8 +156,9 @@ def release(order: Order) -> Iterator[Write[Stock]]:
 def restock(order: Order, quantities: Mapping[str, int]) -> Iterator[Write[Stock]]:
     """Yield the writes that put these quantities back into the stock, one write for each product.
 
-    `quantities`: the number of pieces by product id. All pieces of a product go to the stock part from which the order
-    line took the most pieces. So a return needs only one write for each product.
+    `quantities`: the number of pieces by product id. A product's stock can be split over several items (stock parts).
+    All pieces of a product go to the part from which the order line took the most pieces. So a return needs only one
+    write for each product.
     """
     for id, quantity in quantities.items():
         parts = order.lines[id].quantity_by_stock_part

@@ -519,7 +519,10 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
 
 
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
-    """Return whether the order was in the archive within 7 days after the change. Its mail may then be missing."""
+    """Return whether the order was archived when the change happened or became archived in the next 7 days.
+
+    The mail about the change may then be missing, because no mail is sent about an order that is archived.
+    """
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
     return any(

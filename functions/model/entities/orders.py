@@ -41,7 +41,10 @@ class Line:
 
     @property
     def quantity_by_stock_part(self) -> Mapping[str, int]:
-        """The ordered quantity by stock part (one of the items that share a product's stock)."""
+        """How many pieces the order line takes from each stock part, by the number of the part as text.
+
+        Stock parts are the items that share a product's stock.
+        """
         return self.taken or {"0": self.quantity}
 
 
