@@ -23,9 +23,9 @@ DIMENSIONS: dict[AlarmTarget, str] = {
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"bulk", "notices"})
-"""Reactions that are slow on purpose: large product imports, and mails to thousands of followers.
+"""Workers that are slow on purpose: they write large product imports, or send mails to thousands of followers.
 
-The alarms for a lag of 5 minutes and 1 hour do not watch their queues.
+The alarms for a lag of 5 minutes and 1 hour do not watch the queues of these workers.
 """
 
 

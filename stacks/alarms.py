@@ -18,7 +18,7 @@ from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]
-"""The resources that alarms watch, by kind: the readable name of each resource, with its name in CloudWatch."""
+"""The resources that alarms watch. For each kind of resource: the name in CloudWatch by readable name."""
 
 
 EMAIL_RETRY_REASON = "SNS retries a mail for hours, and CloudWatch shows the alarm for as long as it is raised."
@@ -78,7 +78,7 @@ class Alarms(Construct):
             )
 
         topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
-        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # *: this key
+        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # "*" means this key
 
 
 def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # first: it selects the CDK's Node
+from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # must be first: it selects the CDK's Node
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 

@@ -165,7 +165,7 @@ def _strip_documentation(model: Path) -> str:
 
 
 def _without_documentation(model: Any) -> Any:
-    """Return a service model without documentation texts. A shape's member that is named `documentation` is kept."""
+    """Return a service model without documentation texts. A field that is named `documentation` is kept."""
     if isinstance(model, list):
         return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):

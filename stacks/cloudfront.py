@@ -1,6 +1,6 @@
-"""The CloudFront distribution in front of the API. It serves the page, and a firewall can protect it.
+"""The CloudFront distribution in front of the API. It also serves the shop's web page.
 
-AWS WAF cannot protect an HTTP API directly.
+A firewall can protect the distribution. AWS WAF cannot protect an HTTP API directly.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from stacks.stage import Stage
 
 
 class ApiDistribution(Construct):
-    """The CloudFront distribution. `url`: the address of the API behind it.
+    """The CloudFront distribution. `url`: its address, where clients reach the API.
 
     CloudFront caches no answer of the API, because answers depend on the caller. `secret`: if there is a firewall,
     CloudFront sends this secret to the API with each request. The API checks the secret, so a request to the API's own
@@ -27,7 +27,7 @@ class ApiDistribution(Construct):
         super().__init__(scope, id)
         headers = (
             {ORIGIN_SECRET_HEADER: secret.unsafe_unwrap()} if secret else None
-        )  # a reference that CloudFormation resolves at deploy time
+        )  # the template contains only a reference, which CloudFormation resolves at deploy time
         self.distribution = distribution = cloudfront.Distribution(
             self,
             "Distribution",

@@ -1,4 +1,4 @@
-"""Dead-letter queues for messages that could not be processed or delivered. A person inspects and redrives them."""
+"""Dead-letter queues for messages that could not be processed or delivered. An operator processes them again."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs

@@ -35,7 +35,8 @@ def build_publisher_patterns() -> list[str]:
     """Return the filter patterns for the stream records that are published as events.
 
     The patterns exclude copies, because they have no events. They include a deletion by TTL only if an event exists for
-    it. If items of a type change very often, the pattern also checks the old image.
+    it. If items of a type change very often, the pattern also checks the old image,
+    so that Lambda invokes the function only for the changes that have an event.
     """
     published = {(event.row, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}

@@ -23,9 +23,9 @@ USE_KEY_ACTIONS = (
     "kms:Encrypt",
     "kms:GenerateDataKey",
     "kms:DescribeKey",
-)  # the same actions that the CDK's own grants allow
+)  # these are the actions that the CDK's own grants allow
 
-# Reasons why a function has no dead-letter queue. Lambda uses a dead-letter queue only for asynchronous invocations.
+# These texts say why a function has no dead-letter queue. Lambda uses such a queue only for asynchronous invocations.
 NO_DLQ_SYNCHRONOUS = "It is invoked synchronously, so the caller gets the error."
 NO_DLQ_STREAM = "Its event source mapping sends failed batches, with their records, to the failure store."
 NO_DLQ_QUEUE = "Its queue has a dead-letter queue."
@@ -96,7 +96,7 @@ class ShopFunction(Construct):
             self.function.add_environment(name.upper(), value)
 
     def grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
-        """Allow these actions on these resources. A wildcard resource needs a reason (`because`)."""
+        """Allow these actions on these resources. A wildcard resource needs a reason for cdk-nag (`because`)."""
         grant_actions(self, self.role, *actions, on=on, because=because)
 
 
@@ -105,7 +105,7 @@ def grant_actions(
 ) -> None:
     """Allow a role or policy of this construct these actions on these resources.
 
-    `because`: why a resource has a wildcard. Raises ValueError if it is missing.
+    `because`: the reason for a wildcard in a resource. Raises ValueError if a wildcard has no reason.
     """
     resources = [on] if isinstance(on, str) else on
     grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))

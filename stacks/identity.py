@@ -12,14 +12,17 @@ from stacks.stage import Stage
 GROUPS = {"staff": "People who run the shop", "warehouse": "The warehouse's system and staff"}
 
 SCOPES = ("openid", "aws.cognito.signin.user.admin")
-"""The scopes of the page's tokens. With the second one the API reads a new customer's e-mail address from Cognito."""
+"""The scopes of the access tokens that the shop's web page gets.
+
+With the second scope the API can read the e-mail address of a new customer from Cognito.
+"""
 
 
 class Identity(Construct):
     """The user pool and its client.
 
-    `pool`, `client`: for the API's authorizer, and for sign-in on the page. `sign_in`: the address and parameters of
-    the sign-in pages, for the settings of the page.
+    `pool`, `client`: for the API's authorizer, and for sign-in on the shop's web page. `sign_in`: the address and
+    parameters of Cognito's sign-in pages, for the settings of the web page.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:

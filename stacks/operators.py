@@ -137,7 +137,7 @@ class OperatorRole(Construct):
         )  # fmt: skip
 
     def _grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
-        """Allow these actions on these resources. A wildcard resource needs a reason (`because`)."""
+        """Allow these actions on these resources. A wildcard resource needs a reason for cdk-nag (`because`)."""
         grant_actions(self, self.role, *actions, on=on, because=because)
 
 

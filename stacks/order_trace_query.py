@@ -1,4 +1,4 @@
-"""A saved CloudWatch Logs Insights query: the log lines of one order from all functions."""
+"""A saved CloudWatch Logs Insights query that shows the log lines of one order from all Lambda functions."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,17 @@ QUERY = """fields @timestamp, function, message, request_id, order_id, event_id,
 | filter @message like "ORDER_ID"
 | sort @timestamp asc
 | limit 1000"""
-"""The query. It searches the whole log line for the id, because the line of a batch lists several order ids."""
+"""The text of the query. An operator replaces ORDER_ID with the id of an order.
+
+The query searches the whole log line for the id, because the line of a batch contains several order ids.
+"""
 
 
 class OrderTraceQuery(Construct):
-    """The saved query. Replace ORDER_ID with the id of the order."""
+    """A saved CloudWatch Logs Insights query that shows the log lines of one order.
+
+    Before you run the query, replace ORDER_ID in it with the id of the order.
+    """
 
     def __init__(self, scope: Construct, id: str, *, functions: Sequence[ShopFunction]) -> None:
         super().__init__(scope, id)

@@ -1,4 +1,4 @@
-"""The shop's page behind CloudFront: its files in a private bucket, and the settings for sign-in."""
+"""The shop's web page behind CloudFront: its files in a private bucket, and the settings for sign-in."""
 
 from aws_cdk import Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudfront as cloudfront
@@ -15,11 +15,11 @@ from stacks.page_policy import content_security_policy
 from stacks.stage import Stage
 
 PAGE_FOLDER = "page"
-"""The folder in the project, in the bucket and in the URL."""
+"""The name of the web page's folder in the project, in the bucket and in the URL."""
 
 
 class ShopPage(Construct):
-    """The shop's page. `url`: the address of the page, to which users return after they sign in at `identity`."""
+    """The shop's web page. `url`: its address, to which users return after they sign in at `identity` (Cognito)."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, front: ApiDistribution, identity: Identity) -> None:
         super().__init__(scope, id)
@@ -66,7 +66,7 @@ class ShopPage(Construct):
         acknowledge(bucket, {"AwsSolutions-S1": "Its content is public, and only CloudFront reads it."})
 
     def _security_headers(self, name: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
-        """Return the security headers of each file: the page may connect only to its own origin and to Cognito."""
+        """Return the security headers of each file: the web page may connect only to its own origin and to Cognito."""
         policy = content_security_policy(connect_src=sign_in_url)
         return cloudfront.ResponseHeadersPolicy(
             self,

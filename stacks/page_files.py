@@ -1,4 +1,4 @@
-"""The page's files: each deploy uploads them to their bucket, and deleting the stack deletes them."""
+"""The files of the shop's web page: each deploy uploads them to a bucket, and deleting the stack deletes them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,8 +20,8 @@ CDN_CACHE_SECONDS = 24 * 60 * 60
 CACHE_CONTROL = f"max-age=0, must-revalidate, s-maxage={CDN_CACHE_SECONDS}"
 """The Cache-Control header of the files.
 
-Browsers check for a newer file at each use, because file names contain no version. CloudFront caches a file for a day,
-or until a deploy invalidates the file.
+A browser checks at each use whether a file has changed, because file names contain no version. CloudFront caches a file
+for a day, or until a deploy invalidates the file.
 """
 UPLOADER_ID_PREFIX = "Custom::CDKBucketDeployment"
 CDK_FUNCTION_REASON = "The function is part of the CDK, which sets its runtime."

@@ -1,10 +1,12 @@
-"""The page's Content-Security-Policy, on AWS and on a laptop."""
+"""The Content-Security-Policy of the shop's web page, on AWS and on a laptop."""
 
 
 def content_security_policy(**extra_sources: str) -> str:
-    """Allow only the page's own origin: no inline scripts or styles, and no embedding in frames.
+    """Return the Content-Security-Policy of the shop's web page.
 
-    `extra_sources`: more sources, by directive name (connect_src).
+    The page may load scripts, styles and images only from its own origin, and send requests only to its own origin.
+    Inline scripts and styles are forbidden, and no site can embed the page in a frame.
+    `extra_sources`: more allowed sources, by the name of the directive with underscores (connect_src).
     """
     directives = {
         "default-src": "'none'",

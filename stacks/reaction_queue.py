@@ -38,8 +38,8 @@ class ReactionQueue(Construct):
         function: ShopFunction | None,
     ) -> None:
         super().__init__(scope, id)
-        # Six times the function's timeout plus the batch window, as recommended in the Lambda developer guide,
-        # "Using Lambda with Amazon SQS".
+        # The visibility timeout is six times the function's timeout plus the batch window. The Lambda developer guide
+        # recommends this ("Using Lambda with Amazon SQS").
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS
         )

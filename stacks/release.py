@@ -42,7 +42,7 @@ class Release(Construct):
     def deploy_after(self, others: Sequence[ShopFunction]) -> None:
         """Release the new version only after the other functions were updated.
 
-        Otherwise they might not be able to read the items that the new version writes.
+        Otherwise the other functions might not be able to read the items that the new version writes.
         """
         self.alias.node.add_dependency(*(other.function for other in others))
 
@@ -81,7 +81,7 @@ class Release(Construct):
         )
 
     def _role(self) -> iam.Role:
-        """Return CodeDeploy's role: it may move this function's alias and read alarms."""
+        """Return CodeDeploy's role. The role may point this function's alias to another version, and read alarms."""
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com"))
         arn = self._function.function.function_arn
         moves = "lambda:GetAlias", "lambda:UpdateAlias", "lambda:GetProvisionedConcurrencyConfig"

@@ -22,9 +22,9 @@ class ShopSecrets(Construct):
     The API accepts both values, so no webhook is rejected during a rotation.
     `provider_arn`: the API key of the payment provider, which the provider issues. Fill it in after the first deploy.
     Until then refunds wait in their queue.
-    `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API if there is a firewall, else None
-    and "". It is JSON like the webhook secret. CloudFront sends the current value of the secret version with which it
-    was deployed. The API accepts the current and the previous value.
+    `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API, and its ARN. Without a firewall
+    they are None and "". The secret is JSON like the webhook secret. CloudFront sends the current value of the secret
+    version with which it was deployed. The API accepts the current and the previous value.
     `required_origin_secret_arn`: the ARN of the origin secret if the API rejects requests without this secret, else "".
     `rotatable_arns`: the secrets that operators may change, but never read.
     """

@@ -74,7 +74,7 @@ OWN_TABLE_SETTINGS = (
     "most_write_units",
     "table_class",
 )
-"""Settings that apply only to a table that the stack creates itself."""
+"""Settings that apply only to a table that the stack creates itself, not to a restored table."""
 REPLICA_REFUSAL = (
     "replicas are not supported. An item that expires first in a replica is deleted here without DynamoDB's TTL mark, "
     "so it is never archived. The stream of a global table supports one reader, but the shop has two "
@@ -92,14 +92,14 @@ class Stage:
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
     `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
-    `notices_per_second`: The maximum number of mails per second to followers. Leave a part of the SES quota for others.
+    `notices_per_second`: The maximum number of mails per second to followers. Leave some SES quota for other mails.
     `cors_origins`: The web origins that may call the API. `retention_days`: How long a closed order stays in the table.
     `payment_window_minutes`: How long stock is reserved for an unpaid order.
     `assumed_delivered_days`: After this time a shipped order counts as delivered without a confirmation.
     `return_window_days`: How long after the delivery goods can be returned.
     `log_retention_days`: How long logs are kept.
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
-    `import_lines_per_second`: The maximum number of imported products per second. Each takes about 6 write units.
+    `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
     `requests_per_second`, `burst_requests`: Above these limits the API answers 429.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
@@ -131,7 +131,7 @@ class Stage:
     `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
     the warehouse's systems. Webhooks of the payment provider are always exempt.
     `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
-    the shop's page at /page/. Empty: no page.
+    the shop's web page at /page/. Empty: no web page.
     `front_secret_version`: The version id of the secret that CloudFront sends to the API. To rotate the secret, deploy
     with a new version id (docs/runbooks/rotate-secrets.md). Empty: the version of the first deploy.
     """
@@ -281,7 +281,7 @@ class Stage:
             )
 
     def _check_cloudfront(self) -> None:
-        """Raise InvalidSetting if a setting of CloudFront, its firewall or the page is wrong."""
+        """Raise InvalidSetting if a setting of CloudFront, its firewall or the web page is wrong."""
         for network in self.spared_addresses:
             try:
                 ip_network(network)

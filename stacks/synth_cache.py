@@ -69,7 +69,7 @@ def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
     source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
-        if path.is_dir():  # an asset, named by the hash of its content
+        if path.is_dir():  # it is an asset: its name is the hash of its content
             if not copy.exists():
                 shutil.copytree(path, copy, copy_function=_link)
         elif path.name != CHECKSUM:
@@ -85,20 +85,23 @@ def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
     """
     files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
     ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
-    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # only a docstring
+    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # no template depends on it
         if not any(file.is_relative_to(PROJECT / name) for name in _inputs(context)):
             raise RuntimeError(f"{file.relative_to(PROJECT)} is missing in the inputs of stacks/synth_cache.py")
 
 
 def is_laptop(context: Mapping[str, object]) -> bool:
-    """Return whether the app is synthesized for a laptop. Its bundle has no packages: the local AWS has them."""
+    """Return whether the app is synthesized for a laptop.
+
+    The Lambda bundle then has no packages, because the local AWS runs the Lambdas with the packages of its own Python.
+    """
     return context.get("laptop") in (True, "true")
 
 
 def context_from_environment() -> dict[str, Any]:
     """Return the context that the CDK's command line, or any other caller of app.py, passes in the environment."""
     context: dict[str, Any] = json.loads(os.environ.get(CONTEXT_VARIABLE) or "{}")
-    if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # context that is too long for a variable
+    if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # the CDK puts a long context into a file
         context |= json.loads(Path(overflow).read_text())
     return context
 

@@ -104,6 +104,6 @@ def _autoscaled_capacity(least: int, most: int, stage: Stage) -> dynamodb.Capaci
     return dynamodb.Capacity.autoscaled(
         min_capacity=least,
         max_capacity=most,
-        seed_capacity=least,  # needed when an on-demand table becomes provisioned
+        seed_capacity=least,  # CloudFormation needs it to make an on-demand table provisioned
         target_utilization_percent=stage.utilization,
     )

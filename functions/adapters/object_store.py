@@ -11,9 +11,10 @@ from botocore.exceptions import ClientError
 from functions.runtime import clients
 
 REDRIVEN_PREFIX = "redriven/"
-"""The prefix of the objects in the failure store that record which documents were redriven (processed again).
+"""A key prefix in the failure store, the S3 bucket of records and messages that a Lambda could not process.
 
-These objects contain no personal data.
+The rest of such a key is the key of an object that was redriven (processed again). The objects under the prefix contain
+no personal data.
 """
 
 

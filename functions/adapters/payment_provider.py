@@ -2,7 +2,7 @@
 
 Each POST has an idempotency key. If a key is sent again within a day, the provider repeats its first answer, even if
 that answer was an error 500 (https://docs.stripe.com/api/idempotent_requests). So an immediate retry would not help,
-and this client does not retry. The SQS queue delivers the message again later.
+and this client does not retry. SQS delivers the message that requests the refund again later.
 """
 
 import json
@@ -89,7 +89,7 @@ class HttpPaymentProvider:
 
 
 def _parse_refund(refund: Mapping[str, Any]) -> ProviderRefundState:
-    """Convert a refund in a response of the provider.
+    """Convert a refund in a response of the payment provider to a ProviderRefundState.
 
     An unknown status counts as pending. The provider sends a webhook when the status of the refund changes.
     """

@@ -1,4 +1,7 @@
-"""Build the API's router from all route modules, the OpenAPI document and the documentation page."""
+"""Build the router of the API with the routes of all modules in functions/api/routes.
+
+The module also adds two routes for the API's documentation: the OpenAPI document and an HTML page.
+"""
 
 from aws_lambda_powertools.event_handler import Response
 

@@ -1,1 +1,1 @@
-"""The Lambdas. Each module here is one Lambda: it reads the event, and calls `shop` for the business rules."""
+"""The Lambdas. Each module here is one Lambda: it reads the event, and calls functions/shop for the business rules."""

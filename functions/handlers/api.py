@@ -26,11 +26,11 @@ DEFAULT_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosni
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Lambda entry point: answer one request of an HTTP API (payload format 2.0)."""
     started = time.perf_counter()
-    clients.capacity_units.consumed_since_last_call()  # discard the units of an earlier request that timed out
+    clients.capacity_units.consumed_since_last_call()  # discard the capacity units of a previous request that timed out
     line: dict[str, Any] = {"route": "none", "request_id": _request_id(event, context)}
     try:
         response = _handle_request(event, context, line)
-    except Exception as error:  # noqa: BLE001  the one place that turns every error into an answer
+    except Exception as error:  # noqa: BLE001  every error must become an HTTP response
         problem_type, response = problems.to_problem_response(error, line["request_id"])
         line["problem"] = problem_type.slug
         if problem_type.status == 500:
@@ -48,7 +48,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     route = app.find_route(request.http_method, request.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
-    if caller and caller.groups:  # log the id of staff, but never the id of a customer
+    if caller and caller.groups:  # log the ids of staff, but never the id of a customer
         line["staff_id"] = caller.id
     line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}

@@ -1,11 +1,11 @@
-"""Archive Lambda: store expired orders and activity entries as objects in S3.
+"""Archive Lambda: store closed orders and activity entries in S3 when their retention time in the table has passed.
 
 All items of an order become one object, `orders/{order_id}/{version}.json`. The Lambda deletes the items from the table
 only after S3 stored the object. Activity entries become gzipped NDJSON under a prefix for each day. The name of such an
 object is the hash of its content.
 
-Both kinds of object contain items in DynamoDB's JSON with type tags, and binary values as base64. So a restore can
-rebuild every attribute exactly.
+Both kinds of object contain items in DynamoDB's JSON with type tags such as {"S": "..."}, and binary values as base64.
+So a restore can rebuild every attribute exactly.
 """
 
 import base64
@@ -35,12 +35,12 @@ ARCHIVE_FORMAT_VERSION = 1
 
 
 class Mismatch(Permanent):
-    """The archive object of an order lacks items that the table has. The Lambda deletes nothing from the table."""
+    """The archive object of an order lacks items that the table has. So the Lambda deletes nothing from the table."""
 
 
 @queue_handler(ArchiveEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: ArchiveEnvironment) -> None:
-    """Lambda entry point: archive expired orders, and expired activity entries by their day."""
+    """Lambda entry point: archive each expired order, and archive expired activity entries together by day."""
     unreadable, mismatched = batch.park, dead_letters.dead_letter_writer(environment.failures_bucket, "mismatch")
 
     def park(message: Record, reason: str) -> None:  # a mismatch has its own S3 prefix and alarm: a person must fix it
@@ -79,9 +79,9 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
     """Archive an order and return the key of its S3 object. Safe to repeat.
 
     The function sets the order's state to ARCHIVING and writes the object to S3. Then it replaces the order's items by
-    a stub (a small item that points to the object). Returns None if the order need not be archived, or if another
-    delivery of the same event archived it. Raises Mismatch, and deletes nothing, if an object exists already and lacks
-    items that the table has.
+    a stub (a small item that points to the object). Returns None if the order does not exist, is archived already, or
+    must be archived later, or if another delivery of the same event archives it first. Raises Mismatch, and deletes
+    nothing, if an object exists already and lacks items that the table has.
     """
     order_snapshot = start_archiving(shop, order_id)
     if order_snapshot is None:
@@ -119,7 +119,7 @@ def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
 
 
 def parse_archive(body: bytes) -> list[Image]:
-    """Return the items in an order's archive object as images: DynamoDB's JSON as the boto3 client delivers it."""
+    """Return the items in an order's archive object in DynamoDB's JSON, with binary values as bytes as boto3 does."""
     return [
         {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
     ]

@@ -1,11 +1,13 @@
-"""Job that runs every five minutes: measure the backlogs that need a person, and write them as metrics for alarms.
+"""Job that runs every five minutes: count failures and delays that a person must handle, as metrics for alarms.
 
 The job counts:
-- parked records (stored in the failure store, because they cannot be processed) and stream batches that Lambda stopped
-  retrying, until an operator redrives them (processes them again);
+- records that a function stored in the failure store (an S3 bucket), because it can never process them;
+- stream batches in the failure store that Lambda stopped retrying;
 - payments that match no order and are not refunded yet;
 - paid orders without a shipment request;
-- orders that were not ended after their payment deadline, or not marked as delivered in time.
+- orders that the Lambda order_deadlines should have ended as unpaid or marked as delivered, but did not.
+
+A record or batch in the failure store is counted until an operator redrives it (processes it again).
 
 The job reads the keys of the failure store and the table's indexes. So it finds a backlog even if no function reports
 an error, for example if events do not arrive.
@@ -29,7 +31,8 @@ STALLED_AFTER = timedelta(minutes=10)
 OVERDUE_AFTER = timedelta(minutes=5)
 """An order that passed its payment or delivery deadline by more than this time counts as overdue.
 
-The job that checks the deadlines runs every minute. EventBridge drops a scheduled run that is five minutes late.
+The Lambda order_deadlines checks the deadlines every minute, and EventBridge drops a run that could not start within
+five minutes. So an order that waits longer is a sign that the runs fail or do not start.
 """
 
 METRICS_BY_PREFIX = {
@@ -42,7 +45,7 @@ METRICS_BY_PREFIX = {
 
 @observability.instrument_handler
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event. Returns the size of each backlog by metric name."""
+    """Lambda entry point for a scheduled event. Returns how many items wait, by metric name."""
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
     for key in list_waiting_keys(environment.failures_bucket):

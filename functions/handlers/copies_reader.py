@@ -1,8 +1,8 @@
-"""Copies Lambda: a stream reader that updates all copies and totals of an item when the item changes.
+"""Copies Lambda: it reads the table's stream and updates all copies and totals of an item when the item changes.
 
-Copies and totals are derived from other items, their sources. It is safe to apply a stream record again:
-- A snapshot (a copy of the whole source item) is overwritten only by a newer version of its source.
-- A log entry is written only if there is no entry with the id of the change.
+Copies and totals are derived from other items, their sources. It is safe to apply a stream record twice, because:
+- A snapshot (a copy of the latest version of its source) is overwritten only with a later version of its source.
+- A log entry (a copy that records one change of its source) is written only if no entry has the id of the change.
 - The amount that an item adds to a total is stored. The total changes only by the difference from the stored amount.
 """
 
@@ -58,7 +58,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
     """Update the copies and totals of the item that a stream record describes.
 
-    Returns a list with one summary of the change for the log, or [] if the record is not reported as a change.
+    Returns a list with one summary of the change for the log, or [] if nothing is to be done, for
+    example because the record was written by a migration.
     """
     changed = changes.parse_change(record)
     if changed is None:
@@ -103,7 +104,7 @@ def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:
-    """Send a conditional write of a copy. If the condition fails, do nothing: the stored copy is already newer."""
+    """Send a conditional write of a copy. If the condition fails, do nothing: the copy is already up to date."""
     try:
         table.write(write)
     except WriteConflict:
@@ -111,16 +112,16 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
 
 
 def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
-    """Update the totals that an item contributes to, and store the amounts that it added, in one transaction.
+    """Update the totals to which an item adds amounts, and store the amounts that it added, in one transaction.
 
-    Raises WriteConflict if another writer changed the same totals since they were read.
+    Raises WriteConflict if another writer changed the same totals after this function read them.
     """
     if writes := total_writes(shop, todo):
         shop.table.write(*writes)
 
 
 def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
-    """Read the totals that an item contributes to, and return the writes that update them.
+    """Read the totals to which an item adds amounts, such as a rating, and return the writes that update them.
 
     Returns [] if the totals are up to date.
     """

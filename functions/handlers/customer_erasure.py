@@ -1,14 +1,14 @@
 """Hourly job that erases the personal data of customers who asked for erasure.
 
 The job deletes the customer's reviews and follows. It removes the address and the name from the customer's closed
-orders, in the table and in the archive. It removes name, e-mail, address and text from the customer's records in the
-failure store. An open order keeps its address until it is closed.
+orders, in the table and in the archive. An open order keeps its address until it is closed.
 
-The failure store is the S3 bucket with stream records and messages that could not be processed.
+The job also redacts the failure store, an S3 bucket with stream records and messages that a Lambda could not process.
+It removes name, e-mail, address and text from the customer's records there.
 
-Each step is safe to repeat. Each hourly run repeats all steps, until no personal data is left and no late stream record
-can write a copy of it. While a document of the failure store cannot be processed, no erasure finishes, because the
-document may contain data of any customer.
+Each step is safe to repeat. Each hourly run repeats all steps. An erasure is finished when no personal data is
+left and none was found for 14 days, because a delayed stream record could write a copy of the data. If the job fails to
+redact an object in the failure store, no erasure is finished, because the object may contain data of any customer.
 """
 
 import hashlib
@@ -35,9 +35,9 @@ from functions.shop.erasure import (
 from functions.shop.shop import Shop
 
 CHANGED_TEXT = "-"
-"""The text that replaces a personal text in the new image of a stream record, if the change altered this text.
+"""The replacement for a personal text in the new image of a stream record, if the text in the old image is different.
 
-The text in the old image becomes "". So the two images still differ, and the record still describes a change.
+The text in the old image is replaced by "". So the two images still differ, and the record still describes a change.
 """
 
 
@@ -45,8 +45,8 @@ The text in the old image becomes "". So the two images still differ, and the re
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Runs all unfinished erasures. Returns how many erasures were unfinished and how many are finished now. Raises
-    RunIncomplete at the end if a step failed, so that the invocation counts as failed.
+    Runs all unfinished erasures. Returns how many erasures were unfinished before this run, and how many of them this
+    run finished. Raises RunIncomplete at the end if a step failed, so that the invocation counts as failed.
     """
     environment = load_environment(ErasureEnvironment)
     shop = clients.create_shop(environment.table_name)
@@ -106,10 +106,11 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
 
 
 def _delete_earlier_archives(bucket: str, order: Order) -> bool:
-    """Delete the archive objects of a restored order, whose items are all in the table again.
+    """Delete the archive objects of an order whose items were restored from the archive into the table.
 
-    Objects with a later version than `order` are kept: the archive Lambda may have archived the order again after it
-    was read. Returns whether an object was deleted.
+    The name of an object contains the order's version. Objects with a later version than `order.version` are kept,
+    because the archive Lambda may have archived the order again after `order` was read. Returns whether an object was
+    deleted.
     """
 
     def is_newer(key: str) -> bool:
@@ -119,10 +120,10 @@ def _delete_earlier_archives(bucket: str, order: Order) -> bool:
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
-    """Replace an order's archive object by one without address and name, and delete all other objects of the order.
+    """Replace an order's archive object by one without address and name, and delete its other archive objects.
 
     `stub`: the small item that replaced the archived order; it is updated to point to the new object. If the current
-    object contains no address or name, it is kept. Returns whether it contained an address or name.
+    object contains no address or name, it is kept. Returns whether the current object contained an address or name.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))
@@ -136,19 +137,19 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
     return any(taken)
 
 
-# the failure store ----------------------------------------------------------------------------------------------------
+# The functions below redact the failure store: the S3 bucket with records and messages that could not be processed.
 def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str]) -> None:
-    """Remove the personal data of these customers from all documents of the failure store.
+    """Remove the personal data of these customers from all objects in the failure store, an S3 bucket.
 
-    The documents are records and stream batches that could not be processed. An operator can still process the redacted
-    documents again, because this reads the current item from the table.
+    The objects contain stream records and messages that a Lambda could not process. An operator can still process a
+    redacted record again, because the operator's tool reads the current item from the table.
     """
     documents = (key for key in object_store.list_keys(bucket) if not key.startswith(object_store.REDRIVEN_PREFIX))
     run.apply_each(documents, lambda key: _redact_document(bucket, key, customer_ids))
 
 
 def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
-    """Remove the customers' personal data from a document of the failure store. Return whether there was any."""
+    """Remove the customers' personal data from one object in the failure store. Return whether it contained any."""
     document = json.loads(object_store.get(bucket, key))
     given_up = json.loads(document["payload"]) if "payload" in document else None
     records = given_up["Records"] if given_up else [document["record"]]

@@ -1,7 +1,7 @@
 """Job that runs every minute: end unpaid orders, and mark shipped orders as delivered after a time limit.
 
 The job compares the time limits with the scheduled time in EventBridge's event, not with the system clock. So a run
-that starts late has the same result as a run in time.
+that starts late has the same result as a run that starts in time.
 """
 
 from datetime import datetime, timedelta

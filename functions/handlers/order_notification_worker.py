@@ -25,7 +25,7 @@ def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, ev
 
     If this raises an error, the queue delivers the event again.
     """
-    customer_id = event.data.customer_id  # None for the refund of a payment that matches no order: no known customer
+    customer_id = event.data.customer_id  # None if a payment without an order is refunded: no customer is known
     recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)

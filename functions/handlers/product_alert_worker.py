@@ -33,7 +33,7 @@ from functions.shop.product_alerts import (
 from functions.shop.shop import Shop
 
 MAX_FAILURES_PER_PAGE = 5
-"""After this number of failed mails, the Lambda stops sending. The retry sends the rest of the page."""
+"""After this number of failed mails in a page of followers, the Lambda stops. The retry sends the remaining mails."""
 
 
 class PageIncomplete(Exception):

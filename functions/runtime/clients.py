@@ -22,14 +22,14 @@ CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=3,
     retries={"mode": "standard", "max_attempts": 3},
-    user_agent="orderstream",  # otherwise botocore builds this header for each call, which takes a fifth of its time
+    user_agent="orderstream",  # otherwise botocore builds this header for each call, a fifth of botocore's time
 )
 
 
 @cache
 def client(service: str) -> Any:
     """Return the boto3 client of an AWS service. The first call creates the client, later calls use the cache."""
-    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # no literal here
+    made = boto3.client(service, config=client_config(service))  # type: ignore[call-overload]  # the name is no literal
     if service == "dynamodb":
         capacity_units.instrument(made)
     return made

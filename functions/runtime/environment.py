@@ -27,7 +27,7 @@ class CommonEnvironment:
 
 @entity
 class OriginSecretEnvironment:
-    """The variables that every route of the API needs, including the routes of the documentation.
+    """The environment variables that every request to the API needs, even a request for the API's documentation.
 
     `front_secret`: the name of the origin secret, which is JSON {"current": ..., "previous": ...}. CloudFront sends a
     value of this secret with each request, and the API rejects requests without it. If the name is "", the API accepts
@@ -43,7 +43,7 @@ class ApiEnvironment(OriginSecretEnvironment):
 
     `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
     `pepper_secret`: the name of the secret from which order ids and e-mail hashes are derived. Never rotate this
-    secret. Otherwise a retry with an earlier idempotency key would place a second order.
+    secret. After a rotation, a retry of a request with the same idempotency key would place a second order.
     `webhook_secret`: the name of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
     `shipping`: the shipping cost of an order for each currency in minor units, "EUR:490,USD:590".
@@ -162,7 +162,7 @@ class ArchiveEnvironment:
 
 @entity
 class OrderDeadlinesEnvironment:
-    """The environment of the Lambda that expires unpaid orders.
+    """The environment of the Lambda that ends unpaid orders and marks shipped orders as delivered.
 
     `payment_window_minutes`: how many minutes stock stays reserved for an unpaid order.
     `assumed_delivered_days`: after how many days a shipped order counts as delivered if no delivery is reported.

@@ -1,4 +1,4 @@
-"""Logs and metrics of an invocation: the decorator of all handlers, and the log lines of effects and failures."""
+"""Logs and metrics of an invocation: the decorator of all handlers, and the log lines about results and failures."""
 
 import functools
 import gc
@@ -73,7 +73,10 @@ def _add_invocation_metrics(
 
 
 def _resume_garbage_collection() -> None:
-    """Turn the garbage collector on at the first invocation, but let it ignore all objects that exist already."""
+    """Turn the garbage collector on at the first invocation. It was off while the modules were imported.
+
+    The collector ignores all objects that exist already, because imported modules are never garbage.
+    """
     if IN_LAMBDA and not gc.isenabled():
         gc.freeze()
         gc.enable()

@@ -1,7 +1,8 @@
-"""Process a batch of SQS messages that hold events: each message is handled, parked or retried.
+"""Process a batch of SQS messages that hold events.
 
-To park a message means to store it in the failure store. A standard queue does not keep the order of messages, so each
-message is processed independently.
+A message that can never be processed is parked: it is stored in the failure store, an S3 bucket. After any other error,
+SQS delivers the message again. A standard queue does not keep the order of messages, so each message is processed
+independently.
 """
 
 import functools
@@ -52,7 +53,7 @@ def queue_handler(
 
 
 class MessageBatch(RecordBatch):
-    """A batch of SQS messages. SQS delivers the messages again that are marked for retry."""
+    """A batch of SQS messages. If a message is marked for retry, SQS delivers it again."""
 
     def id_of(self, record: Record) -> str:
         return str(record["messageId"])

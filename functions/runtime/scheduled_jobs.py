@@ -48,7 +48,7 @@ class ScheduledRun:
     def _apply_one(self, item: T, handle: Callable[[T], bool], id_of: Callable[[T], str]) -> bool:
         try:
             return handle(item)
-        except Exception as error:  # noqa: BLE001  the other items must continue after any error
+        except Exception as error:  # noqa: BLE001  continue with the next item after any error
             self._record_failure(error, id_of(item))
             return False
 

@@ -22,7 +22,8 @@ def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period
 def get_valid_secrets(name: str, period: int) -> list[str]:
     """Return the valid values of a secret that can be rotated: JSON {"current": ..., "previous": ...}.
 
-    `period`: see `get_secret`. Raises ValueError if the secret is not JSON.
+    `period`: a number that changes over time. A new number makes the function read the secret again. Raises
+    ValueError if the secret is not JSON.
     """
     kept = json.loads(get_secret(name, period))
     return [one for one in (kept.get("current"), kept.get("previous")) if one]

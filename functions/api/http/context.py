@@ -76,7 +76,7 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
 
 def parse_groups(claim: Any) -> frozenset[str]:
-    """Return the groups in a token claim. The claim is a list, or a text such as "[staff warehouse]" (HTTP APIs)."""
+    """Return the groups in a token claim, which is a list, or from an HTTP API a text such as "[staff warehouse]"."""
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
     return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()

@@ -35,12 +35,15 @@ CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The Content-Security-Policy of the documentation page. It allows only the style sheet in the page itself."""
+"""The Content-Security-Policy of the API's documentation page.
+
+It allows only the style sheet inside the HTML document: no scripts and no other resources.
+"""
 
 
 @cache
 def render_page(app: ApiResolver) -> str:
-    """Return the HTML of the documentation page. The first call renders the page, later calls return it again."""
+    """Return the HTML of the API's documentation page. The first call renders it, later calls return the same text."""
     described = document(app)
     title, about = described["info"]["title"], described["info"]["description"]
     schemas = described["components"]["schemas"]
@@ -144,7 +147,7 @@ CONSTRAINT_LABELS = {
 
 
 def _render_type(schema: Mapping[str, Any]) -> str:
-    """Return the type and the limits of a schema as short HTML. A schema with a name becomes a link."""
+    """Return the type and the limits of a schema as short HTML, or a link if the schema has a name."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#schema-{name}'>{name}</a>"

@@ -13,7 +13,7 @@ T = TypeVar("T")
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
-# The two-letter country codes of ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
+# These are the country codes of ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
 COUNTRY_CODES = frozenset(
     """AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA
     CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB

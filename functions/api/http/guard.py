@@ -23,8 +23,9 @@ REPLACEMENT_CHARACTER = "\N{REPLACEMENT CHARACTER}"
 API Gateway or another component before the Lambda replaces bytes that are not UTF-8 with this character.
 """
 
-# The tokens that matter for nesting and number length. A whole string is one token, so brackets in strings do not
-# count. An unclosed string extends to the end of the text. Otherwise the scan could take quadratic time.
+# This pattern finds the tokens that matter for nesting and for the length of numbers. A whole string is one token, so
+# brackets in strings do not count. An unclosed string extends to the end of the text, because otherwise the scan could
+# take quadratic time.
 JSON_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]|[-+.eE\d]+', re.DOTALL)
 
 

@@ -1,7 +1,7 @@
 """Build the OpenAPI document of the API.
 
-The Powertools router generates a document. This module adds the access tokens, the problem responses and the docstrings
-of the route functions.
+The Powertools router generates a document. This module adds which routes need an access token, the error responses
+(problem documents), and the docstrings of the route functions.
 """
 
 import inspect
@@ -43,7 +43,7 @@ PROBLEM_SCHEMA = {
     },
 }
 PUBLISHED_TAGS = {"sales_statistics": "insight", "credit_payments": "tenders"}
-"""The tags that differ from the name of their route module, by module name.
+"""The OpenAPI tags that differ from the name of their route module, by module name.
 
 The modules were renamed. Their tags must not change, because generated clients may use the tags as names.
 """
@@ -124,7 +124,7 @@ def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[ProblemType]:
-    """Yield the problem types that a route may return.
+    """Yield the problem types (kinds of error responses) that a route may return.
 
     Some problem types follow from the route's method, path and parameters. The route declares all other types.
     """

@@ -30,7 +30,7 @@ MAX_ERRORS = 20
 MAX_FIELD_LENGTH = 100
 
 
-# Errors of the API itself ---------------------------------------------------------------------------------------------
+# The API itself raises the exceptions below. The business rules raise those of functions/model/errors.py.
 class MalformedRequest(Exception):
     """The request is malformed. `errors`: a pair for each error, (field, reason)."""
 
@@ -76,7 +76,7 @@ class MethodNotAllowed(Exception):
         self.allowed = allowed
 
 
-# The table ------------------------------------------------------------------------------------------------------------
+# The code below defines the table PROBLEM_TYPES, which maps each exception class to its error response.
 @dataclass(frozen=True)
 class ProblemType:
     """The error response for one kind of exception.
@@ -227,7 +227,7 @@ def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, d
 def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
     """Return the OpenAPI extension that documents which exceptions a route may raise.
 
-    Leave out problems that follow from the route's method, path and parameters: openapi.py documents these problems.
+    Do not pass exceptions that follow from the route's method, path and parameters: openapi.py documents them.
     """
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 

@@ -132,7 +132,7 @@ class EntryAnswer(ResponseModel):
     """A movement on an account. `amount`: negative if the credit left the account.
 
     `balance`: the balance after the movement. `other`: the account that the credit came from or went to. `order_id`:
-    the order that was paid with the credit or refunded.
+    the order that was paid or refunded with the credit.
     """
 
     version: int
@@ -154,7 +154,7 @@ def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Re
 
 
 @router.post("/gift-cards/balance", openapi_extensions=problem_responses(NotFound))
-def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  any caller
+def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  any user
     """Show a gift card and its balance, by its code."""
     return AccountAnswer.of(accounts.get_gift_card(shop(), card.code))
 
@@ -176,7 +176,7 @@ def issue_store_credit(
 def accounts_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[AccountAnswer]:
-    """List a customer's accounts with store credit, one for each currency. A new account is listed a moment later."""
+    """List a customer's accounts with store credit, one for each currency. A new account is listed after a moment."""
     customer_id = resolve_customer_id(caller, customer_id)
     return paginate(
         ListRequest(caller, ACCOUNTS_OF_CUSTOMER, (customer_id,), cursor),

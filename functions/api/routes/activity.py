@@ -30,7 +30,7 @@ def activity_of_customer(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[ActivityAnswer]:
-    """List a customer's recent order events, newest first. A new event is listed a moment later."""
+    """List a customer's recent order events, newest first. A new event appears in the list after a moment."""
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(

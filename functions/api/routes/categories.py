@@ -96,7 +96,7 @@ def children_of_category(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[CategoryAnswer]:
-    """List the direct children of a category, sorted by path. A new or changed category is listed a moment later."""
+    """List the direct children of a category, sorted by path. Changes are visible after a moment."""
     return paginate(
         ListRequest(ANONYMOUS, CHILD_CATEGORIES, (catalog, path), cursor),
         lambda after: categories.list_children(shop(), path, limit, after, catalog),

@@ -90,7 +90,7 @@ def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> Com
 def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cursor = None) -> CompanyPage:
     """Show a company with its members, sorted by id. For members of the company and staff.
 
-    If a member joins or leaves, the list changes a moment later.
+    If a member joins or leaves, the list shows it after a moment.
     """
     asked = ListRequest(caller, COMPANY_WITH_MEMBERS, (company_id,), cursor)
     found = companies.get_company_with_members(shop(), caller, company_id, limit, asked.after)

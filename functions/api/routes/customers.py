@@ -154,7 +154,7 @@ def customer_by_email(caller: SignedIn, email: Email) -> CustomerAnswer:
 
 @router.get("/customers/<customer_id>")
 def customer(caller: SignedIn, customer_id: Id) -> CustomerAnswer:
-    """Show a customer. In this path and all paths below, `me` means the caller."""
+    """Show a customer. In all paths that start with this path, `me` means the caller."""
     return CustomerAnswer.of(customers.get_customer(shop(), caller, resolve_customer_id(caller, customer_id)))
 
 
@@ -172,8 +172,8 @@ def rename(caller: SignedIn, customer_id: Id, profile: Profile) -> CustomerAnswe
 def change_email(caller: SignedIn, request: Request, customer_id: Id) -> CustomerAnswer:
     """Change a customer's e-mail address to the address that the identity provider has now verified.
 
-    Only the customer can change the address, because only the customer's own token proves it. Another customer can use
-    the old address at once. Safe to repeat.
+    Only the customer can change the address, because only the customer's own token proves the new address.
+    Another customer can use the old address at once. Safe to repeat.
     """
     authorization = request.headers.get("authorization") or ""
     changed = customers.change_email(

@@ -40,7 +40,7 @@ The file must fit into one DynamoDB transaction (4 MB at most) and, as base64, i
 MAX_LINE_BYTES = 4096
 
 
-# request --------------------------------------------------------------------------------------------------------------
+# The code below parses the file of an import.
 class ImportLine(NewProduct):
     """A line of an import: a product as in `POST /products`.
 
@@ -160,7 +160,7 @@ def _convert_cell(name: str, cell: str) -> Any:
     return BOOLEANS.get(cell, cell) if name == "backorder" else cell
 
 
-# answers --------------------------------------------------------------------------------------------------------------
+# The classes and functions below answer the requests.
 class ImportAccepted(ResponseModel):
     """An accepted import.
 

@@ -232,7 +232,7 @@ class PaymentAnswer(ResponseModel):
     `refunded`: how much of the payment was refunded. `account_id`: the account that the credit came from. `disputes`:
     the state of each dispute by the customer's bank: OPEN, WON or LOST. If a dispute is lost, the shop loses the
     payment.
-    `reason`: the reason if the payment does not count for the order.
+    `reason`: why the payment failed, was not accepted for the order, or was lost in a dispute; else null.
     """
 
     payment_id: str
@@ -248,7 +248,7 @@ class PaymentAnswer(ResponseModel):
 
 
 class PaidAnswer(ResponseModel):
-    """A payment on an invoice. `amount`: the amount of the payment that counted for the order."""
+    """A payment on an invoice. `amount`: the part of the payment that was used to pay the order."""
 
     payment_id: str
     method: str
@@ -305,7 +305,7 @@ class SaleLine(ResponseModel):
 
 
 class Happened(ResponseModel):
-    """An event of the order."""
+    """An entry in the timeline of an order: an event, and the order's status and version after it."""
 
     at: str
     event: str
@@ -316,7 +316,7 @@ class Happened(ResponseModel):
 class WholeOrder(ResponseModel):
     """An order with all items that belong to it, grouped by kind.
 
-    If there are several pages, each page has some of the items, and items of every kind can follow on the next page.
+    If there are several pages, each page has some of the items, and the next page can have more items of each kind.
     `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
     """
 

@@ -161,7 +161,7 @@ def list_orders(
     """List your own orders, newest first. With `status`, list the orders of all customers in that state (for staff).
 
     The orders in a state are sorted by the time when they were placed. A new order is in the list of its state at once,
-    and in the list of its customer a moment later.
+    but it is in the list of its customer only after a moment.
     """
     if status is None:
         if since or until or order:
@@ -187,7 +187,7 @@ def list_orders(
 def orders_of_customer(
     caller: SignedIn, customer_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[OrderInList]:
-    """List a customer's orders, newest first. A new order is listed a moment later."""
+    """List a customer's orders, newest first. A new order appears in the list after a moment."""
     return page_of_orders(caller, resolve_customer_id(caller, customer_id), limit, cursor)
 
 
@@ -233,7 +233,7 @@ def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnsw
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
-# cancelling -----------------------------------------------------------------------------------------------------------
+# The routes below cancel orders.
 class CancelAnswer(ResponseModel):
     """The state of an order after a cancellation."""
 

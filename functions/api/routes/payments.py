@@ -48,7 +48,7 @@ Reason = Annotated[str, StringConstraints(max_length=200)]
 """An error code of the payment provider, such as insufficient_funds."""
 
 
-# the provider's events ------------------------------------------------------------------------------------------------
+# The models below describe the events of the payment provider.
 class ProviderModel(BaseModel):
     """The base class for all objects in an event of the payment provider.
 
@@ -133,7 +133,7 @@ class ProviderEvent(ProviderModel):
 
 
 class Received(ResponseModel):
-    """The result of an event: the state of the payment or refund.
+    """The answer to an event of the payment provider: the state of the payment or refund.
 
     All fields except `received` are null if the event belongs to no payment or refund of this shop.
     """
@@ -145,7 +145,7 @@ class Received(ResponseModel):
     reason: str | None = None
 
 
-# processing -----------------------------------------------------------------------------------------------------------
+# The functions below process the events.
 PaymentOutcome = Literal["authorised", "succeeded", "failed"]
 REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "pending": "pending",

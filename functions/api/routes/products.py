@@ -169,7 +169,7 @@ def products_in_category(
 ) -> Listed[ProductInList]:
     """List the products of a category with their available stock, sorted by product id.
 
-    Products of subcategories are not included. A change or a sale is visible a moment later.
+    Products of subcategories are not included. A change or a sale is visible after a moment.
     """
     return paginate(
         ListRequest(ANONYMOUS, PRODUCTS_OF_CATEGORY, (catalog, category), cursor),

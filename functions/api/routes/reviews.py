@@ -107,7 +107,7 @@ def reviews_of_product(product_id: Id, limit: Limit = 20, cursor: Cursor = None)
 
 @router.get("/products/<product_id>/rating")
 def rating_of_product(product_id: Id) -> RatingAnswer:
-    """Show the rating of a product. A new review is included a moment later."""
+    """Show the rating of a product. A new review is included after a moment."""
     return RatingAnswer.of(reviews.get_rating_of_product(shop(), product_id))
 
 
