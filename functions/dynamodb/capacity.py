@@ -1,8 +1,8 @@
 """Count consumed capacity units and throttled attempts from DynamoDB's responses.
 
-The units include the writes to indexes. Each throttled attempt counts, even if the client retries it automatically. A
-response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and internal
-errors of DynamoDB do not count.
+The units include the writes to indexes. Each throttled attempt is counted, even if the client retries it automatically.
+A response that leaves items of a batch unprocessed is also counted as a throttled attempt. Lost connections and
+internal errors of DynamoDB are not counted.
 """
 
 from threading import Lock, local

@@ -103,7 +103,7 @@ SCALAR_TYPES: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] 
     bytes: ("B", decode_binary, _unchanged),
     bool: ("BOOL", _unchanged, _unchanged),
 }
-"""For each scalar type: its tag, the function that decodes a tagged value, and the function that encodes it."""
+"""For each scalar type: its DynamoDB type tag, such as "S", and the functions that decode and encode a value."""
 
 
 def unwrap_newtype(hint: Any) -> Any:
@@ -196,7 +196,7 @@ def _is_set_field(field: Field[Any], hint: Any) -> bool:
     """Return whether a field is stored as a DynamoDB set.
 
     DynamoDB stores no empty set, so the encoder leaves out an empty set and the decoder reads a missing set as empty.
-    This works only for a top-level attribute without another default.
+    This works only for a top-level attribute whose default is missing or an empty set.
     """
     return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
 
@@ -214,8 +214,8 @@ def build_decoder(cls: type[T]) -> Callable[[Image], T]:
 def build_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
     """Return a decoder that decodes maps of nested objects on first access. That access may raise UnreadableWithin.
 
-    The second argument of the returned function is the item's other image (before or after the change), already
-    decoded, or None. Maps that are equal in both images are decoded once.
+    A stream record has two images of an item: before and after the change. The second argument of the returned function
+    is the decoded item of the other image, or None. Maps that are equal in both images are decoded once.
     """
     return cast(Callable[[Image, T | None], T], _build_decoder(cast(Any, cls), lazy=True))
 
@@ -246,9 +246,10 @@ def _build_decoder(cls: type[Any], lazy: bool = False) -> Callable[..., Any]:
 def _field_decoder(
     field: Field[Any], hint: Any, lazy: bool
 ) -> tuple[Callable[[Any], Any], Callable[[Image], Any] | None, Any]:
-    """Return how to decode a field: its decoder, the decoder of its parts if it is lazy, and its value if it is absent.
+    """Return how to decode a field, as a tuple (decoder, lazy decoder, value if the attribute is absent).
 
-    The value is MISSING if the attribute must not be absent.
+    The lazy decoder decodes one value of a map on first access. It is None if the field is not decoded lazily. The
+    third value is MISSING if the attribute must not be absent.
     """
     if _is_set_field(field, hint):
         tag, read, _ = SCALAR_TYPES[set_element_type(hint)]
@@ -284,7 +285,7 @@ def _build_encoder(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _field_encoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], bool]]:
-    """Return how to encode a field: its encoder, and whether a value is left out."""
+    """Return the encoder of a field, and a function that returns whether to leave a value out of the image."""
     if _is_set_field(field, hint):
         tag, _, write = SCALAR_TYPES[set_element_type(hint)]
         return (lambda value: {f"{tag}S": sorted(map(write, value))}), not_

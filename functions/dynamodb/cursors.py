@@ -1,4 +1,4 @@
-"""Pagination cursors: opaque text that works only for the caller who received it, and only for the same query.
+"""Pagination cursors: opaque texts that mark the end of a page. Only the same caller can use one, for the same query.
 
 A cursor contains the sort key of an item. The key may contain a customer id that the caller must not see. So the cursor
 is encrypted and authenticated with AES-SIV (RFC 5297). AES-SIV needs no nonce, so the same position, caller and query
@@ -45,7 +45,7 @@ def decode_cursor(secret: bytes, cursor: str, *context: str) -> str:
 
 
 def _cipher(secret: bytes) -> "AESSIV":
-    # Import only when a cursor is used: the import takes longer than the encryption, and most requests have no cursor.
+    # Import only when a cursor is used: the import is slow, and most requests have no cursor.
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415
 
     return AESSIV(hmac.new(secret, b"cursor", hashlib.sha512).digest())

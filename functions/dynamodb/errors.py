@@ -24,7 +24,7 @@ class Impossible(Permanent):
 
 
 class TableBusy(Exception):
-    """Other transactions locked the items, or DynamoDB throttled the requests, until the retries were used up.
+    """The operation cannot be done now: other processes use the same items, or DynamoDB throttles the requests.
 
     The operation is safe to retry later.
     """

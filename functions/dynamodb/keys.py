@@ -1,7 +1,7 @@
 """Key templates: declare how the keys of an item are built from its fields.
 
 The template of an index is "partition / sort", for example "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}".
-`{name}` stands for a field or a property of the item's class. If the value is None, the item is not in that index.
+`{name}` stands for a field or a property of the item's class. If its value is None, the item is not in that index.
 
 `Row.check` rejects mistakes in a template: a number without zero padding, a sort key that ends with a time instead of
 an id, and an unknown name. A value that contains the separator "#" is rejected when the key is built.
@@ -90,7 +90,7 @@ class KeyTemplate:
     def segments(self) -> tuple[str, ...]:
         """The pieces of the template between the separators "#".
 
-        Each piece has at most one field, so different field values always give different keys.
+        Each piece has at most one field, and no value contains "#". So different values always give different keys.
         """
         return tuple(self.text.split(SEPARATOR))
 
@@ -153,10 +153,10 @@ class Row(Generic[T]):
     `kind`: commands write a "primary" item. A "snapshot", "log" or "counter" item is derived from primary items, so it
     can be repaired. A "marker" item records that an action was done.
 
-    `replaces`: a row of another type whose items have the same key. An item of this row overwrites such an item, as an
-    ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes an item from
-    a deleted item that had the same key. `unique_fields`: the fields that identify an item; if empty, all fields of the
-    primary key identify it. `schema`: the version of the item's stored form.
+    `replaces`: a row of another type whose items have the same key. An item of this row overwrites an item of that
+    type, as an ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes
+    an item from a deleted item that had the same key. `unique_fields`: the fields that identify an item; if empty, all
+    fields of the primary key identify it. `schema`: the version of the item's stored form.
     """
 
     entity: type[T]
@@ -341,5 +341,8 @@ def _segments_may_collide(one: str, two: str) -> bool:
 
 
 def _fixed_ends(part: str) -> tuple[str, str]:
-    """Return the fixed text before and after the field of a piece. Return the piece twice if it has no field."""
+    """Return the fixed text before and after the field in a piece of a key template, such as ("PART-", "").
+
+    A piece without a field is returned twice, as both texts.
+    """
     return part.partition("{")[0], part.rpartition("}")[2]

@@ -83,7 +83,7 @@ class Query(Generic[T]):
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
             distinguishing_fields = shared | set(
                 sort.field_names
-            )  # `shard` does not count: a cursor holds only the sort key, for all shards
+            )  # `shard` cannot distinguish two items: a cursor contains only a sort key, which is used in all shards
             if missing := set(row.identity_fields) - distinguishing_fields:
                 raise TypeError(
                     f"{self.id}: two {row.type} items could have the same key in {self.index}: add {sorted(missing)}"
@@ -108,8 +108,9 @@ class Query(Generic[T]):
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
         """Return the lowest sort key to read and the key at which to stop, as a tuple (low, high).
 
-        Both are "" if the access pattern reads the whole partition. A sort key ends with `{time}#{id}`. So the text of
-        a time sorts before every key with that time: `since` is inclusive and `until` is exclusive.
+        Both are "" if the access pattern reads the whole partition. A sort key with a time has an id after the time:
+        `{time}#{id}`. So the text of a time sorts before every key with that time. Therefore `since` is inclusive and
+        `until` is exclusive.
 
         Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given,
         although the access pattern reads several item types or a path.
@@ -147,7 +148,7 @@ def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]
 
 
 def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
-    """Return whether this template could build a sort key from low (inclusive) to high (exclusive)."""
+    """Return whether this template could build a sort key between `low` (inclusive) and `high` (exclusive)."""
     last = sort.prefix + HIGHEST_CHARACTER if sort.field_names else sort.prefix
     return sort.prefix < high and low <= last
 

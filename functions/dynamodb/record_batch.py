@@ -10,7 +10,7 @@ Record = Mapping[str, Any]
 
 
 class RecordBatch:
-    """Collects the ids of the records that Lambda must deliver again. The base class of StreamBatch and MessageBatch.
+    """Collects the ids of the records that Lambda must retry. The base class of StreamBatch and MessageBatch.
 
     `park(record, reason)`: stores a record that can never be processed in the failure store.
     `log_failure(error, record)`: called for each record that fails.

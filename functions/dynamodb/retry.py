@@ -24,13 +24,14 @@ RETRYABLE_ERROR_CODES = {  # codes of errors and of cancelled transactions; the 
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
 """Error codes of requests that never succeed.
 
-A code in neither set, such as AccessDenied, is raised: a retry succeeds only after an operator fixed the cause.
+An error with a code in neither set, such as AccessDenied, is raised: a retry succeeds only after an operator fixed the
+cause.
 """
 
 
 @dataclass
 class Backoff:
-    """Waits between the attempts of one operation, until the time `deadline` (epoch seconds).
+    """Waits between the attempts of one operation, but not beyond the time `deadline` (epoch seconds).
 
     Each wait is random (full jitter): at most 10 ms at first. The maximum doubles with each attempt, up to 640 ms.
     """

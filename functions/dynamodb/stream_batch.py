@@ -1,7 +1,7 @@
 """Process a batch of DynamoDB stream records: each record is applied, parked (stored in the failure store) or retried.
 
-The response lists the sequence numbers of the records to retry. Lambda then delivers all records from the lowest listed
-number on again.
+The response lists the sequence numbers of the records to retry. Lambda then delivers the record with the lowest listed
+number and all later records of the batch a second time.
 
 If a record fails, the later records of the same item wait until it succeeds. Records of other items are processed.
 Powertools' BatchProcessor is not used, because it continues with the item's next record, and so applies the records of
@@ -39,19 +39,16 @@ class StreamBatch(RecordBatch):
         return str(record["dynamodb"]["SequenceNumber"])
 
     def ready_records(self) -> Iterator[Record]:
-        """Yield the records in order.
+        """Yield the records of the batch in order, except the later records of an item whose record failed.
 
-        If a record of an item failed, the item's later records are marked for retry instead of yielded.
+        These later records are marked for retry, so that the records of an item are always applied in order.
         """
         for record in self.records:
             if not self.retry_if_blocked(record):
                 yield record
 
     def retry_if_blocked(self, record: Record) -> bool:
-        """Return whether an earlier record of the same item failed in this batch.
-
-        If so, mark this record for retry too.
-        """
+        """Return whether an earlier record of the same item failed in this batch. If so, mark this record for retry."""
         if item_key_of(record) not in self._blocked_items:
             return False
         self._retry_ids.append(self.id_of(record))

@@ -64,11 +64,12 @@ class Table:
     """A DynamoDB table: reads items by access pattern, and writes them with conditions.
 
     `rows`: every row of the key table (declaration of an item type), by item type. `retry_budget_seconds`: how long an
-    operation retries before it raises TableBusy. `run_concurrently`: runs the queries of all shards of an access
-    pattern. A simulation replaces `clock`, `sleep`, `random` and `run_concurrently`.
+    operation retries before it raises TableBusy. `run_concurrently`: a function that runs one query for each shard
+    (index partition) at the same time. A test simulation replaces `clock`, `sleep`, `random` and `run_concurrently`.
 
-    `on_decode_error`: called for each item that a query with a `view` cannot decode. If this function returns, the
-    query skips the item. Queries with a view read work queues, and one undecodable item must not block a queue.
+    `on_decode_error`: called for each item that a query with a `view` (a class with fewer fields) cannot decode. If
+    this function returns and raises no error, the query skips the item. Queries with a view read work queues, and one
+    undecodable item must not block a queue.
     """
 
     client: "DynamoDBClient"
@@ -78,7 +79,7 @@ class Table:
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = (
         random.SystemRandom().random
-    )  # not a seeded generator: all Lambdas restored from one snapshot would draw the same numbers
+    )  # a seeded generator would give the same numbers in all Lambdas that start from one SnapStart snapshot
     new_request_token: Callable[[], str] = lambda: str(uuid.uuid4())
     retry_budget_seconds: float = 2.5
     on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
@@ -88,7 +89,7 @@ class Table:
     def get(self, pattern: Get[T], **known: Any) -> T | None:
         """Read one item with one strongly consistent GetItem. Returns None if the item does not exist or has expired.
 
-        Raises InvalidKeyValue and TableBusy.
+        Raises InvalidKeyValue if a value cannot be part of a key, and TableBusy if DynamoDB throttles the request.
         """
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
@@ -123,8 +124,8 @@ class Table:
         )
         found = [entry for entries, _ in pages for entry in entries]
         found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
-        # If a shard's query stopped early, its next items may sort before items that other shards returned.
-        # So the page ends at the earliest key at which a query stopped.
+        # If the query of a shard stopped at its limit or at 1 MB, its next items may belong before items that other
+        # shards returned. So the page ends at the first key, in page order, at which a query stopped.
         ends = [stop for _, stop in pages if stop is not None]
         end = (max if pattern.newest_first else min)(ends) if ends else None
         if end is not None:
@@ -263,10 +264,11 @@ class Table:
         return None if self._is_expired(image) else _decode_item(self._row_of(image), image)
 
     def _decode_or_skip(self, pattern: Query[T], image: Image) -> T | None:
-        """Decode an item that a query returned. Return None if the query skips the item.
+        """Decode an item that a query returned. Return None if the item must be left out of the result.
 
-        If the item cannot be decoded, call `on_decode_error` and skip the item. Raises Unreadable instead if the access
-        pattern has no `view`.
+        An item is left out if it has expired, or if the access pattern does not read items of its type. If the item
+        cannot be decoded and the access pattern has a `view`, call `on_decode_error` and leave the item out. Raises
+        Unreadable if the item cannot be decoded and there is no `view`.
         """
         try:
             return self._decode_for_pattern(pattern, image)
@@ -304,13 +306,14 @@ class Table:
         TableBusy if conflicts or throttling last longer than the time budget. Raises Impossible if DynamoDB will never
         accept a write.
 
-        Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. A single put or update may
-        fail its condition because an earlier attempt was applied. So if the stored item already has the written
-        attributes, the write counts as applied.
+        Automatic retries by the AWS client are safe. A transaction has a ClientRequestToken. The retry of a single put
+        or update may fail its condition because an earlier attempt was applied. So if the stored item already has the
+        written attributes, this method returns as if the write had succeeded.
         """
         backoff = self.new_backoff()
-        # The stored item does not show whether an earlier attempt applied an addition. So an addition is always sent
-        # as a transaction, whose request token makes a retry safe. A check exists only in transactions.
+        # A single put, update or delete is sent without a transaction, which costs half as many write units. Two kinds
+        # of writes always need a transaction. A ConditionCheck exists only in transactions. And if the response to an
+        # addition (`adjust`) is lost, only the transaction's ClientRequestToken prevents that a retry adds twice.
         is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
@@ -392,10 +395,10 @@ class Table:
 
 
 def _decode_item(row: Row[Any], image: Image) -> Any:
-    """Decode an image. Raises Unreadable if a newer version of the code wrote the item.
+    """Decode an image. Raises Unreadable if a newer version of this code wrote the item with a higher schema version.
 
-    The newer code may use the same attribute names with another meaning. Also, writing the item back would lose its new
-    attributes.
+    The newer code may use the same attribute names with another meaning. Also, if this code wrote the item back, the
+    item would lose the attributes that only the newer code knows.
     """
     schema = int(image.get("schema", {"N": "1"})["N"])
     if schema > row.schema:
@@ -404,7 +407,7 @@ def _decode_item(row: Row[Any], image: Image) -> Any:
 
 
 def highest_key_before(excluded: str) -> str:
-    """Return an upper bound for a BETWEEN condition that excludes the key `excluded`, but no lower key.
+    """Return the upper bound for a BETWEEN condition that matches all keys before `excluded`, but not `excluded`.
 
     BETWEEN includes its bounds. So the result is `excluded` with the code of its last character lowered by one,
     followed by the highest character. No key sorts between the result and `excluded`.
@@ -413,9 +416,9 @@ def highest_key_before(excluded: str) -> str:
 
 
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
-    """Return whether an earlier attempt of a single write was applied, although its condition failed now.
+    """Return whether an earlier attempt of a single write was applied, although the condition of the retry failed.
 
-    The write was applied if the stored item (`found`) has the written attributes. Then only the response of the earlier
+    The write was applied if the stored item (`found`) has the written attributes. Then only the response to the earlier
     attempt was lost.
     """
     if found is None or write.resulting_attributes is None:

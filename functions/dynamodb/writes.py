@@ -41,7 +41,8 @@ class Write(Generic[T]):
     resulting_attributes: Image | None = None
     """The attributes that the item has after the write. An attribute with the value None is removed.
 
-    The whole field is None for a deletion, a check, or an addition, whose result is not known before the write.
+    The field is None for three kinds of writes. A deletion leaves no attributes, a check writes none, and the result of
+    an addition (`adjust`) is not known before the write.
     """
 
 
@@ -53,10 +54,10 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Return a write that puts a copy, unless the stored copy has the same or a later version of the source item.
+    """Return a write that puts a copy. The write fails if the stored copy has the same or a later version.
 
-    A copy is an item derived from another item, its source; its `version` is the version of the source. If
-    `or_same_version` is set, the write also overwrites a copy of the same version.
+    A copy is an item derived from another item, its source. The `version` of the copy is the version of the source. If
+    `or_same_version` is set, the write also overwrites a stored copy of the same version.
     """
     image = row.encode(item)
     request = {
@@ -69,8 +70,10 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
-    """Return a write that overwrites an existing item. It fails unless the item's field `holder_field` equals
-    `holder_value`."""
+    """Return a write that overwrites an item, if `holder_field` of the stored item equals `holder_value`.
+
+    Otherwise, or if there is no stored item, the write fails.
+    """
     image = row.encode(item)
     request = {
         "Item": image,
@@ -85,7 +88,7 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
     The write fails if the item changed since it was read. The request contains only the changed attributes, including
-    index keys. So attributes that a newer version of the code added keep their values. Raises ValueError unless
+    index keys. So attributes that only a newer version of this code knows keep their values. Raises ValueError unless
     `after.version` is `before.version` + 1.
     """
     old, new = row.encode(before), row.encode(after)
@@ -144,8 +147,10 @@ def adjust(
     `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
     addition, by field name. The write fails if a field is below its minimum or if there is no item.
 
-    The item need not be read before, so concurrent additions do not conflict and all are applied. An addition is not
-    idempotent. So `Table.write` always sends it in a transaction, whose request token makes a retry safe.
+    The condition does not compare the version. So an addition does not fail because another process changed the item.
+
+    If the response to an addition is lost, the stored item does not show whether the addition was applied. So
+    `Table.write` sends even a single addition with TransactWriteItems, whose ClientRequestToken makes a retry safe.
     """
     names = {"#version": "version"} | {f"#{number}": name for number, name in enumerate(add)}
     values = {":one": {"N": "1"}} | {f":{number}": {"N": str(amount)} for number, amount in enumerate(add.values())}
@@ -174,8 +179,8 @@ def copy_attributes(
 ) -> Write[T]:
     """Return a write that copies text attributes of a source item into an existing target item.
 
-    The write fails if the target already has the attributes from the same or a later version of the source. The
-    target's own version stays the same, so concurrent updates of the target do not fail.
+    The write fails if the target already has the attributes from the same or a later version of the source. It does not
+    change the target's own version. So another process that updates the target at the same time does not fail.
 
     `attributes`: the text by attribute name; None removes the attribute. `source`: the name of the target's attribute
     that stores the version of the source, and the new version. `only_where`: the name of a field of the target, and its
@@ -241,8 +246,10 @@ def delete(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
-    """Return a write that deletes an item that was not read. It fails unless the item's field `holder_field` equals
-    `holder_value`."""
+    """Return a write that deletes the item with this key, if its field `holder_field` equals `holder_value`.
+
+    Otherwise, or if there is no such item, the write fails. The caller need not read the item before.
+    """
     request = {
         "Key": dict(key),
         "ConditionExpression": "#holder = :held_by",
@@ -255,8 +262,8 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
     """Return a write that deletes a copy (an item derived from another item, its source).
 
-    The write fails if the stored copy has the same or a later version of the source as `item`. It succeeds if there is
-    no stored copy.
+    `item`: the copy, with the version of the source that ended it. The write fails if the stored copy has the same or a
+    later version. It succeeds if there is no stored copy.
     """
     image = row.encode(item)
     request = {
@@ -269,9 +276,10 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, attribute: str) -> Write[T]:
-    """Return a write that deletes an item that was not read.
+    """Return a write that deletes the item with this key, if it has a lower version and lacks an attribute.
 
-    The write fails unless the item's version is below `version` and the item does not have `attribute`.
+    The write fails if the item's version is `version` or higher, if the item has the attribute named `attribute`, or if
+    there is no such item. The caller need not read the item before.
     """
     request = {
         "Key": dict(key),

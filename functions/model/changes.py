@@ -1,7 +1,7 @@
 """Convert DynamoDB stream records into typed changes: which item changed, and how.
 
-The id of a change is a hash of the item's key, creation time and version, and of INSERT, MODIFY or REMOVE. So a
-redelivered record gives the same id.
+The id of a change is a hash of the item's key, its creation time, its version, and the event name of the stream record
+(INSERT, MODIFY or REMOVE). So a record that is delivered twice gives the same id.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ If an inserted item has this attribute, the insertion is not reported as a chang
 
 
 class UnknownSchema(Permanent):
-    """A newer version of this code wrote the item or event, so its attributes may have an unknown meaning."""
+    """This code does not know the schema version of the item or event, so attributes may have another meaning."""
 
 
 class NotReadable(Permanent):
@@ -42,12 +42,14 @@ class ChangeType:
     INSERT, MODIFY or REMOVE. The other conditions apply only if they are set:
     - `new_status`: the item's status after the change.
     - `only_ttl_deletion`: DynamoDB deleted the item because its ttl had passed.
-    - `previous_row`: the item had this other type before the change. If the old item is unknown, `new_status` decides.
-    - `transition`: this state transition happened.
+    - `previous_row`: the item had this other type before the change. If the record has no old image, the previous type
+      is unknown. Then the record matches only if `new_status` is set and equals the new status.
+    - `transition`: the item made this state transition.
     - `condition`: this function returns True for the item before (None if unknown) and the item after the change.
 
-    `old_image_filter`: conditions on attributes of the old image, in the syntax of Lambda event filters. Lambda then
-    does not invoke the function for other records of an item that is written very often.
+    `old_image_filter`: conditions on attributes of the item before the change, in the syntax of Lambda event filters.
+    Set it for items that are written very often. Lambda then does not invoke the function for records that do not meet
+    the conditions.
     """
 
     name: str
@@ -61,9 +63,10 @@ class ChangeType:
     old_image_filter: Mapping[str, tuple[Any, ...]] | None = None
 
     def matches(self, before: Any, after: Any, expired: bool) -> bool:
-        """Return whether the difference between the items `before` and `after` is this change.
+        """Return whether the change from the item `before` to the item `after` is of this type.
 
-        `expired`: whether DynamoDB deleted the item because its ttl had passed.
+        `before` is None if the item was inserted, or if the record has no old image. `after` is None if the item was
+        removed. `expired`: whether DynamoDB deleted the item because its ttl had passed.
         """
         if self.only_ttl_deletion > expired:
             return False
@@ -81,7 +84,7 @@ class ChangeType:
 def _transition_happened(transition: states.Transition, before: Any, after: Any) -> bool:
     """Return whether a state transition leads from the item `before` to the item `after`.
 
-    If `before` is None (unknown), return whether `after` has the transition's target state.
+    If `before` is None, the previous state is unknown. Then return whether `after` has the transition's target state.
     """
     if before is None:
         return bool(transition.after == after.status)
@@ -110,7 +113,7 @@ def _is_price_drop(before: Product | None, after: Product) -> bool:
 
 
 ZERO_OR_NEGATIVE: tuple[Any, ...] = ("0", {"prefix": "-"})
-"""Lambda event filter for a number that is 0 or negative. Numbers are text in stream records, so it compares text."""
+"""Lambda event filter for a number that is 0 or negative. Stream records contain numbers as text."""
 
 CHANGE_TYPES = (
     ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
@@ -155,8 +158,9 @@ class Change:
     """A change of an item, read from a stream record.
 
     `name`: the name of the change, such as OrderPaid. `at`: the time of the change. `version`: the item's version after
-    the change, or its last version if it was removed. `before`, `after`: the decoded items; None if there is no such
-    item. `image`: the new item in DynamoDB's JSON, or the old item if it was removed.
+    the change, or its last version if it was removed. `before`, `after`: the decoded items before and after the change.
+    `before` is None if the item was inserted or its old image is unknown; `after` is None if the item was removed.
+    `image`: the new item in DynamoDB's JSON, or the old item if it was removed.
     """
 
     id: str
@@ -179,8 +183,8 @@ def parse_change(record: Record) -> Change | None:
     """Return the change that a stream record describes, or None if the record is not reported as a change.
 
     Three kinds of records are not reported:
-    - The item's version stayed the same. Such a write is a migration, or copied attributes from another item.
-    - The item is a total, or a marker, which only records that an action was done.
+    - The item's version stayed the same. The write was made by a migration, or copied attributes of another item.
+    - The item is a total (a derived sum), or a marker (an item that records that an action was done).
     - The item was inserted because its order was restored from the archive.
 
     Raises NotReadable or UnknownSchema; retrying cannot fix these errors.
@@ -200,7 +204,7 @@ def _parse_change(record: Record) -> Change | None:
         raise NotReadable("the record has no images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
-        return None  # return before decoding: this code may be unable to decode the image from before a migration
+        return None  # return before decoding: this code may be unable to decode an image from before a migration
     before, after = _decode_images(row, old, new)
     if is_restored_item(record):
         return None
@@ -267,8 +271,8 @@ def _change_name(row: Row[Any], on: StreamEventName, before: Any, after: Any, ex
 def _change_time(item: Any, record: Record) -> Instant:
     """Return the time of a change from the item's own fields, so that a redelivered record gives the same time.
 
-    If the item was modified and `created_at` is its only time field, return the record's ApproximateCreationDateTime
-    instead, which is in whole seconds.
+    The field `created_at` gives only the time of the insertion. So if it is the only time field of a modified item,
+    return the record's ApproximateCreationDateTime instead, which is in whole seconds.
     """
     names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]
     written_at = record["dynamodb"].get("ApproximateCreationDateTime")

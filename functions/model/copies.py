@@ -7,7 +7,7 @@ There are three kinds of copies:
   by a later version of their source.
 
 When failed stream records are processed again, or copies are repaired, copies are derived from the source item in the
-table, never from an old image in a stream record. Totals are in totals.py.
+table. They are never derived from the image in an old stream record, which may be outdated. Totals are in totals.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,7 +39,8 @@ class Snapshot(Generic[S, C]):
 class Log(Generic[S, C]):
     """Declares log entries for the changes of primary items. `derive` returns the entries for one change.
 
-    `is_gapless`: whether every version of the primary item must have an entry, so that a missing entry can be found.
+    `is_gapless`: whether the log must have an entry for every version of the primary item. Then a missing version shows
+    that an entry was lost.
     """
 
     source_row: Row[S]
@@ -52,10 +53,10 @@ class Log(Generic[S, C]):
 class CopiedAttributes(Generic[S, C]):
     """Declares attributes that are copied from one primary item (the source) into another (the target).
 
-    `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes of a
-    source by name; None removes the attribute. `only_where`: a field of the target, and its allowed values. Targets
-    with other values are not updated. Copying does not raise the target's own version, so the module `changes` does not
-    report it as a change of the target.
+    `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes to copy
+    from a source item, by name; None removes the attribute from the target. `only_where`: a field of the target, and
+    its allowed values. Targets with other values are not updated. Copying does not raise the target's own version, so
+    the module `changes` does not report it as a change of the target.
     """
 
     source_rows: tuple[Row[S], ...]
@@ -92,10 +93,11 @@ def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
-    """Yield an OrderLine for each product of a paid order. Dropped pieces (cancelled before shipping) do not count.
+    """Yield an OrderLine for each product of a paid order. Its quantity excludes pieces cancelled before shipping.
 
-    If the order is cancelled later, the copies are kept with quantity 0. If they were deleted instead, a late stream
-    record could write them again.
+    Yields nothing for an unpaid order, or an order that is being archived. If a paid order is cancelled, the copies are
+    kept with quantity 0. If they were deleted instead, an older stream record that is delivered after the deletion
+    could write them again.
     """
     if order.paid_at is None or order.status == "ARCHIVING":
         return
@@ -150,7 +152,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
-    # Keep the timeline last: its entry is written after all other copies. The archive Lambda waits only for this entry.
+    # Keep the timeline last, so that its entry is written after all other copies. The archive Lambda waits only for
+    # this entry, and then all other copies exist too.
     Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
 )
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
@@ -161,9 +164,9 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # The archive Lambda deletes these copies. But if an older stream record of the order is delivered again, the copies
-    # are written again. The stream then also delivers the later record of the ArchivedOrder, which replaces the order.
-    # So the copies are deleted again when that record is processed.
+    # The archive Lambda deletes these copies when an ArchivedOrder replaces the order. But if the stream redelivers an
+    # older record of the order after that, the copies are written again. The stream then also delivers the later record
+    # of the ArchivedOrder. When that record is processed, the copies are deleted a second time.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
@@ -214,7 +217,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     A copy that stays equal, except for its version, is not written.
     """
     if change.name == "OrderArchiving":
-        # The archive object shows the order as it was before this change. So the copies must not show the change.
+        # The archived S3 object shows the order as it was before this change. So the copies must not change now.
         return CopyChanges((), (), ())
     before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)
@@ -223,7 +226,7 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     )
     later = (
         change.version if change.after is not None else change.version + 1
-    )  # a copy is deleted only with a version newer than its own; the deletion of the source has no version, so add 1
+    )  # only a higher version deletes a stored copy; a removed source item has no new version, so add 1 to its last one
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
         (log.target_row, entry)
@@ -242,6 +245,7 @@ def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
 def copies_differ(one: Any, two: Any) -> bool:
     """Return whether two copies differ in more than their version.
 
-    A copy is not rewritten if only the version of its source changed. So its version may be older.
+    A copy is not rewritten if only the version of its source changed. So the version of a stored copy may be lower than
+    the version of its source, although the copy is correct.
     """
     return bool(replace(one, version=two.version) != two)

@@ -22,7 +22,7 @@ ShopError
 │   ├── TooManyPayments(most)             more payments than one order may have
 │   ├── TooMuch(field, most)              more than can be shipped, returned or refunded; `most` is the maximum
 │   ├── ReturnWindowOver(ended_at)        the period for returns has ended
-│   ├── TooEarly(retry_after_seconds)     an earlier message has not arrived yet; send the request again later
+│   ├── TooEarly(retry_after_seconds)     a message that must come first has not arrived yet; send this one again later
 │   └── WrongState(what, state, command)  the state table forbids the command in this state
 └── IdempotencyKeyReused                  the idempotency key was used with a different request
 """
@@ -73,7 +73,7 @@ class EmailTaken(CommandRejected):
 
 
 class InAnotherCompany(CommandRejected):
-    """The customer is already in another company. `company_id`: that company."""
+    """The customer is already in another company. `company_id`: the id of that company."""
 
     def __init__(self, company_id: str) -> None:
         super().__init__("a customer can be in one company only, and this customer is in another one")
@@ -104,7 +104,7 @@ class MixedCurrencies(CommandRejected):
 
 
 class OutOfStock(CommandRejected):
-    """There is not enough stock for the order. `short`: the quantities left, by product."""
+    """There is not enough stock for the order. `short`: the quantity left, for each product with too little stock."""
 
     def __init__(self, short: Mapping[str, int]) -> None:
         super().__init__("not enough stock: " + ", ".join(f"{left} left of {id}" for id, left in short.items()))
@@ -112,7 +112,7 @@ class OutOfStock(CommandRejected):
 
 
 class PriceChanged(CommandRejected):
-    """Prices changed since the client read them. `changed`: the current prices, by product."""
+    """Prices changed since the client read them. `changed`: the current prices, by product id."""
 
     def __init__(self, changed: Mapping[str, int]) -> None:
         super().__init__("the price changed: " + ", ".join(f"{id} is now {price}" for id, price in changed.items()))

@@ -3,7 +3,7 @@
 Each field of an event is copied from the item's field with the same name. Events contain ids, states and amounts, but
 no names or addresses, because personal data in the bus archive and the queues could not be erased. A consumer that
 needs a name or an address reads the item. The bus may deliver events out of order: of two events about the same item,
-the event with the higher `version` is newer.
+the event with the higher `version` describes the later change.
 """
 
 import json
@@ -206,9 +206,11 @@ EVENTS_BY_NAME: Mapping[str, EventContract] = {event.name: event for event in EV
 
 
 def build_event_detail(change: Change) -> dict[str, Any] | None:
-    """Return the event for a change as a JSON object, or None if no event is declared for the change. The object is:
+    """Return the event for a change as a JSON object, or None if no event is declared for the change.
 
-    {"id": change id, "type": name, "schema": n, "time": instant, "version": n, "data": {...}, "image": tagged item}
+    The object is {"id": change id, "type": event name, "schema": schema version of the event, "time": time of the
+    change, "version": version of the changed item, "data": {field: value}}. If the event includes the whole item,
+    the object also has "image": the item with DynamoDB type tags, such as {"order_id": {"S": "o1"}}.
     """
     event = EVENTS_BY_NAME.get(change.name)
     if event is None:
@@ -233,8 +235,8 @@ class ReceivedEvent:
     """An event as a consumer receives it.
 
     `id`: the id of the change. `version`: the item's version after the change. `data`: an instance of the event's data
-    class, such as OrderData. `image`: the item in DynamoDB's JSON, if the event includes it. `attempt`: 1 for the first
-    delivery by SQS, 2 for the second.
+    class, such as OrderData. `image`: the whole item in DynamoDB's JSON; None if the event does not include it.
+    `attempt`: 1 for the first delivery by SQS, 2 for the second.
     """
 
     id: str
@@ -254,7 +256,7 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        sent_data = detail["data"]  # an event of older code may lack newer fields: these get their defaults
+        sent_data = detail["data"]  # a field added after the event was sent may be missing: it gets its default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
         return ReceivedEvent(
             detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
@@ -269,7 +271,7 @@ def delivery_attempt(message: Mapping[str, Any]) -> int:
 
 
 def order_id_of_message(message: Mapping[str, Any]) -> str | None:
-    """Return the order id in the event that an SQS message contains, or None if there is no order id."""
+    """Return the order id in the event that an SQS message contains; None if it has none or is malformed."""
     try:
         order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
     except (LookupError, TypeError, ValueError):

@@ -14,7 +14,7 @@ STORED_NAMES = {
     "product_alert_worker": "notices",
     "refund_worker": "refunds",
 }
-"""The stored name by module in functions/handlers, if the two names differ.
+"""The stored name of each Lambda whose module in functions/handlers has another name, by module name.
 
 Do not change a stored name: parked records (stored because they cannot be processed), alarms and dashboards of earlier
 versions contain it.

@@ -1,4 +1,7 @@
-"""Amounts of money: integers in the currency's minor unit (cents), never floats. The ISO 4217 code is stored beside."""
+"""Amounts of money: integers in the currency's minor unit (cents), never floats.
+
+The ISO 4217 code of the currency is stored in a separate field.
+"""
 
 from typing import Literal, get_args
 
@@ -13,7 +16,7 @@ MAX_MINOR_UNITS = 10**12
 def parse_amounts(text: str) -> dict[str, int]:
     """Parse a setting with one amount in minor units for each currency, such as "EUR:490,USD:590".
 
-    Raises ValueError if an entry is invalid. The text of the error is the entry.
+    Raises ValueError if an entry, such as "EUR:490", is invalid. The text of the error is this entry.
     """
     found: dict[str, int] = {}
     for part in filter(None, text.split(",")):

@@ -1,7 +1,8 @@
 """Calculate the price of an order, the included tax, and partial refunds. Amounts are integers in minor units (cents).
 
-Each calculation divides and rounds only once. A partial refund is the value of all pieces refunded so far, less the
-value of the pieces refunded before. So the partial refunds of an order add up exactly to the refund for all pieces.
+Each calculation divides and rounds only once, so that rounding errors do not add up. A partial refund is the value of
+all pieces refunded so far, less the value of the pieces refunded before. So the partial refunds of an order add up
+exactly to the refund for all pieces.
 """
 
 from collections.abc import Mapping
@@ -53,8 +54,8 @@ def discounted_value(order: Order, quantities: Mapping[str, int]) -> int:
 def refund_due(before: Order, after: Order) -> int:
     """Return the refund for pieces that were returned or dropped between two states of an order.
 
-    Dropped pieces were cancelled before shipping. The refund is the value of all returned or dropped pieces in `after`,
-    less the value of those in `before`.
+    Dropped pieces were cancelled before shipping. The refund is the value of all pieces that are returned or dropped in
+    the state `after`, less the value of all pieces that were already returned or dropped in the state `before`.
     """
     return discounted_value(after, _returned_or_dropped(after)) - discounted_value(before, _returned_or_dropped(before))
 

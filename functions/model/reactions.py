@@ -14,7 +14,7 @@ class Reaction:
     """Declares a reaction to events: its queue, the Lambda that processes the queue, and what the Lambda does.
 
     `event_names`: the events that are sent to the queue. `effect`: what the Lambda does, in words.
-    `idempotent_by`: how a repeated delivery is prevented from repeating the effect, for the documentation.
+    `idempotent_by`: what ensures that a second delivery of an event does not repeat the effect, for the documentation.
     `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
     `concurrency`: how many invocations for the queue may run at the same time; None means no limit.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.

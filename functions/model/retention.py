@@ -26,7 +26,8 @@ MAX_REPLAY_AGE_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_D
 """Events older than this number of days are not replayed, because their idempotency records could expire too early.
 
 A replayed event may stay in a dead-letter queue for the full DLQ_DAYS. After a redrive, it may stay there for DLQ_DAYS
-again. Until then the idempotency record of the event must exist. Otherwise the effect of the event could be repeated.
+again. Until then the idempotency record of the event must exist. Otherwise a side effect of the event, such as an
+invoice or a mail, could be repeated.
 """
 MAIL_SENDER_TIMEOUT_SECONDS = 15
 """Timeout of the Lambda that sends order mails to customers."""
@@ -39,7 +40,11 @@ PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
 """Timeout of the Lambda that sends product alerts to the followers of a product."""
 PRODUCT_ALERT_CLAIM_SECONDS = 70
 CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
-"""Minimum time between the starts of two campaigns (alerts to all followers) of the same kind for a product."""
+"""Minimum time between the starts of two campaigns for the same product and the same kind of event.
+
+A campaign sends a mail to all followers of a product, after its price dropped or it is in stock again. If a campaign
+stopped before every follower got a mail, the next campaign may start sooner.
+"""
 
 
 def validate_retention(
@@ -63,7 +68,7 @@ def validate_retention(
     after these steps:
     1. The failure store or the bus archive keeps the event for its full retention. Then the event is replayed.
     2. The event stays in a dead-letter queue for the full retention. Then the event is redriven (sent again).
-    3. The event stays in a dead-letter queue for the full retention once more.
+    3. The event fails again and stays in a dead-letter queue for the full retention a second time.
 
     SQS counts the age of a message from when it was first sent, also in the dead-letter queue (SQS developer guide,
     "Using dead-letter queues"). A redriven message counts as new.

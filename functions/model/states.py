@@ -1,7 +1,7 @@
 """The state tables: from which state to which state a command may move an order, shipment, payment or refund.
 
-If a table does not list a command for the current state, the command is rejected. The same tables define the names of
-the changes in the stream.
+If a table does not list a command for the current state, the command is rejected. The tables also name each move: the
+stream record of the move is reported as a change with this name.
 """
 
 from dataclasses import dataclass, replace
@@ -40,9 +40,10 @@ class Transition:
     """An allowed move of an item: `command` moves the item from any state in `before` to the state `after`.
 
     The stream reports this move under the name `change_name`. A stream record shows only the old and the new item, not
-    the command. If both states can be equal, or two commands have the same states, `changed_field` tells them apart:
-    the move matches only if this field differs. `decreasing`: the move matches only if the value of `changed_field`
-    fell. List such a move before a move that matches any difference, because the first match is used.
+    the command. If the state can stay the same, or two commands have the same states, `changed_field` identifies the
+    command: the move matches only if this field changed. `decreasing`: the move matches only if the value of
+    `changed_field` fell. List a decreasing move before a move that matches any change of the same field, because the
+    first match is used.
     """
 
     command: str
@@ -144,7 +145,7 @@ def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Ord
     reached, reached_at = version, None
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":  # keep both: the archive object must show the order as before this command
+    elif status == "ARCHIVING":  # keep both: the archived S3 object must show the order as before this command
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 
@@ -168,7 +169,9 @@ def apply_payment_command(payment: Payment, command: PaymentCommand, at: Instant
 
 
 def derive_payment_status(payment: Payment, *, unmatched: bool) -> PaymentStatus:
-    """Derive the status of a payment from its refunds and disputes. The shop must have received the money.
+    """Return the status of a received payment, derived from its refunds and disputes.
+
+    Call this function only for a payment whose money the shop has received.
 
     `unmatched`: whether the payment matches no order.
     """

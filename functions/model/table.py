@@ -1,8 +1,9 @@
 """The key table: one row for each item type of the DynamoDB table, and the projections of the table's indexes.
 
 A row declares the keys of an item type as "partition / sort": first for the table, then for each index. GSI1 finds
-items by another id, or in the reverse direction of a relation. GSI2 contains work queues and feeds, spread over shards
-(partitions); an item that is in no queue is not in the index. GSI3 lists items by date.
+items by another id, or in the reverse direction of a relation, such as the followers of a product. GSI2 contains work
+queues and feeds, spread over shards (partitions); an item that is in no queue is not in the index. GSI3 lists items by
+date.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",     
 SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}")
 EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL")
 COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY")  # COMPANY sorts before CUSTOMER, so a query returns the company before its members
-PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # sorted by id, not by name, because a name may contain characters that a key cannot
+PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}")  # sorted by id, not by name, because a name may contain characters that a key must not contain
 CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}")
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT")
@@ -30,7 +31,7 @@ REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
 ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            created_field="placed_at", written_by="api, reactions")
 ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    created_field="placed_at", written_by="archive")
 EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                written_by="api, lapse, archive")
-PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # not in GSI2, because GSI2 does not project all attributes of a payment
+PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # this queue is in GSI3, because GSI2 does not contain all attributes of a payment
 REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            written_by="api, lapse, refunds")
 RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}")
 SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     written_by="fulfilment, api")
@@ -58,7 +59,7 @@ ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
 
 INDEX_PROJECTIONS: Mapping[
     str, tuple[str, ...] | None
-] = {  # the attributes in each index; None means all; DynamoDB cannot change the projection of an existing index
+] = {  # None means that the index has all attributes; DynamoDB cannot change the projection of an existing index
     "GSI1": None,
     "GSI2": tuple(
         sorted(

@@ -3,9 +3,9 @@
 The amount that a source item adds to a total is its contribution. A total is the sum of the contributions of all its
 source items, so it can be recomputed from these items.
 
-A `Counted` item stores the contributions of one source item. It is written in the same transaction as the totals. So a
-redelivered or late change is recognised as already counted. If a contribution changes, the transaction adds only the
-difference from the stored amounts.
+A `Counted` item stores the contributions of one source item, and the version of the source item. It is written in the
+same transaction as the totals. So the same change is not added twice if it is redelivered, and an older change is
+ignored after a later one. If a contribution changes, the transaction adds only the difference from the stored amounts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,10 +22,10 @@ from functions.model.retention import EFFECT_DAYS, METRIC_DAYS, SEASON_OPEN_DAYS
 
 S = TypeVar("S")
 Contributions = Mapping[str, tuple[Row[Any], Any]]
-"""The contributions of one source item to totals, by the key of the total ("partition key / sort key").
+"""The amounts that one source item (order, return or review) adds to totals, by key of the total.
 
-Each value is a pair: the total's row of the key table (declaration of an item type), and a total item that contains
-only this contribution.
+A key is the text "partition key / sort key". Each value is a pair: the total's row of the key table (declaration of an
+item type), and a total item that contains only the amounts from this source item.
 """
 PlannedWrite = tuple[Row[Any], Any, Any]
 """An item to write: its row of the key table (item type), the stored item or None to create it, and the new item."""
@@ -40,16 +40,16 @@ TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Counter(Generic[S]):
-    """Defines how the items of one source type (order, return or review) contribute to totals.
+    """Defines which amounts the items of one source type (order, return or review) add to totals.
 
     `source_row`: the row of the key table that declares the source type. `source_id`: returns the id of a source item.
-    `contributions`: yields one total item for each total that the source item contributes to. Each total item contains
-    only this contribution. If a source item no longer counts, it contributes 0 to the same totals as before.
+    `contributions`: yields one total item for each total that the source item adds an amount to. Each total item
+    contains only the amounts of this source item. A source item that was cancelled adds 0 to the same totals as before.
 
     `final_at`: returns the time after which the totals of a source item no longer change; None if they always can.
 
     `deleted_item`: None if source items are never deleted. Otherwise a function that creates a placeholder for a
-    deleted item from its id. The placeholder has the key and contributes to the totals of the deleted item, but its
+    deleted item from its id. The placeholder has the key of the deleted item and contributes to the same totals. Its
     other fields are empty.
     """
 
@@ -66,10 +66,10 @@ def season_of(at: Instant) -> str:
 
 
 def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield the contributions of a paid order to best sellers and to sales per minute, at the time of payment.
+    """Yield the amounts that a paid order adds to best sellers and to sales per minute, at the time of payment.
 
-    An order that was never paid contributes nothing. Dropped pieces (cancelled before shipping) do not count. After a
-    cancellation, all contributions are 0.
+    An order that was never paid adds nothing. The amounts do not include dropped pieces (cancelled before shipping).
+    After the whole order was cancelled, all amounts are 0.
     """
     if order.paid_at is None:
         return
@@ -81,7 +81,7 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
 
 
 def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield the negative contributions of returned goods to best sellers and sales, at the time of the return."""
+    """Yield the negative amounts that returned goods add to best sellers and sales, at the time of the return."""
     pieces = {id: -quantity for id, quantity in returned.quantities.items()}
     yield from _sales_contributions(
         returned.created_at, returned.order_id, returned.currency, 0, pieces, -returned.amount - returned.owed
@@ -121,7 +121,7 @@ def review_contributions(review: e.Review) -> Iterator[e.Rating]:
 
 
 def placeholder_review(source: str) -> e.Review:
-    """Return a placeholder for a deleted review: a review without content. `source`: "product_id:customer_id"."""
+    """Return a review without content in place of a deleted review. `source`: the text "product_id:customer_id"."""
     product_id, customer_id = source.split(":")
     never = to_instant(datetime.fromtimestamp(0, UTC))
     return e.Review(
@@ -153,7 +153,7 @@ _COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter
 
 @dataclass(frozen=True)
 class ContributionChange:
-    """The new contributions of a source item to totals, after a change of the item.
+    """The amounts that a source item (order, return or review) adds to totals, after a change of the item.
 
     `life_and_version`: the creation time and the version of the source item after the change, as one sortable text.
     `at`: the time of the change. `ttl`: when DynamoDB deletes the `Counted` item, which stores these contributions
@@ -170,21 +170,23 @@ class ContributionChange:
 
 
 def contribution_change_of(change: Change) -> ContributionChange | None:
-    """Return the contributions of an item to totals after a change of the item.
+    """Return the amounts that an item adds to totals after a change of the item.
 
-    Returns None if the totals stay the same: the change alters no contribution, or the totals are final.
+    Returns None if the totals must stay the same. For example, the change alters none of these amounts, or the totals
+    are final (can no longer change), or items of this type add nothing to totals.
     """
     if change.row not in _COUNTERS_BY_ROW:
         return None
     if change.after is None:
         item, counter = change.before, _COUNTERS_BY_ROW[change.row]
-        # The deletion must be newer than the item's last counted version, so give it the next version number.
+        # Only a version higher than the version stored in the `Counted` item changes the totals. A deletion has no
+        # version, so give it the number after the item's last version.
         as_of = _life_and_version(change.row, item, item.version + 1)
         return (
             deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
         )
     if isinstance(change.before, e.ArchivedOrder):
-        return None  # a restored order: the totals still contain its contribution, because archiving keeps it
+        return None  # the order was restored from the archive; archiving did not change the totals
     if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
         change.row, change.after
     ):
@@ -193,10 +195,10 @@ def contribution_change_of(change: Change) -> ContributionChange | None:
 
 
 def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionChange | None:
-    """Return the current contributions of an item to totals.
+    """Return the amounts that an item adds to totals in its current state.
 
-    Returns None if the item contributes to no total, or if its totals are final at the time `at`. Also returns None for
-    an order that is being archived.
+    Returns None if the item adds to no total, or if its totals are final (can no longer change) at the time `at`. Also
+    returns None for an order that is being archived, because its amounts depend on a status that it no longer has.
     """
     parts = {} if row not in _COUNTERS_BY_ROW or _is_archiving(item) else contributions_of(row, item)
     if not parts:
@@ -213,9 +215,9 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 
 
 def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
-    """Return the contributions of a deleted item: 0 to each total that the item contributed to.
+    """Return the amounts for a deleted item: 0 for each total that the item added an amount to.
 
-    `source`: the id of the deleted item. `as_of`: its creation time and a version later than its last one, as text.
+    `source`: the id of the deleted item. `as_of`: its creation time and a version higher than its last one, as text.
     """
     assert counter.deleted_item is not None, "this counter expects no deleted items"
     parts = {
@@ -226,16 +228,18 @@ def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Ins
 
 
 def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
-    """Return what to check if the deletion of a source item may not have reached the totals.
+    """Return the key of a source item, and the change of the totals to apply if that item no longer exists.
 
-    `mark`: the `Counted` item, which stores what the totals contain of the source item. Returns the key of the source
-    item, and the change of the totals to apply if no item exists under this key. Returns None if items of the source
-    type are never deleted, or if the totals already reflect the deletion.
+    The totals may still include a deleted item, if the stream record of the deletion was lost. So the caller reads the
+    key, and applies the change if there is no item. `mark`: the `Counted` item, which stores the amounts that the
+    source item added to totals.
+
+    Returns None if items of the source type are never deleted, or if the totals already reflect the deletion.
     """
     counter = _COUNTERS_BY_ROW[t.ROWS_BY_TYPE[mark.of]]
     if mark.gone or counter.deleted_item is None:
         return None
-    later = f"{mark.as_of}+"  # this text sorts after the counted version and before the next version
+    later = f"{mark.as_of}+"  # this text sorts after the version in `mark` and before the next version
     return counter.source_row.key_of(counter.deleted_item(mark.source)), deleted_contribution(
         counter, mark.source, later, at
     )
@@ -252,19 +256,22 @@ def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
 def _is_archiving(item: Any) -> bool:
     """Return whether the item is an order that is being archived.
 
-    The order's contributions depend on its status before archiving, which the item no longer has. So the stored
-    contributions stay as they are.
+    The amounts that an order adds to totals depend on its status before archiving, which the item no longer has. So the
+    amounts in the totals stay as they are.
     """
     return isinstance(item, e.Order) and item.status == "ARCHIVING"
 
 
 def source_id_of(row: Row[Any], item: Any) -> str | None:
-    """Return the id of an item in its `Counted` item. Return None if items of this type contribute to no total."""
+    """Return the id of an item that adds amounts to totals (order, return, review); None for other item types.
+
+    A `Counted` item is stored under this id. It records the amounts that the item added.
+    """
     return _COUNTERS_BY_ROW[row].source_id(item) if row in _COUNTERS_BY_ROW else None
 
 
 def contributions_of(row: Row[Any], item: Any) -> Contributions:
-    """Return the contributions of a source item to totals, by the key of the total."""
+    """Return the amounts that a source item (order, return or review) adds to totals, by the key of the total."""
     parts = ((t.ROWS_BY_TYPE[type(part).__name__], part) for part in _COUNTERS_BY_ROW[row].contributions(item))
     return {total_key(into, part): (into, part) for into, part in parts}
 
@@ -276,10 +283,10 @@ def total_key(row: Row[Any], item: Any) -> str:
 
 
 def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
-    """Return the primary keys of totals that contain an old contribution of an item, but that get no new one.
+    """Return the primary keys of totals that an item added an amount to before, but no longer adds an amount to.
 
-    There are such totals after the number of shards was raised: the item then contributes to the total of another
-    shard. `previous`: the stored `Counted` item of the source item; None if the item was never counted.
+    Such totals exist after the number of shards was raised: the item then adds its amount to the total of another
+    shard. `previous`: the item's stored `Counted` item, with the amounts added so far; None if there is none.
     """
     places = [
         where.partition(" / ")
@@ -297,13 +304,13 @@ def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
 def plan_total_writes(
     contribution: ContributionChange, previous: e.Counted | None, totals: Mapping[str, Any], now: datetime
 ) -> Iterator[PlannedWrite]:
-    """Yield the writes that bring the totals up to date with an item's contributions. Send them in one transaction.
+    """Yield the writes that add the changed amounts of a source item to the totals. Send them in one transaction.
 
     `previous`: the stored `Counted` item of the source item, which records the amounts that the totals already contain;
-    None if the item was never counted. `totals`: the stored totals by key ("partition key / sort key").
+    None if the totals contain nothing from the item. `totals`: the stored totals by key ("partition key / sort key").
 
-    Yields nothing if these contributions, or newer ones, are already counted. A total that does not exist is created
-    unless its ttl has passed.
+    Yields nothing if the totals already include this version of the source item, or a later version. A total that does
+    not exist is created unless its ttl has passed.
     """
     if previous is not None and previous.as_of >= contribution.life_and_version:
         return

@@ -1,4 +1,4 @@
-"""Customers, their settings and e-mail claims, and companies."""
+"""Customers, their settings, companies, and the items that reserve an e-mail address for one customer."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -13,7 +13,7 @@ SettingsName = Literal["notifications"]
 
 @entity
 class Customer:
-    """A customer of the shop. `customer_id`: the identity provider's `sub` claim.
+    """A customer of the shop. `customer_id`: the `sub` claim of the customer's access token.
 
     `company_id`: the company that the customer buys for, if any.
     """
@@ -32,8 +32,8 @@ class Customer:
 class ErasedCustomer:
     """The item that replaces the Customer item after the customer asked for the erasure of their data.
 
-    The status is ERASING until no personal data of the customer is left. Until then, `updated_at` is the last time at
-    which personal data was found.
+    The status is ERASING while personal data of the customer may be left, then ERASED. While the status is ERASING,
+    `updated_at` is the last time at which personal data was found.
     """
 
     customer_id: str
@@ -45,7 +45,7 @@ class ErasedCustomer:
 
     @property
     def queue(self) -> str | None:
-        """A part of the index key for the list of unfinished erasures; None once the erasure is done."""
+        """A part of the index key for the list of unfinished erasures; None (not in the list) after the erasure."""
         return self.status if self.status == "ERASING" else None
 
     @property

@@ -10,7 +10,8 @@ class Discount:
     """A discount code that reduces the price of an order's goods by a percentage.
 
     `minimum`: the minimum price of the goods, in `currency`. `limit`: how often the code can be redeemed; None means
-    without limit. `parts`: the number of Redemptions items over which the limit is split, so that no item is too hot.
+    without limit. `parts`: the number of Redemptions items over which the limit is split, so that no single item is
+    written too often.
     """
 
     code: str
@@ -30,7 +31,7 @@ class Discount:
 class Redemptions:
     """One of the items over which the limit of a discount code is split, so that no single item is written too often.
 
-    `part`: the number of this item among them. `left`: how many redemptions this item still allows.
+    `part`: the number of this item, from 0. `left`: how many redemptions this item still allows.
     """
 
     code: str

@@ -38,9 +38,9 @@ class ImportPart:
     """The progress of an import part: a group of lines of an import that one message to the worker covers.
 
     `count`: the number of lines to write. `done`: how many of these lines are processed, from the first one on.
-    `written` and `unchanged`: how many processed lines changed an item or found it equal. `retried`: how many processed
-    lines needed more than one attempt. `rejected`: the lines that were invalid at the upload, and the lines that could
-    not be written.
+    `written`: how many processed lines changed an item. `unchanged`: how many changed nothing, because the stored item
+    was already equal. `retried`: how many processed lines needed more than one attempt. `rejected`: the lines that were
+    invalid at the upload, and the lines that could not be written.
     """
 
     import_id: str

@@ -1,4 +1,4 @@
-"""Idempotency records: one type for API commands with an idempotency key, one for the effects of events."""
+"""Idempotency records: of API commands with an idempotency key, and of side effects of events, such as an invoice."""
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
@@ -19,10 +19,10 @@ class Command:
 
 @entity
 class Effect:
-    """The idempotency record of a reaction to an event.
+    """Records what a reaction to an event did, so that a second delivery of the event does not repeat it.
 
-    `reaction`: the name of the reaction, such as fulfilment. `result`: what the reaction did, such as the id of the
-    invoice that it issued.
+    A reaction is a queue of events and the Lambda that processes it. `reaction`: its name, such as fulfilment.
+    `result`: what the reaction did, such as the id of the invoice that it issued.
     """
 
     effect_id: str

@@ -39,8 +39,8 @@ class Campaign:
     which no later event of the same kind starts a campaign, unless this campaign was DROPPED. `since`: the position in
     the list of followers at which the campaign started. `after`: the position up to which mails were sent.
 
-    DROPPED: the campaign stopped before every follower got a mail, for example because the stock ran out. During the
-    cooldown, the next campaign then starts at the position that the dropped campaign reached.
+    DROPPED: the campaign stopped before every follower got a mail, for example because the stock ran out. If the next
+    campaign starts during the cooldown, it continues at the position that the dropped campaign reached.
     """
 
     product_id: str

@@ -30,8 +30,8 @@ class OrderSummary:
 class OrderLine:
     """A copy of one line of a paid order, for sales lists by product and by customer.
 
-    `quantity`: the ordered pieces less the dropped (cancelled) pieces. It is 0 if the order was cancelled or is unpaid
-    again.
+    `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). It is 0 if the whole order was
+    cancelled.
     """
 
     order_id: str
@@ -63,7 +63,7 @@ class TimelineEvent:
 
 @entity
 class Activity:
-    """A log entry for one change that concerns a customer. The entry is kept for 90 days and then archived."""
+    """A log entry for one change of a customer's order. The entry is kept for 90 days and then archived."""
 
     customer_id: str
     at: Instant

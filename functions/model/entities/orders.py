@@ -85,8 +85,8 @@ class Order:
     the payment.
 
     `reached`: the order's version after the last change of its status. `reached_at`: the time of that change; None if
-    the order did not change since, so that `updated_at` is the time. With both values, the event of the status change
-    can be rebuilt from the order alone.
+    nothing else changed in the order since, because then `updated_at` is that time. With both values, the event of the
+    status change can be rebuilt from the order alone.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
@@ -125,7 +125,10 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions of the order for which a log that records every version, such as the timeline, has an entry."""
+        """The versions of the order that a log of all its changes, such as the timeline, must contain.
+
+        These are all versions except those that the order had while it was archived.
+        """
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
 
@@ -160,7 +163,7 @@ class Order:
 
     @property
     def queue(self) -> str | None:
-        """A part of the index key for the list of orders with this status; None if the order is closed."""
+        """A part of the index key for the list of orders with this status; None (in no list) if the order is closed."""
         return self.status if self.status in OPEN_STATUSES else None
 
     @property
@@ -192,7 +195,7 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """A view of an order with only its id and the customer who placed the order."""
+    """Two fields of an order, which are read without the rest: its id and the customer who placed it."""
 
     order_id: str
     customer_id: str
@@ -239,8 +242,8 @@ class Return:
     """Goods that a customer returned, and the refund for them.
 
     `quantities`: the returned pieces by product. `restocked`: how many of these pieces can be sold again, by product.
-    `amount`: the money refunded at once. `owed`: the money that could not be refunded at once. `shipping`: the shipping
-    cost that `amount` and `owed` together include.
+    `amount`: the money refunded at once. `owed`: the money that could not be refunded yet, because the customer's bank
+    disputes the payment. `shipping`: the shipping cost that `amount` and `owed` together include.
     """
 
     order_id: str

@@ -12,7 +12,10 @@ RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS",
 RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
-"""Reasons for refunds of money that the field `paid` of the order never contained."""
+"""Reasons for refunds of money that was never included in the order's paid amount.
+
+An example is a payment that arrived after the order was cancelled.
+"""
 
 
 @entity

@@ -5,7 +5,8 @@ import hashlib
 SHARD_COUNT = 4
 """The number of shards (partitions) over which each busy index key is spread.
 
-Queries read all shards. So the number may be raised. If it were lowered, items in the higher shards would not be found.
+Queries read all shards, so the number may be raised. It must not be lowered: queries would no longer find the items in
+the shards with higher numbers.
 """
 
 

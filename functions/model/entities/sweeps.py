@@ -24,7 +24,7 @@ class Stretch:
 
 @entity
 class Sweep:
-    """The checkpoint of an operator tool's sweep (a scan of the whole table), and the lock against a second run.
+    """The checkpoint of an operator tool's sweep (a scan of the whole table), and the lock that prevents a second run.
 
     `by`: the run that holds the lock, until `held_until`. `read`: the number of items read. `changed`, `right` (already
     correct) and `passed_over` (skipped, because they cannot be read or written): how many items had this result.

@@ -21,7 +21,7 @@ class Rating:
 class BestSeller:
     """The number of units of a product sold in one month. Units returned in that month are subtracted.
 
-    A sale counts in the month of the order's payment.
+    A sale is included in the month in which the order was paid.
     """
 
     product_id: str
@@ -58,9 +58,9 @@ class Metric:
 
 @entity
 class Counted:
-    """Records the amounts that one source item (order, return or review) added to totals, so that it counts once.
+    """Records the amounts that one source item (order, return, review) added to totals, so that none is added twice.
 
-    `source`: the id of the source item. `of`: its type. `as_of`: its creation time and its version when it was counted,
+    `source`: the id of the source item. `of`: its type. `as_of`: its creation time and its version when it was added,
     as one text. `amounts`: the added amounts, by the key of the total and the name of the field. `gone`: whether the
     source item was deleted.
     """
