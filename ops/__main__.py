@@ -1,4 +1,4 @@
-"""Run an operator tool: `python -m ops COMMAND`. It works on a table on AWS or on the shop of this machine."""
+"""Run an operator tool: `python -m ops COMMAND`. It works on a table on AWS or on the local shop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with cli_errors.exit_on_error():
             args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # another program has closed the pipe: `python -m ops query | head`
+    except BrokenPipeError:  # the program that reads the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)

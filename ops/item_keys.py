@@ -1,4 +1,4 @@
-"""Read items by key without decoding them, and check from its key which type an item has."""
+"""Read items by key without decoding them, and find the type of an item from its key."""
 
 from __future__ import annotations
 

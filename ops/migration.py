@@ -28,7 +28,8 @@ class Migration:
 
     `up`: transforms an item to the new format.
     `down`: undoes `up`, so that the previous version of the code can read the item.
-    `rederives_copies`: whether the migration, after `up`, also writes the copies (the items derived from each item).
+    `rederives_copies`: whether the migration, after `up`, also writes the copies of each item (items that are derived
+    from it).
     """
 
     description: str

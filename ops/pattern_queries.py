@@ -38,7 +38,7 @@ class PatternSpec:
     `needs`: the required arguments.
     `may`: the optional arguments. Each optional argument requires the optional arguments before it.
     `numbers`: the arguments that are whole numbers.
-    `range`: the field that a range selects on; "" if the access pattern accepts no range.
+    `range`: the field to which a range (`since`, `until`) applies; "" if the access pattern accepts no range.
     `is_time`: whether the field of the range is a time.
     `pages`: whether the access pattern accepts a limit and a cursor.
     `fields`: the fields of the returned items.
@@ -86,7 +86,7 @@ class DisplayFilter:
 
 # describe patterns ----------------------------------------------------------------------------------------------------
 def describe_patterns() -> Iterator[PatternSpec]:
-    """Yield a description of every access pattern: its question, its arguments and the fields of its items."""
+    """Yield a description of every access pattern: what it reads, its arguments and the fields of its items."""
     for pattern in PATTERNS:
         may = _optional_arguments(pattern)
         yield PatternSpec(
@@ -127,7 +127,7 @@ def build_query(
     until: str = "",
     limit: int | None = None,
     after: str | None = None,
-    all: bool = False,  # noqa: A002  as the option is called
+    all: bool = False,  # noqa: A002  the name of the command-line option
 ) -> PatternQuery:
     """Return the query of an access pattern with these arguments. Raises InvalidArgument, InvalidKeyValue."""
     known = _parse_arguments(pattern, arguments)
@@ -228,7 +228,7 @@ def _is_time(pattern: Pattern, name: str) -> bool:
 def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
     """Return the two bounds of a range, in the format that the sort key uses.
 
-    The range applies to the first field of the sort key that has no given value.
+    The range applies to the first field of the sort key for which no value is given.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
@@ -238,8 +238,8 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         )
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # A range ends before `until`. If the field is the last field of the sort key, the key that ends with exactly
-    # `until` must be excluded too.
+    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. So if `until` is the end of
+    # a key, use a bound just below it.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 

@@ -33,7 +33,7 @@ class RecordedRequest:
 class ItemGroup:
     """The returned items of one type, in the order in which they were returned. Each field is text.
 
-    If no fields were chosen, the fields that are empty in all items are left out.
+    If the operator chose no fields, the fields that are empty in all items are left out.
     """
 
     type: str
@@ -47,7 +47,7 @@ class PatternResult:
 
     `read`: the number of items that DynamoDB read.
     `passed_over`: the number of read items that are not in the result, because they have expired, come after the end of
-    the page, or do not match.
+    the page, or do not match the query.
     `shown`: the number of items that are shown: items in the result that match the display filter.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.

@@ -25,7 +25,7 @@ from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint, current_operator
 DEFAULT_UNITS_PER_SECOND_ON_AWS = 100
 """The default limit for the capacity units per second that a table sweep (a scan of all items) consumes on AWS.
 
-A limit is needed there because the table serves customers at the same time. On the local shop, a sweep has no limit.
+A limit is needed on AWS, because the table serves customers at the same time. On the local shop, a sweep has no limit.
 """
 RETRY_BUDGET_SECONDS = 60
 """How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
@@ -65,8 +65,8 @@ class ShopTarget:
     `outputs`: the outputs of the stack.
     `client`: returns a boto3 client for a service.
     `resources`: returns the physical ids of the stack's resources of a CloudFormation type.
-    `journal_entries`: returns the journal entries of an order. The journal lists all requests, events and effects. Only
-    the local shop keeps a journal; on AWS the result is empty.
+    `journal_entries`: returns the journal entries of an order. The journal lists all requests, events and side effects,
+    such as mails. Only the local shop keeps a journal; on AWS the result is empty.
     """
 
     outputs: Mapping[str, str]
@@ -74,9 +74,9 @@ class ShopTarget:
     resources: Callable[[str], Sequence[str]]
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
-    """Returns the lag of each stream reader and queue of the local shop.
+    """A function that returns the lag of each stream reader and queue of the local shop.
 
-    On AWS it returns nothing; use CloudWatch there.
+    On AWS, it returns nothing. Use CloudWatch there.
     """
 
     @cached_property

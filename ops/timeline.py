@@ -1,7 +1,8 @@
 """Build the timeline of an order from the journal of the local shop and from the items in the table.
 
-The local shop keeps a journal of every request, stream record, delivery, event and effect. On AWS there is no journal.
-For times before the first entry of the journal, or without a journal, the items in the table are used.
+The local shop keeps a journal of every request, stream record, delivery, event and side effect, such as a mail. On AWS
+there is no journal. For times before the first entry of the journal, or without a journal, the items in the table are
+used.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from ops.repair.order_history import change_ids
 TimelineEntry = Mapping[str, Any]
 """An entry of the timeline: {"at" (UTC), "kind", "text"}. Entries of the journal have further fields."""
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
-"""The reactions (queues with a worker) that store an Effect item for each event, so that they act only once.
+"""The reactions (queues with a worker) that store an Effect item for each event that they handle.
 
-Other reactions create items of their own instead, for example a Notification.
+The item prevents that the same event is handled twice. Other reactions use an item of another type for this, for
+example a Notification.
 """
 
 
 def build_timeline(
     journal_entries: Sequence[TimelineEntry], table_entries: Iterable[TimelineEntry]
 ) -> list[TimelineEntry]:
-    """Merge the entries of the journal and of the table into one list, the oldest first.
+    """Merge the entries of the local shop's journal and of the table into one list, the oldest first.
 
     Entries from the table are used only if they are older than the first entry of the journal.
     """
@@ -45,7 +47,12 @@ def build_timeline(
 def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
 ) -> Iterator[TimelineEntry]:
-    """Yield an entry for each change of an order, each payment, return, refund and shipment, and each effect."""
+    """Yield the timeline entries of an order that can be built from the items in the table.
+
+    There is an entry for each change, payment, return, refund and shipment of the order, and for each side effect: an
+    invoice, a mail, the archive object, and each result of a worker in `effects`. `items`: the order's items. `mails`:
+    the mails about the order. `effects`: the items that record what a worker did for an event.
+    """
     for item in items:
         yield from _entries_of_item(item)
     for mail in mails:
@@ -83,8 +90,8 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
-    An Effect item records what a worker did for one event. The result includes the effects of the order's changes, and
-    of the customer change whose name was last copied to the order.
+    An Effect item records what a worker did for one event. The result has the items for the events of the order. It
+    also has the item for the customer's change that brought the name which is now in the order.
     """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)

@@ -2,8 +2,8 @@
 
 The exit code is 0 for clean, 1 for findings, and 3 for not audited. The result is clean only if a vulnerability
 database was asked about every package in the lock files, and the database knows no vulnerability. The exit code of
-pip-audit alone is not enough. If its index does not know a package, pip-audit still reports no vulnerabilities and
-exits with 0.
+pip-audit alone is not enough. If the package index does not know a package, pip-audit still reports no vulnerabilities
+and exits with 0.
 """
 
 import json
@@ -129,7 +129,7 @@ def _run_tool(command: Sequence[str]) -> str:
     The exit code is ignored, because both tools return the same code for a finding and for a network error.
     """
     try:
-        ran = subprocess.run(  # noqa: S603  a tool of ours
+        ran = subprocess.run(  # noqa: S603  only `main` calls this, with fixed commands
             command, cwd=locks.PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
         )
     except subprocess.TimeoutExpired:

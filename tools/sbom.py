@@ -47,7 +47,7 @@ def _check_complete(file: Path, locked: Mapping[str, str]) -> None:
 
 
 def _run(command: Sequence[str]) -> str:
-    ran = subprocess.run(  # noqa: S603  a tool of ours
+    ran = subprocess.run(  # noqa: S603  the callers pass fixed commands
         command, cwd=locks.PROJECT, check=True, capture_output=True, text=True
     )
     return ran.stdout

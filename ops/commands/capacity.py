@@ -53,8 +53,8 @@ class TableTraffic:
     """The capacity that a table and its indexes have consumed, from CloudWatch.
 
     `since`: the start of the first hour.
-    `read`, `write`: the units of each hour, oldest first, by "table" or the name of the index.
-    `stored`: the size in bytes, by "table" or the name of the index.
+    `read`, `write`: the consumed units of each hour, oldest first. The key is "table" or the name of an index.
+    `stored`: the size in bytes. The key is "table" or the name of an index.
     """
 
     table: str
@@ -73,7 +73,10 @@ class TableTraffic:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
-        """Return the traffic from the data that `dump_traffic` wrote. Raises KeyError, TypeError, ValueError."""
+        """Return the traffic from the data that `dump_traffic` wrote.
+
+        Raises KeyError, TypeError or ValueError if the data has another form.
+        """
         ways = {
             way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
             for way in OPERATIONS
@@ -162,7 +165,7 @@ def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: in
 def estimate_costs(
     traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules
 ) -> dict[str, dict[str, MonthlyCosts]]:
-    """Return the monthly costs by table class, then by table or index."""
+    """Return the monthly costs: a mapping by table class, each with a mapping by "table" or the name of an index."""
     return {
         name: {where: _estimate_cost(traffic, where, of_class, rules) for where in traffic.stored}
         for name, of_class in prices["table_classes"].items()

@@ -57,21 +57,24 @@ PAUSE_SECONDS = 30
 """The pause before an item that seems wrong is checked a second time.
 
 The pause is longer than the usual lag of the Lambda functions that read the stream. So a discrepancy that stays the
-same is a real error, not a copy that is only late.
+same is a real error. It is not a copy that these functions have not updated yet.
 """
 MAX_CHECKS = 4
-"""An item that has changed at each of this many checks counts as unstable and is not judged."""
+"""How often an item that seems wrong is checked again.
+
+If each of these checks finds new discrepancies, the item counts as unstable, because it changes too often to be judged.
+"""
 RECHECK_BATCH_SIZE = 500
-"""How many suspicious items are collected before they are checked again together."""
+"""How many items that seem wrong are collected before they are checked again together."""
 DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
-"""The maximum number of keys of suspicious items that the checkpoint stores.
+"""The maximum number of suspicious items (items that seem wrong) whose keys the checkpoint stores.
 
-While there are more suspicious items, the checkpoint is not updated. So a resumed run starts at the older position and
-finds the other suspicious items again.
+While there are more suspicious items, the checkpoint keeps the position that it stored last. A resumed run starts at
+this position, so it finds all suspicious items after it again.
 """
 MAX_RECENT_ORDERS = 1_000
-"""How many recently checked orders are remembered, so that no order is checked once for each of its items.
+"""How many recently checked orders are remembered, so that an order with many items is checked only once.
 
 A small number is enough, because a scan returns the items of one partition, and so of one order, one after the other.
 """
@@ -83,16 +86,17 @@ ReportDiscrepancy = Callable[[Discrepancy], None]
 class DriftCheck:
     """A check of the table for drift: copies, log entries and totals that do not agree with their primary items.
 
-    `discrepancies`: the discrepancies found, by key.
+    `discrepancies`: the confirmed discrepancies, by the key of the wrong or missing item.
     `repair`: whether to repair the discrepancies.
     `pause_seconds`: the pause before an item that seems wrong is checked again.
     `report_discrepancy`: called once with each confirmed discrepancy.
     `sweep_result`: the counts of the scan.
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
-    `unstable`: how many items changed at every check and so were not judged.
+    `unstable`: how many items and totals changed during the checks, so that they could not be judged.
     `final_totals`: how many totals were not judged, because they can no longer change.
     `checkpoint`: stores the progress of a full check; None if the progress is not stored. A resumed run first checks
-    the stored suspicious items again. Without a checkpoint, a total that changes during the check is not repaired.
+    the stored suspicious items again. Without a checkpoint, a total is repaired only if it has not changed since it was
+    read, because no lock then prevents another repair at the same time.
     """
 
     shop: Shop
@@ -205,7 +209,10 @@ class DriftCheck:
 
     # find and confirm -------------------------------------------------------------------------------------------------
     def _load_sources(self, images: Sequence[Image]) -> None:
-        """Read the primary items of all items on a page in a few batch requests, instead of one request per item."""
+        """Read the primary items from which the items on a page are derived.
+
+        This takes a few batch requests for the page, instead of one request for each item.
+        """
         places: list[ItemKey] = []
         for image in images:
             for row, find in ITEM_CHECKS.items():
@@ -215,19 +222,20 @@ class DriftCheck:
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Check an item. Returns whether it seems wrong; None if this type of item is not checked.
+        """Check an item and return whether it seems wrong.
 
-        Raises Unreadable, InvalidKeyValue, Permanent.
+        Returns None if there is nothing to check: this type of item is never checked, or the item's order was already
+        checked as a whole. Raises Unreadable, InvalidKeyValue, Permanent.
         """
         self._totals_scan.add_item(image)
         suspicion = self._make_suspicion(item_key(image))
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """Return the check for the item with this key: a check of its whole order, or of the item alone.
+        """Return the check for the item with this key. For an item of an order, it is the check of the whole order.
 
-        Returns None if this item type is not checked, or if the item's order was checked recently. An order is checked
-        as a whole when the scan reads the first of its items.
+        Returns None if this item type is not checked, or if the item's order was checked recently. When the scan reads
+        the first item of an order, the whole order is checked.
         """
         if order := match_key(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
             order_id = order["order_id"]
@@ -270,15 +278,15 @@ class DriftCheck:
         return True
 
     def _confirm_all(self) -> None:
-        """Check all remaining suspicious items again. Items of the types in `CHECKED_LAST` come last."""
+        """Check all remaining items that seem wrong again. Items of the types in `CHECKED_LAST` come last."""
         for last in (False, True):
             self._confirm([one for one in self._suspicions if one.is_checked_last is last])
 
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
-        """Check suspicious items again after the pause, and report the discrepancies that stayed the same.
+        """Check items that seem wrong again after the pause, and report the discrepancies that stayed the same.
 
-        An item with other discrepancies than before is checked again, up to MAX_CHECKS times. If the discrepancies
-        change at every check, the item is counted as unstable.
+        If a check finds new discrepancies of an item, the item is checked once more, up to MAX_CHECKS times. If every
+        check finds new discrepancies, the item is counted as unstable.
         """
         for _ in range(MAX_CHECKS):
             if not suspicions:
@@ -295,10 +303,11 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Check a suspicious item again and report the discrepancies that stayed the same.
+        """Check an item that seems wrong again, and report the discrepancies that stayed the same.
 
-        If `repair` is set, these are repaired too. Returns True if new discrepancies have appeared, so that the item
-        must be checked once more.
+        If `repair` is set, these discrepancies are repaired too. Wrong contributions (records of what an item adds to
+        totals) are only collected here, and are judged later together with the totals. Returns True if this check found
+        new discrepancies, so that the item must be checked once more.
         """
         if self.checkpoint:
             self.checkpoint.extend_lock()
@@ -307,7 +316,7 @@ class DriftCheck:
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
-            return False  # an unreadable item is listed by the scan of this run or of the next run
+            return False  # the scan of this run or of the next run lists unreadable items
         same = [fault for fault in found if fault in suspicion.discrepancies]
         settled = len(same) == len(found)
         for fault in same:
@@ -340,8 +349,8 @@ class DriftCheck:
 class _Suspicion:
     """An item that seems wrong and must be checked again.
 
-    `check`: returns the item's discrepancies. Its argument is the item as the scan has read it; None to read the item
-    again.
+    `check`: a function that returns the item's discrepancies. Its argument is the item as the scan has read it. If the
+    argument is None, the function reads the item from the table.
     `is_checked_last`: whether the item is checked again only after all other suspicious items.
     `discrepancies`, `checked_at`: the result and the time (Unix timestamp) of the last check.
     """
@@ -378,11 +387,12 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     COUNTED: ItemCheck(find_orphaned_contribution, contribution_sources),
 }
-"""The checks by item type, for the types that `_check_order` does not check together with their order."""
+"""The checks by item type. The mapping has only the types that `_check_order` does not check as a part of an order."""
 CHECKED_LAST = (ACTIVITY, COUNTED)
-"""The item types that are checked again last, because they may name a wrong order or source item.
+"""The item types whose suspicious items are checked again after those of all other types.
 
-The check of the right order or source item then runs first and reports the discrepancy.
+Such an item may store the key of a wrong order or source item. The check of the right order or source item knows the
+expected content, so it runs first and reports the discrepancy.
 """
 
 
@@ -417,7 +427,7 @@ def command(commands: targets.Subparsers) -> None:
 def run_drift(args: argparse.Namespace) -> None:
     """Check the table for drift, print the report, and repair the drift if `--repair` is given.
 
-    Exits with 1 if a discrepancy is left, or if an item could not be read or judged.
+    Exits with 1 if a discrepancy is left, if an item could not be read, or if an item changed at every check.
     """
     shop = targets.resolve_shop(args)
     drift = DriftCheck(shop, repair=args.repair, pause_seconds=args.pause)

@@ -2,17 +2,18 @@
 
 To redrive means to process again. The records of one item are processed in their original order.
 
-Failed records and messages are stored in two places. The failure store is an S3 bucket. It has the records and messages
-that a Lambda function could never process, and the batches of records that an event source mapping gave up after all
-retries. A dead-letter queue has the messages that its worker failed to process five times.
+Failed records and messages are stored in two places. The failure store is an S3 bucket of JSON documents. A document
+contains a record or message that a Lambda function can never process, or a batch of records that an event source
+mapping failed to deliver after all retries. A dead-letter queue has the messages that its worker failed to process five
+times.
 
 To redrive a record, `ops.repair.rebuild` reads the record's item from the table and updates the copies. To redrive a
 message, this command sends the message to its queue again. Both are safe to repeat, also after a kill, because every
 consumer recognizes the id of an event that it has already handled.
 
-A redriven document stays in the failure store, so that an erasure of personal data finds it. A separate marker object
-records that the document was redriven. If one of its records cannot be read, the document gets no marker, because a
-newer version of this code may be able to read the record.
+A redriven document stays in the failure store, and an erasure of personal data still finds it there. A separate marker
+object records that the document was redriven. If one of its records cannot be read, the document gets no marker,
+because a newer version of this code may be able to read the record.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def command(commands: targets.Subparsers) -> None:
 def list_failures(args: argparse.Namespace) -> None:
     """Print the failures, newest first: time, kind, reader, reason and key of each.
 
-    Exits with 1 if another run has received dead letters, because these are hidden and cannot be listed.
+    Exits with 1 if another run has received dead letters, because SQS hides these, so the list is incomplete.
     """
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()
@@ -120,7 +121,10 @@ def show_failure(args: argparse.Namespace) -> None:
 
 
 def redrive_failures(args: argparse.Namespace) -> None:
-    """Process the selected failures again and print the result. Exits with 1 if a failure is left."""
+    """Process the selected failures again and print the result.
+
+    Exits with 1 if a failure could not be processed, or if dead letters are left that this run did not receive.
+    """
     resolved = targets.resolve_target(args)
     shop, failures = resolved.shop, _open_failures(args, resolved)
     chosen = build_selector(args, shop.now())

@@ -29,13 +29,13 @@ from ops.targets import ShopTarget
 MAX_LAG_SECONDS = 60
 """A Lambda function that is further behind the stream than this is reported. Normally a batch takes one second."""
 ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
-"""Two windows to judge a stream reader (a Lambda function that reads the table's stream).
+"""Two time windows, which end now, to check the Lambda functions that read the table's stream.
 
-A function that was invoked within the second window is a stream reader. It should also have been invoked within the
-first window, if the table is busy.
+A function that has read the stream in the last 14 days is a stream reader. While the table is busy, each stream reader
+should also have been invoked in the last 15 minutes.
 """
 BUSY_MINUTES = 5
-"""The table is busy if it was written in at least this number of minutes of ACTIVE_READER_WINDOW.
+"""The table is busy if there were writes in at least this number of minutes of ACTIVE_READER_WINDOW.
 
 If the table is busy, every Lambda function that reads the stream must have been invoked. If there were fewer writes,
 the filters of a function may have matched none of them.
@@ -43,7 +43,7 @@ the filters of a function may have matched none of them.
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
 CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"
 MAX_WAITING_MESSAGES = 1000
-"""A queue with more waiting messages than this is reported, because its worker needs more than minutes for them."""
+"""A queue with more waiting messages than this is reported, because its worker cannot process them within minutes."""
 SAMPLE_ITEMS = 2000
 DRIFT_ITEMS, DRIFT_PAUSE_SECONDS = 200, 30.0
 NEAR_LIMIT_BYTES = 300_000
@@ -151,7 +151,7 @@ def _fetch_datapoints(
 
 # failures and queues --------------------------------------------------------------------------------------------------
 def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Count the records and messages in the failure store (S3) that a function or an event source mapping gave up.
+    """Count the documents in the failure store: the S3 bucket of records and messages that could not be processed.
 
     Documents that were already redriven (processed again) are not counted.
     """

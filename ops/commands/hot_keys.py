@@ -31,7 +31,7 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "at the limit of its configured on-demand maximum, for any key",
     "AccountLimit": "the account is at its limit in this region, for any key",
 }
-"""What each cause of throttling means. The key is the `cause` in the metric name {Read,Write}{cause}ThrottleEvents."""
+"""The explanation of each cause of throttling, by the `cause` in the metric name {Read,Write}{cause}ThrottleEvents."""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",

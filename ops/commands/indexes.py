@@ -62,7 +62,7 @@ def indexes_from_file(path: Path) -> TableIndexes | None:
         return _parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return indexes_from_model()  # if the table was restored from a backup, the template does not declare it
+        return indexes_from_model()  # the table was restored from a backup and is not in the template
     return _parse_table(tables[0]) if tables else None
 
 
@@ -111,7 +111,7 @@ def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
 class DeployPlan:
     """The deploys that change the indexes, in the order in which they must run.
 
-    `obstacles`: changes that no deploy can make, or that no deploy can make now.
+    `obstacles`: changes that a deploy can never make, or that it cannot make yet.
     `fits_one_deploy`: whether one deploy of the template is enough.
     """
 

@@ -1,7 +1,8 @@
 """The `ledger` command: check that every account's balance equals the sum of its ledger entries.
 
 The command writes nothing. It scans the table once and checks each account that it finds. Accounts may change during
-the check: it reads an account first, then the account's entries, and ignores entries that are newer than the account.
+the check: it reads an account first, then the account's entries, and ignores entries that were written after it read
+the account.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep
 
 MAX_NAMED = 5
-"""A message names up to this many versions of a ledger."""
+"""An error message lists up to this many versions of ledger entries."""
 
 
 def check_accounts(

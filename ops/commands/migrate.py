@@ -82,7 +82,7 @@ def plan_migrations(
 
     `known`: all migrations. `state`: the stored progress of each migration, by version.
     `task`: "up" selects the migrations that are not applied yet, the lowest version first. "down" selects applied
-    migrations, the highest version first. A migration that was stopped half-way is selected too.
+    migrations, the highest version first. A migration that was stopped before its end is selected too.
     `to`: for "up", the last version to apply; None for all. For "down", only migrations above this version are undone;
     None for only the latest applied migration.
     `again`: run only this version, even if it is already applied. Use it if items that were skipped are readable now.
@@ -156,7 +156,7 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
 
     def act(image: Image) -> bool | None:
         if image["type"] != {"S": migration.item_type}:
-            return None  # the item's type has changed since the scan read it
+            return None  # another writer has changed the type of the item since the scan read it
         after = migrate_image(step, image)
         changed = after != image
         if changed and not dry:

@@ -1,4 +1,4 @@
-"""The `order` command: show everything about one order: items, history, copies, mails, effects and archive object.
+"""The `order` command: show everything about one order: its items, history, copies, mails and archive object.
 
 The command writes nothing. The web page of the local shop also uses this module, for data that the API does not return.
 """
@@ -53,7 +53,7 @@ COPY_STATES = {
     "foreign": "left over",
     "name": "behind",
 }
-"""The state of a wrong copy as the command prints it, by the last word of `Discrepancy.kind`."""
+"""The state of a wrong copy as the command prints it. The key is the last word of `Discrepancy.kind`."""
 
 
 def compare_copies(shop: Shop, order_id: str) -> JsonObject:
@@ -99,7 +99,7 @@ def _read_or_raw(image: Image) -> JsonObject:
 def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
     """Describe the state of the order's timeline.
 
-    The timeline must have one entry for each logged version of the order.
+    The timeline must have one entry for each version in `order.logged_versions`.
     """
     versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
     missing = sorted(set(order.logged_versions) - versions)

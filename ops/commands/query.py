@@ -24,7 +24,7 @@ from ops.pattern_queries import (
 from ops.query_results import ItemGroup, PatternResult, RecordedRequest, run_pattern
 
 MAX_VALUE_LENGTH = 40
-"""The maximum number of characters that are shown of a value. If fields were chosen, values are shown in full."""
+"""The maximum number of characters that are shown of a value. With the option `--fields`, values are shown in full."""
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -45,13 +45,13 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def list_patterns() -> Iterator[str]:
-    """Yield a line for every access pattern: its id, question and arguments. Optional arguments are in brackets."""
+    """Yield a line for every access pattern: its id, what it reads, and its arguments (optional ones in brackets)."""
     rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
     yield from _align_columns(("", "question", "arguments"), rows)
 
 
 def format_result(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """Yield the lines of text that show a result. If fields were chosen, long values are shown in full."""
+    """Yield the lines of text that show a result. With the option `--fields`, long values are shown in full."""
     yield f"{result.id}: {result.question}"
     yield ""
     yield from _format_requests(result.requests)

@@ -258,7 +258,8 @@ def _replay_from_archive(args: argparse.Namespace, target: ShopTarget) -> None:
 def _resume_command(args: argparse.Namespace, time_range: TimeRange) -> str:
     """Return the command line that shows the progress of this replay again.
 
-    The command line has absolute times, because a duration such as "3d" would select another replay later.
+    The command line has absolute times, because a duration such as "3d" means another time range when the command runs
+    later.
     """
     words = ["--from-archive", "--since", to_instant(time_range.since), "--until", to_instant(time_range.until)]
     words += ["--to", args.to] if args.to else ["--to-all"]

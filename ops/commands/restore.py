@@ -1,12 +1,12 @@
 """The `restore` command: move archived orders from S3 back into the table, without sending mails or refunds again.
 
-An archived order is a small item that replaces the order in the table. After a crash, an order is still either complete
-in the table or archived. One transaction writes all items of the order and replaces the archived order. It fails if the
-archived order has changed since it was read.
+An archived order is a small item that replaces the order in the table. One transaction writes all items of the order
+and replaces the archived order. So after a crash, the order is either complete in the table or still archived. The
+transaction fails if the archived order has changed since it was read.
 
-A large order does not fit into one transaction. Then earlier transactions write some of the items: log entries first,
-payments and refunds last. The shop does not read these items until the last transaction has restored the order itself.
-After a kill, a repeated run finds these items and writes only the missing ones.
+A large order does not fit into one transaction. Then some items are written by other transactions before: log entries
+first, payments and refunds last. The shop does not read these items until the last transaction has restored the order
+itself. After a kill, a repeated run finds these items and writes only the missing ones.
 
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/0025.
@@ -67,7 +67,10 @@ Two invocations of the archive Lambda may archive the same order. The slower inv
 would delete the restored items.
 """
 LOCAL_SETTLE_TIME = timedelta(0)
-"""On the local shop, an archived order can be restored at once, because its clock can be advanced by years."""
+"""On the local shop, an archived order can be restored at once.
+
+The clock of the local shop can be advanced by years, so it does not show how long an invocation may still run.
+"""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
 """The S3 error codes of an object that is missing or in cold storage. Such an order is skipped.
 
@@ -114,7 +117,8 @@ def restore_order(
     """Restore an archived order from its S3 object into the table.
 
     After `keep_days` days the order is archived again, in a new S3 object next to the first.
-    `settles`: for how long the order must have been archived. `dry`: check everything, write nothing.
+    `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
+    nothing.
 
     Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """
@@ -142,7 +146,7 @@ def restore_order(
             for image in shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
         }
         parts = list(_split_into_transactions(list(_missing_items(images, there, now))))
-        # The expiry marker gets the order's version, as when an order is closed.
+        # This marker starts the next archiving of the order. It gets the order's version, as when an order is closed.
         end = put_expiry_marker(shop, ORDER.decode(header), keep_days)
         if not dry:
             for part in parts[:-1]:
@@ -173,7 +177,8 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
     """Return a condition check that fails if the customer has changed since it was read.
 
     So no personal data is restored if an erasure of the customer has just started. The restore is then tried again with
-    the new state of the customer. `customer`: None if the customer does not exist; the check then fails if it exists.
+    the new state of the customer. `customer`: None if the customer does not exist. The check then fails if a customer
+    with this id exists at the time of the write.
     """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
@@ -193,7 +198,7 @@ def _verify_and_read(stub: ArchivedOrder, body: bytes) -> list[Image]:
 
 
 def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_customer_erased: bool) -> Image:
-    """Return the restored order in DynamoDB JSON, with the version after the version of the archived order.
+    """Return the restored order in DynamoDB JSON. Its version is one above the version of the archived order.
 
     `stub`: the archived order. `closed`: the order from the archive object. If the customer's personal data was erased,
     the personal attributes are left out.
@@ -209,12 +214,12 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
     """Yield the items of the archive object that must be written, with the attribute `restored_at`.
 
-    `images`: the items of the archive object. `there`: the items in the table, by sort key. These items are left out:
-    the order and its expiry marker, which are written separately; snapshots, which the stream's Lambda functions derive
-    again; items that an earlier run has restored; items of a type that stays in the table when an order is archived, if
-    the table still has them.
+    `images`: the items of the archive object. `there`: the items in the table, by sort key. The order and its expiry
+    marker are left out, because they are written separately. Snapshots are left out, because the Lambda functions that
+    read the stream write them again. An item is also left out if a previous run of the command has restored it, or if
+    the table still has it because items of its type stay in the table when an order is archived.
 
-    Raises NotRestorable if the table has another item with the same key, unless that item is a log entry.
+    Raises NotRestorable if the table has a different item with the same key, unless that item is a log entry.
     """
     for image in images:
         row = _known_row(image)
@@ -240,15 +245,15 @@ def _known_row(image: Image) -> Row[Any]:
 
 
 def _is_already_restored(found: Image, image: Image) -> bool:
-    """Return whether an earlier run of the restore has already written this item."""
+    """Return whether a previous run of the command has already written this item."""
     return RESTORED_ATTRIBUTE in found and {**found, RESTORED_ATTRIBUTE: None} == {**image, RESTORED_ATTRIBUTE: None}
 
 
 def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
     """Split items into transactions, in the order in which they must be written.
 
-    The last transaction also restores the order, so as many items as possible are in the last transaction. There is at
-    least one transaction, even without items.
+    The last transaction also restores the order itself. It gets as many items as possible, so that few items or none
+    are written before the order. There is at least one transaction, even if there are no items.
     """
     ordered = sorted(
         images, key=lambda image: (image["type"]["S"] in MONEY_TYPES, ROWS_BY_TYPE[image["type"]["S"]].kind != "log")
@@ -267,7 +272,8 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
 def _put_item(image: Image) -> Write[Any]:
     """Return a write that puts an item, on condition that no item has its key.
 
-    A log entry is written without this condition, because a stream's Lambda function may have written it already.
+    A log entry is written without this condition, because a Lambda function that reads the stream may have written the
+    same entry already.
     """
     row = _known_row(image)
     key = {"PK": image["PK"], "SK": image["SK"]}

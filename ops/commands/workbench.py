@@ -31,7 +31,7 @@ MODEL_NAME = "Orderstream"
 WRITTEN_AT = "Nov 21, 2026, 09:30 AM"
 """The creation date in the exported file. The date is fixed, so that the file changes only if the model changes."""
 SAMPLE_TIME = instant_from_epoch(1_795_253_400)
-SAMPLE_VALUES: Mapping[str, Any] = {  # the values for fields whose type alone gives no valid sample
+SAMPLE_VALUES: Mapping[str, Any] = {  # for these fields, a value generated from the type may be invalid
     "country": "AT",
     "email": "ann@example.com",
     "name": "Ann",

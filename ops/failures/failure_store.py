@@ -32,7 +32,7 @@ MAX_VISIBILITY_SECONDS = 12 * 3600
 MAX_DEAD_LETTERS = 2000
 """The maximum number of dead letters that a run receives from one queue.
 
-A run can send this number of messages back to their source queue before the visibility timeout ends.
+It is so small that a run can send all of them back to their source queue before their visibility timeout ends.
 """
 SQS_BATCH_SIZE = 10
 COUNT_ATTRIBUTES = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
@@ -59,9 +59,10 @@ class FailureEntry:
 class DeadLetterQueueInfo:
     """A dead-letter queue.
 
-    `name`: the reaction (a queue with its worker) whose failed messages are moved here, or the name of a queue.
+    `name`: the name of the reaction (a queue with its worker) whose failed messages are moved here. If there is no such
+    reaction, it is the name of a queue.
     `source`: the URL of the queue from which messages are moved here; None if there is no such queue.
-    `max_receive_count`: SQS moves a message here after this number of receives.
+    `max_receive_count`: SQS moves a message here after this number of receives; 0 if `source` is None.
     """
 
     name: str
@@ -165,7 +166,7 @@ class FailureRepository:
     def receive_dead_letters(
         self, queues: Sequence[DeadLetterQueueInfo] | None = None, working_seconds: float = 0
     ) -> Iterator[list[DeadLetter]]:
-        """Receive the dead letters of these queues (default: all) and hide them from other consumers.
+        """Receive the dead letters of these dead-letter queues (default: all) and hide them from other consumers.
 
         Use it as a context manager. The dead letters stay hidden for VISIBILITY_SECONDS plus `working_seconds`. At the
         end of the context, the dead letters that were not deleted become visible again.

@@ -36,7 +36,7 @@ class RedriveStep:
     `item_key`: the key of the item that the record is about; () for a message.
     `happened_at`: the time of the record or event (Unix timestamp); None if it is unknown.
     `check`, `act`: check or process the record. Both raise Permanent if this code cannot process the record.
-    `keys`: the keys of the documents or dead letters that contain the record.
+    `keys`: the keys of the documents in the failure store that contain the record or message, or of the dead letter.
     """
 
     sort_key: tuple[int, int]
@@ -49,11 +49,11 @@ class RedriveStep:
 
 @dataclass
 class RedriveResult:
-    """The result of a redrive.
+    """The result of a redrive (repeated processing) of documents in the failure store and of dead letters.
 
     `done`: the keys of the documents and dead letters that were redriven.
-    `rejected`: the documents and dead letters that this code cannot process: the reason by key.
-    `retryable`: the documents and dead letters that failed but can be tried again: the reason by key.
+    `rejected`: why this code cannot process a document or dead letter, by its key.
+    `retryable`: why a document or dead letter failed that can be tried again, by its key.
     `has_more`: whether a queue may have more dead letters than this run has received.
     `in_flight`: how many dead letters another run had received, so this run did not get them.
     """
@@ -81,11 +81,12 @@ def redrive_entries(
     per_second: float | None = None,
     report_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RedriveResult:
-    """Redrive the selected documents and dead letters, and return the result.
+    """Redrive the selected documents of the failure store and dead letters: process them again. Return the result.
 
-    The records of all documents are processed first, in their order in the stream. The dead letters follow, queue by
-    queue. If a record can never be processed, later records of its item are still processed. If a record fails with an
-    error that may be temporary, later records of its item wait for the next run, so that their order is kept.
+    The documents are processed first: their stream records in the order of the stream, then their messages. The dead
+    letters follow, queue by queue. If a record can never be processed, later records of its item are still processed.
+    If a record fails with an error that may be temporary, later records of its item wait for the next run, so that
+    their order is kept.
 
     `is_selected`: returns whether to redrive an entry. `dry`: only check the records. `per_second`: the limit of
     records and messages per second; None for no limit. `report_progress`: called with the number of processed records
@@ -121,7 +122,7 @@ class _RedriveRun:
     remaining: dict[str, int] = field(default_factory=dict)
 
     def add_document(self, key: str) -> None:
-        """Add the records of a document or dead letter to this run.
+        """Add the records of a document in the failure store, or a dead letter, to this run.
 
         If several documents contain the same record, the record is processed once.
         """
@@ -171,7 +172,7 @@ class _RedriveRun:
             url,
             letter.message,
             letter.message["Body"],
-            check=lambda: None,  # if the message is unreadable, the queue's worker stores it in the failure store
+            check=lambda: None,  # no check: the worker stores an unreadable message in the failure store
             done=lambda: self.failures.delete_dead_letter(letter),
         )
 
@@ -245,7 +246,11 @@ class _RedriveRun:
 
 
 def _record_id(record: Record) -> object:
-    """Return an id of a stream record that is the same in every document that contains the record."""
+    """Return a value that identifies a stream record: the key of its item and its sequence number.
+
+    Several documents in the failure store may contain the same record. All of them give the same value, so the record
+    is processed only once. A record without a sequence number is identified by its whole content.
+    """
     told = record.get("dynamodb") or {}
     return (*item_key_of(record), told.get("SequenceNumber")) if "SequenceNumber" in told else json.dumps(record)
 

@@ -1,6 +1,6 @@
 """Store in each product the catalogue that it belongs to, and include the catalogue in the product's index key.
 
-Before there were catalogues, the index key of a product contained only its category. These products get the main
+Products that were stored before catalogues existed have an index key with only their category. They get the main
 catalogue.
 """
 
@@ -14,7 +14,7 @@ def up(item: Item) -> Item:
 
 
 def down(item: Item) -> Item:
-    """Return the product with an index key of only its category, as the previous version of the code expects it.
+    """Return the product with only its category in its index key, as the previous version of the code expects it.
 
     If the product is not in the main catalogue, its attribute `catalog` is kept, so that `up` can use it again.
     """

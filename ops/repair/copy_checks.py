@@ -66,9 +66,9 @@ class Discrepancy:
 
 
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
-    """Return a condition check that fails if the primary item has changed since it was read.
+    """Return a condition check that fails if a primary item (the source of a copy) has changed since it was read.
 
-    If the primary item did not exist, the check fails if it exists now.
+    If the primary item did not exist at that read, the check fails if it exists now.
     """
     if isinstance(item, Mapping):
         return check_absent(row, item, condition_error=lambda _: WriteConflict(row, item))
@@ -78,8 +78,9 @@ def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
 def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected: Image | None) -> Write[Any]:
     """Return a conditional write that replaces the stored item `actual` by the item `expected`.
 
-    Both items are in DynamoDB JSON. If `expected` is None, the write deletes the stored item. If `actual` is None, no
-    item must be stored yet. The write fails with WriteConflict if the stored item has another version than `actual`.
+    Both items are in DynamoDB JSON. If `expected` is None, the write deletes the stored item. The write fails with
+    WriteConflict if the stored item has another version than `actual`. If `actual` is None, the write fails if any item
+    has this key.
     `row`: the row of the key table that declares the item type. `place`: the key of the item.
     """
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
@@ -101,7 +102,9 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
 
 # read primaries -------------------------------------------------------------------------------------------------------
 def read_source(image: Image) -> SourceItem:
-    """Decode a primary item from DynamoDB JSON. Returns its row (its declaration in the key table) and the entity.
+    """Decode a primary item (an item that commands write) from DynamoDB JSON.
+
+    Returns its row, which is the declaration of its type in the key table, and the decoded item.
 
     Raises Unreadable if this code does not know the type or the schema version of the item.
     """
@@ -128,7 +131,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # an order and its partition -------------------------------------------------------------------------------------------
 def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
-    """Yield the missing, wrong and orphaned copies of one order.
+    """Yield the missing and wrong copies of one order, and the copies that the order must not have.
 
     `images`: all items of the order's partition, in DynamoDB JSON. Yields nothing while the order is being archived.
     Raises Unreadable. Raises Permanent if the order's history cannot be reconstructed.
@@ -159,12 +162,12 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
-    """Return whether a missing log entry may have expired while its order was archived, so it is not a discrepancy.
+    """Return whether a missing log entry is no error, because it may have expired while its order was archived.
 
     `into`: the row of the key table that declares the log. `copy`: the expected entry. `item`: the order.
 
-    The entry's ttl is not compared with the current time. The local shop can advance its clock, so an entry can be
-    deleted before the time in its ttl.
+    The result depends only on whether the entry is older than the restore. Its ttl is not used, because the local shop
+    can advance its clock. There, an entry can be deleted before the time in its ttl.
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
@@ -199,8 +202,8 @@ def _copy_row(image: Image) -> Row[Any] | None:
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
     """Return whether a stored copy equals the expected copy, apart from `restored_at` and the version.
 
-    The version of the stored copy may be from `min_version` to the expected version. The versions of the primary item
-    after `min_version` did not change the copy.
+    The version of the stored copy may be any version from `min_version` to the expected version, because the changes of
+    the primary item after `min_version` did not change the copy.
     """
     copy = {name: value for name, value in image.items() if name != RESTORED_ATTRIBUTE}
     if {**copy, "version": expected["version"]} != expected:
@@ -229,7 +232,8 @@ def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Dis
     """Yield a discrepancy if an open order does not store its customer's current name.
 
     The order also stores `customer_version`: the version of the customer item from which the name was copied. A
-    `customer_version` above the current version of the customer item is a discrepancy too.
+    `customer_version` above the current version of the customer item is a discrepancy too, because no such version
+    exists.
     """
     customer = (
         shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
@@ -257,7 +261,7 @@ def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> 
 
 # copies in other partitions -------------------------------------------------------------------------------------------
 def summary_sources(image: Image) -> list[ItemKey]:
-    """Return the key of the order that an order summary belongs to. `find_summary_discrepancies` needs the order."""
+    """Return, in a list, the key of the order of an order summary. `find_summary_discrepancies` needs this order."""
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     return [item_key(ORDER.key(order_id=key["order_id"]))]
@@ -293,9 +297,9 @@ def activity_sources(image: Image) -> list[ItemKey]:
 def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if an entry of a customer's activity log matches no change of an order.
 
-    `image`: the entry. `sources`: the existing orders and timeline entries, by key. An expired entry is not checked. If
-    the order is archived, the content of the entry is checked too. Otherwise `find_order_discrepancies` compares the
-    content. Raises Unreadable.
+    `image`: the entry. `sources`: the existing orders and timeline entries, by key. An entry whose ttl has passed is
+    not checked. If the order is archived, the content of the entry is checked too. Otherwise `find_order_discrepancies`
+    compares the content. Raises Unreadable.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)

@@ -27,7 +27,7 @@ from functions.shop.shop import Shop
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
-"""The name of a change that is not a transition of an order's status (`ORDER_TRANSITIONS`)."""
+"""The name given here to a change that keeps the order's status, so it is not in `ORDER_TRANSITIONS`."""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
 """The facts that the logs contain about each version of an order, by version.
 
@@ -39,8 +39,8 @@ def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) ->
     """Return every change of an order that must have a log entry, the oldest first.
 
     `partition`: all items of the order's partition. If the time of a change is unknown, the change gets the time of the
-    next change with a known time. Archiving an order is not a logged change. Raises Permanent if no sequence of allowed
-    changes leads to the order's status.
+    next change with a known time. The archiving of an order gets no log entry, so it is not in the result. Raises
+    Permanent if no sequence of allowed changes leads to the order's status.
     """
     ids = change_ids(ORDER, order)
     timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
@@ -63,9 +63,10 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return the versions of an order, by change id.
+    """Return the versions of an order, by the id of the change that led to the version.
 
-    For an archived order, the result includes every version from 1 to the latest. Some of these have no log entry.
+    The result has the versions that must have log entries. An archived order does not store which versions these are.
+    Its result has every version from 1 to the latest, also versions without a log entry.
     """
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
@@ -75,7 +76,7 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
 def _change_times(
     shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
 ) -> dict[int, Instant]:
-    """Return the time of each logged version of an order, by version.
+    """Return the time of each version of an order that must have a log entry, by version.
 
     The first source that has the time is used: the order itself, the order's timeline, the customer's activity log. If
     no source has the time, the version gets the time of the next version.
@@ -89,7 +90,7 @@ def _change_times(
         own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
     keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # use the earliest entry of each version
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # the earliest entry of each version wins
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
@@ -157,6 +158,7 @@ def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, 
 class _Path:
     """The first steps of a possible history of an order.
 
+    `steps`: the changes, each as (name of the change, status after the change).
     `contradictions`: the number of facts in the logs that contradict the path.
     `unlisted`: the number of steps that are not in `ORDER_TRANSITIONS`.
     """
@@ -186,7 +188,7 @@ def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
 
 
 def past_change(order: Order, version: int, at: Instant, name: str, status: str) -> Change:
-    """Return a change that an order had in the past, with the id that the change had when it happened.
+    """Return a past change of an order, with the id that the change had when it happened.
 
     `version`, `status`: those of the order after the change. `at`: the time of the change. `name`: its name.
     """

@@ -1,11 +1,11 @@
 """Repeat the work of the stream's Lambda functions, from a stored stream record or from the items in the table.
 
-These Lambda functions update copies, logs and totals, and publish events. Work from the items in the table if stream
-records were lost.
+These Lambda functions update copies, logs and totals, and publish events. If stream records were lost, use the items in
+the table.
 
 A stored stream record describes an old state of its item. So copies are derived from the item as it is in the table
 now. The record is used only for the log entry, the event, and the subtraction of a deleted item from the totals. The
-event keeps its original id, so consumers recognize a duplicate.
+event keeps its original id, so a consumer that has already handled the event recognizes it.
 
 All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
 """
@@ -68,7 +68,7 @@ def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
     """Process a stored stream record again: update totals, copies and logs, and publish the record's event.
 
     `record`: the record in the format of a Lambda event. Safe to repeat. Raises Permanent if this version of the code
-    cannot read the record; a newer version may be able to read it.
+    cannot read the record. A newer version of the code may be able to read it.
     """
     change = changes.parse_change(record)
     if change is None:
@@ -97,9 +97,9 @@ def rebuild_copies(
 ) -> SweepResult:
     """Scan the table, write all missing or outdated copies and missing log entries, and update the totals.
 
-    A primary item (from which copies are derived) that the totals do not include yet is added to them. A deleted item
-    that the totals still include is subtracted from them. If no log has the time of a change, its log entry gets the
-    time of the next change that has a known time.
+    A primary item is an item from which copies and totals are derived. If the totals do not include such an item yet,
+    its amounts are added. If the totals still include a deleted item, its amounts are subtracted. If the time of a
+    change is unknown, its log entry gets the time of the next change with a known time.
 
     `dry`: only count, write nothing. Returns the counts of the scan.
     """
@@ -126,8 +126,8 @@ def republish_events(
     """Publish again, for each primary item, the event of the change that led to its current state.
 
     A primary item is an item that commands write, such as an order. Each event has its original id, so a consumer that
-    has already handled the event ignores the duplicate. Events of earlier states are not published, so a shipped order
-    causes no late "paid" mail. Events older than MAX_REPLAY_AGE_DAYS are not published.
+    has already handled the event ignores the duplicate. Events of earlier states are not published, so no customer gets
+    a "paid" mail after the order was shipped. Events older than MAX_REPLAY_AGE_DAYS are not published.
 
     The archiving of a closed order starts when its expiry marker, an item with a ttl, is deleted. If a closed order has
     no such marker, its expiry event is published too. Returns the counts of the scan.
@@ -155,12 +155,13 @@ LogEntries = Sequence[tuple[Row[Any], Any]]
 
 
 def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = None, *, dry: bool = False) -> bool:
-    """Write the missing or outdated copies and log entries of a primary item, and count the item in its totals.
+    """Write the missing or outdated copies and log entries of a primary item, and add the item to its totals.
 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
     copied too.
 
-    `recorded_entries`: the log entries of a stream record. If None, they are derived from the order's current state.
+    `recorded_entries`: the log entries of a stream record. If None, they are derived from the order and its existing
+    logs.
     `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
@@ -192,8 +193,8 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
 def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> bool:
     """Subtract what a deleted item has added to totals, if the totals still include the item.
 
-    `contribution`: records what the item added. Returns whether the totals still included the item. `dry`: write
-    nothing.
+    `contribution`: the item that records what the deleted item has added. Returns whether the totals still included the
+    deleted item. `dry`: write nothing.
     """
     found = totals.possibly_missed_deletion(contribution, shop.now_instant())
     if found is None or shop.table.batch_get([found[0]], consistent=True):
@@ -204,7 +205,7 @@ def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> boo
 
 
 class CopyExists(Exception):
-    """The copy already exists with the same or a newer version."""
+    """The table already has the copy, with the same version as the copy to write or a newer one."""
 
 
 def _write_missing_copies(shop: Shop, expected: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
@@ -225,10 +226,11 @@ def _write_missing_copies(shop: Shop, expected: Mapping[tuple[str, str], tuple[R
 def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries | None) -> Iterator[Write[Any]]:
     """Yield the writes for the log entries of an item that are missing in the table.
 
-    `recorded_entries`: the entries from a stream record. If None, they are derived from the order's current state.
+    `recorded_entries`: the entries from a stream record. If None, they are derived from the order and its existing
+    logs.
 
     An earlier run without the stream record may have written an entry for the same change with an estimated time. The
-    time in the stream record is correct. So the entry with the other time is deleted.
+    time in the stream record is correct. So the entry with the estimated time is deleted.
     """
     of_record = recorded_entries is not None
     if recorded_entries is None and isinstance(item, Order):
@@ -248,7 +250,10 @@ def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries |
 
 
 def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[Any]:
-    """Yield the stored entries of the same log that describe the same change as `entry`."""
+    """Yield the stored entries of a log that describe the same change as `entry`.
+
+    `into`: the row of the key table that declares the log.
+    """
     beside = {
         TIMELINE: lambda: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=entry.order_id),
         ACTIVITY: lambda: shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=entry.customer_id, since=entry.at),
@@ -260,11 +265,11 @@ def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[
 
 
 def _write_if_source_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
-    """Write a copy in a transaction that fails if the primary item of the copy has changed since it was read.
+    """Write a copy in a transaction that fails if the primary item (its source) has changed since it was read.
 
     So no copy is added to the partition of an order that was archived in the meantime. `item`: the primary item. `row`:
-    its row of the key table. `write`: the write of the copy. If the same or a newer version of the copy exists, nothing
-    is written. Raises WriteConflict if the primary item has changed.
+    its row of the key table. `write`: the write of the copy. If the table already has the copy with the same version or
+    a newer one, nothing is written. Raises WriteConflict if the primary item has changed.
     """
     try:
         shop.table.write(check_unchanged(row, item), replace(write, condition_error=lambda _: CopyExists()))
@@ -279,8 +284,8 @@ def _is_expired(shop: Shop, item: Any) -> bool:
 
 # events ---------------------------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
-    """Yield the change that brought an order to its current status, even if the order was changed again later."""
-    if order.status != "ARCHIVING":  # no event is published for this status
+    """Yield the change that brought an order to its current status, even if later changes kept this status."""
+    if order.status != "ARCHIVING":  # an order that is being archived has no event for this status
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from (change for change in reconstruct_history(shop, order, beside) if change.version == order.reached)
 
@@ -305,9 +310,10 @@ def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
 
 
 def _latest_change(image: Image) -> Change | None:
-    """Return the latest change of a primary item (an item that commands write). Raises Permanent.
+    """Return the latest change of a primary item (an item that commands write), as its stream record would describe it.
 
-    Returns None for copies and other items.
+    Returns None for an item that is not primary, such as a copy, and for an item that a restore from the archive has
+    inserted. Raises Permanent if this code cannot read the item.
     """
     row = ROWS_BY_TYPE.get(image.get("type", {}).get("S", ""))
     return changes.parse_change(make_stream_record(image)) if row is None or row.kind == "primary" else None

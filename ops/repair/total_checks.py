@@ -1,7 +1,8 @@
 """Find and repair wrong totals, and wrong contributions of single items to totals.
 
-A total is an item with a sum over many items, for example the rating of a product. A contribution is a Counted item.
-It records how much one order, return or review adds to totals. This order, return or review is its source item.
+A total is an item with a sum over many items, for example the rating of a product. A contribution is an item of the
+type Counted. It records how much one order, return or review adds to totals. This order, return or review is its source
+item.
 
 The shop changes a total and a contribution in one transaction. So normal use of the shop never changes the difference
 between a total and the sum of its contributions. The check measures this difference: it reads the total, then all
@@ -46,7 +47,11 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 
 # contributions --------------------------------------------------------------------------------------------------------
 def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
-    """Yield the missing, wrong and orphaned contributions (to totals) of these source items."""
+    """Yield the missing, wrong and orphaned contributions of these orders, returns and reviews to totals.
+
+    A contribution is an item that records how much one of them adds to totals. It is orphaned if its order, return or
+    review must not add anything to totals.
+    """
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
     contributions = load_existing(shop, [item_key(COUNTED.key(source=source)) for source in counting])
@@ -62,7 +67,7 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """Return the key of the order or review that this contribution to totals was computed from.
+    """Return, in a list, the key of the order or review from which this contribution to totals was computed.
 
     `find_orphaned_contribution` needs this item. The list is empty for the contribution of a return, because the
     contribution does not store the key of the return. Raises InvalidKeyValue.
@@ -78,8 +83,9 @@ def contribution_sources(image: Image) -> list[ItemKey]:
 def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a contribution to totals exists, but its order or review does not.
 
-    `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key. Contributions of
-    returns are not checked here, because they do not name their order. `TotalsScan.find_orphans` checks them.
+    `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key. A contribution
+    records how much one order, return or review adds to totals. Contributions of returns are not checked here, because
+    they do not store the key of their return. `TotalsScan.find_orphans` checks them.
     """
     place, source = item_key(image), _contribution_source(image)
     of = _text_attribute(image, "of")
@@ -115,7 +121,7 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
-    """Return whether a stored contribution has the amounts that its source item has now.
+    """Return whether a stored contribution to totals has the amounts that follow from its source item now.
 
     The contribution may have been written for an earlier version of the source item. It must not have been written for
     a later version, or for a deleted item that had the same key.
@@ -132,9 +138,10 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
 
 
 def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:
-    """Return the correct contribution in DynamoDB JSON, with the version after that of the stored contribution.
+    """Return the correct contribution to totals, in DynamoDB JSON. Its version is one above the stored version.
 
-    `found`: the stored contribution; None if there is none. The version is then 1.
+    `todo`: the correct amounts of the source item. `found`: the stored contribution. If there is none, `found` is None
+    and the new version is 1.
     """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return COUNTED.encode(
@@ -152,7 +159,7 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
 
 
 def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
-    """Return the amounts that a contribution adds, by the key of the total and then by attribute name.
+    """Return the amounts that a contribution adds to totals, by the key of the total and then by attribute name.
 
     `image`: the contribution in DynamoDB JSON; None if there is none. Returns {} if there is no contribution, or if the
     contribution cannot be decoded.
@@ -202,10 +209,10 @@ class TotalsScan:
             self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
 
     def find_orphans(self) -> Iterator[Discrepancy]:
-        """Yield the contributions of returns that do not exist in the table or in the archive.
+        """Yield the contributions to totals whose return exists neither in the table nor in the archive.
 
-        A contribution may belong to an archived return if an archived order with returns was updated at the same time
-        or later. Such a contribution is not yielded.
+        The archive itself is not read. If an archived order with returns was updated after the contribution was
+        created, or at the same time, the return may be in the archive. Then the contribution is not yielded.
         """
         for source, image in self.return_contributions.items():
             if (
@@ -234,13 +241,14 @@ class TotalDifference:
 class TotalsCheck:
     """The discrepancies that a check found in totals, and in the contributions of single items to these totals.
 
-    Totals and contributions are judged together, because the expected value of a total is the sum of its contributions.
+    A contribution records how much one order, return or review adds to totals. The expected value of a total is the sum
+    of its contributions, so both are judged together.
     `contributions`: the wrong contributions.
     `differences`: how much each suspicious total differs from the sum of its contributions, by the key of the total.
     `final_totals`: how many totals were skipped because they can no longer change.
     `guard`: returns condition checks that are added to each transaction. They fail if another run has taken over the
-    checkpoint, so two runs never correct the same difference. If `guard` returns nothing, a total is repaired only if
-    the total is unchanged since it was read.
+    checkpoint, so two runs never correct the same difference. If `guard` returns no checks, a total is repaired only if
+    it has not changed since it was read.
     """
 
     shop: Shop
@@ -276,7 +284,7 @@ class TotalsCheck:
                     yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
 
     def repair(self) -> tuple[int, int]:
-        """Rewrite the wrong contributions, then correct each wrong total once.
+        """Rewrite the wrong contributions to totals, then correct each wrong total once.
 
         Returns how many discrepancies were repaired, and how many are left.
         """
@@ -300,7 +308,10 @@ class TotalsCheck:
         return mended, len(faults) - mended
 
     def _repair_total(self, where: str, off: TotalDifference) -> bool:
-        """Subtract the measured difference from one total. Returns whether the total is correct now."""
+        """Subtract the measured difference from one total. Returns whether the total is correct now.
+
+        `where`: the key of the total. `off`: the difference between the total and the sum of its contributions.
+        """
 
         def attempt() -> bool:
             found = load_existing(self.shop, [_parse_key(where)]).get(_parse_key(where))
@@ -326,8 +337,8 @@ def scan_totals(
 ) -> TotalsScan:
     """Scan the whole table and return the totals, the contributions to totals, and the returns.
 
-    The drift check calls this function after a resumed run. Its own scan did not start at the beginning of the table,
-    so it has not seen all of these items.
+    The drift check calls this function after a resumed run. The scan of a resumed run starts in the middle of the
+    table, so it has not read all of these items.
     """
     seen = TotalsScan()
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
@@ -414,10 +425,14 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 
 
 def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
-    """Write a correct contribution and add the amounts in `added` to totals, in one transaction.
+    """Write a correct contribution, and add the amounts in `added` to totals, in one transaction.
+
+    A contribution records how much one order, return or review adds to totals. `contribution`: the wrong contribution
+    and its expected content.
 
     `added`: the amounts to add, by the key of the total; {} if the totals are corrected separately. Returns False,
-    without a write, if the contribution or its source item has changed since the check read it.
+    without a write, if the contribution or its source item has changed since the check read it, or if each attempt had
+    a write conflict.
     """
     row, item = contribution.source
     for _ in range(MAX_ATTEMPTS):
@@ -451,7 +466,7 @@ MAX_ATTEMPTS = 5
 
 
 def _amounts_delta(contribution: Discrepancy) -> dict[str, Counter[str]]:
-    """Return the expected amounts of a contribution minus its stored amounts, by the key of the total."""
+    """Return the expected amounts of a contribution to totals minus its stored amounts, by the key of the total."""
     added = read_amounts(contribution.expected)
     for where, amounts in read_amounts(contribution.actual).items():
         _add_amounts(added.setdefault(where, Counter()), amounts, -1)

@@ -53,7 +53,7 @@ class Checkpoint:
 
     `tool`, `name`: together the key of the checkpoint. `task`: what the run does; a run with another task does not
     resume. `by`: who runs the tool. `segments`: the number of segments of the table to scan in parallel.
-    `max_age`: if the last run stopped longer ago, start from the beginning; None to resume a run of any age.
+    `max_age`: if the last run stopped longer ago than this, start from the beginning; None to resume a run of any age.
     `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.
     """
 
@@ -148,7 +148,7 @@ class Checkpoint:
                 self._save(held_seconds=seconds + LOCK_SECONDS)
 
     def check_lock(self) -> Write[Any]:
-        """Return a condition check that lets a transaction fail with Locked if another run has taken over."""
+        """Return a condition check that makes a transaction fail with Locked if another run has taken over the lock."""
         return check_unchanged(SWEEP, self.sweep, condition_error=lambda _: Locked(TAKEN_OVER_MESSAGE))
 
     def __enter__(self) -> Self:

@@ -93,7 +93,8 @@ class SweepProgress(ProgressBar):
     def within_page(self, before: SweepResult, page: SweepResult) -> None:
         """Report progress within a page, if the last line is older than REPORT_EVERY_SECONDS.
 
-        Does nothing on a terminal. `before`: the counts of the earlier pages. `page`: the counts of this page so far.
+        Does nothing on a terminal. `before`: the counts of all pages before this page. `page`: the counts of this page
+        so far.
         """
         if not self._out.isatty() and self._line_is_due():
             so_far = replace(before)

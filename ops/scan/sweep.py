@@ -220,13 +220,14 @@ def _update_request(table: Table, before: Image, after: Image) -> dict[str, Any]
 
 
 MIN_SAMPLE_SEGMENTS = 10
-"""The minimum number of places in the table from which a sample is read."""
+"""A sample is read from about this many random positions in the table."""
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
     """Yield random positions in the table from which to read a sample of about `number` items.
 
-    Each position is given as (segments, maximum number of items to read there). Only one of the segments is not done.
+    Each position is given as (segments, maximum number of items to read there). All segments except one are marked as
+    done, so that the scan reads only this one segment.
     """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):

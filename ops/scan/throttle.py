@@ -20,7 +20,7 @@ class CapacityThrottle:
     """Delays the requests of a table's client, so that it consumes at most a given number of capacity units per second.
 
     DynamoDB reports the consumed capacity of each request, except for a rejected write. Before each request, the client
-    waits until the consumption of the earlier requests is within the limit. Several threads may send requests at the
+    waits until the consumption of all previous requests is within the limit. Several threads may send requests at the
     same time.
     """
 
