@@ -1,7 +1,8 @@
-"""The activity log of the local shop: one entry for each request, event, effect or failure, stored in one file.
+"""Stores the activity log of the local shop: what happened in the shop, such as requests, events, mails and failures.
 
-The file survives a restart. Entries come from the functions' logs and from local programs, such as the warehouse. The
-terminal and the page show the entries. The shop itself works without this log.
+The log is one SQLite file, which survives a restart. Most entries are made from the log lines of the Lambda functions.
+Local programs, such as the simulated warehouse, add others. The terminal and the shop's web page show the entries. The
+Lambda functions never read this log, so the shop also works without it.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ SCHEMA_SQL = """
 """
 
 BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
-"""Fields that `_build_entry` handles itself. It copies all other fields of the input to the entry unchanged."""
+"""The input fields that `_build_entry` handles one by one. It copies all other input fields to the entry unchanged."""
 
 ActivityLogEntry = dict[str, Any]
-"""An entry: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and fields that depend on the kind."""
+"""An entry of the activity log: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and fields of this kind."""
 
 
 class ActivityLog:
@@ -49,7 +50,9 @@ class ActivityLog:
                 part.unlink()
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = OFF")  # faster; a power failure may lose the last entries
+        self._database.execute(
+            "PRAGMA synchronous = OFF"
+        )  # this is faster, but a power failure may lose the last entries
         self._database.executescript(SCHEMA_SQL)
         self._on_entry = on_entry
         self._new = threading.Condition()
@@ -73,7 +76,7 @@ class ActivityLog:
                 return
             try:
                 new = self._insert(entries)
-            except sqlite3.Error:  # for example, the disk is full: only show the entries
+            except sqlite3.Error:  # for example, the disk is full: show the entries, but do not store them
                 new = [entry for _, entry in entries]
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
@@ -84,7 +87,7 @@ class ActivityLog:
     def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
         """Insert entries, and return those that were inserted. Entries with an existing `once` are not inserted.
 
-        About once per 1000 entries, this deletes the oldest entries, so that about MAX_ENTRIES remain.
+        About once per 1000 entries, this method also deletes the oldest entries, so that about MAX_ENTRIES remain.
         """
         new, last = [], 0
         self._database.execute("BEGIN")

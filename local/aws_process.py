@@ -45,9 +45,9 @@ SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(p
 The process does not start with `python -m`, because then each process forked from it would import the server again.
 """
 QUEUE_URL_PORT = "4566"
-"""The port in the URLs of SQS queues. The saved state contains these URLs, so the port in them is constant.
+"""The port in the URLs of SQS queues. The saved state contains these URLs, so the port must not change.
 
-The ports that the local AWS listens on may differ.
+The local AWS may listen on other ports.
 """
 
 # These folders are in the directory of the local AWS: the state of ministack, the S3 objects, the unpacked functions,
@@ -55,8 +55,9 @@ The ports that the local AWS listens on may differ.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 # The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
-# The folders of the last and the previous snapshot. ROLLBACK_FILES is a folder inside a snapshot: it contains copies of
-# files outside ministack's state that a start restores with the snapshot.
+# SNAPSHOT is the folder of the newest snapshot. PREVIOUS_SNAPSHOT is the folder of the snapshot before it, while a new
+# one is saved. ROLLBACK_FILES is a folder inside a snapshot. It contains copies of files outside ministack's state,
+# such as the checkpoints of the stream pollers, which a start restores together with the snapshot.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
 
 
@@ -102,7 +103,7 @@ class LocalAws:
     """A running local AWS.
 
     `directory`: the folder of its state.
-    `was_killed`: whether the previous run was killed. If so, this run started from an older snapshot.
+    `was_killed`: whether the previous run was killed. If so, this run started from a snapshot made before the kill.
     `started`: the server process if this process started it, else None.
     """
 
@@ -181,15 +182,15 @@ def start(
     rollback_files: Sequence[Path] = (),
     allowed_origins: Sequence[str] = (),
 ) -> LocalAws:
-    """Start the local AWS on the state in `directory` and wait until it answers (about half a second).
+    """Start the local AWS with the state in `directory` and wait until it answers (about half a second).
 
     If a process of an earlier run is still running, it is stopped first. The internal port and the key are new at each
     start.
 
     `dynamodb_endpoint`: the URL of DynamoDB and DynamoDB Streams for the functions.
     `public_port`: the port of the shop's API. If it is None, a free port is used.
-    `rollback_files`: files outside ministack's state that must match it. Each snapshot includes them. Each start
-    restores them from the snapshot, and deletes those that the snapshot does not contain.
+    `rollback_files`: files outside ministack's state that must match this state, such as checkpoints. Each snapshot
+    includes them. Each start restores them from the snapshot, and deletes those that the snapshot does not contain.
     `allowed_origins`: the origins of web pages that may call the API.
 
     Raises processes.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
@@ -328,7 +329,7 @@ def find_snapshot(directory: Path) -> Path | None:
 
 
 def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Restore the last snapshot. If there is no snapshot, delete all state, because no deploy has finished yet."""
+    """Restore the newest snapshot. If there is none, no deploy has finished, so delete the partial state."""
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:

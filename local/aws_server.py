@@ -55,7 +55,7 @@ MAX_CONCURRENT_REQUESTS = 1 + (os.cpu_count() or 1)
 A higher number would not be faster: the requests would share the same processors, and each needs its own process.
 """
 MAX_CONCURRENT_BATCHES = 2
-"""Maximum number of batches of an SQS queue that are handled in parallel. AWS handles up to a thousand."""
+"""Maximum number of batches of each SQS queue that are handled in parallel. AWS handles up to a thousand."""
 MAX_TOKEN_REQUEST_BYTES = 1 << 12
 """Maximum size of the body of a request for a token."""
 MAX_API_REQUEST_BYTES = 10 << 20
@@ -63,7 +63,7 @@ MAX_API_REQUEST_BYTES = 10 << 20
 REQUEST_READ_TIMEOUT_SECONDS = 30
 """Timeout for reading an API request. It equals the integration timeout of API Gateway."""
 LISTEN_BACKLOG = 1024
-"""Number of connections that may wait to be accepted. If it were small, a burst of clients would get resets."""
+"""Number of connections that may wait to be accepted. With a small number, a burst of clients would get TCP resets."""
 PROBLEM_CONTENT_TYPE = (b"content-type", b"application/problem+json")
 
 
@@ -92,7 +92,8 @@ class LocalAwsServer:
 
     async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "GET")
-        # Web pages of the allowed origins may call the API, but not the sign-in route, where they could become staff.
+        # Web pages of the allowed origins may call the API, but not the sign-in route, which signs in any user, also
+        # the shop's staff.
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
         why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
@@ -156,8 +157,8 @@ def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
 def _replace_gateway_errors(send: Send) -> Send:
     """Return an ASGI `send` that replaces errors of the API gateway by problem documents (RFC 9457).
 
-    An error comes from the gateway, and not from the function, if its content type is no problem document. An example
-    is the response after a function timeout.
+    The functions send all their errors as application/problem+json. So an error with another content type comes from
+    the gateway. An example is the response after a function timeout.
     """
     replaced = False
 

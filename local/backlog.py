@@ -67,9 +67,9 @@ class BacklogMonitor(threading.Thread):
                 continue
 
     def measure(self) -> None:
-        """Measure all consumers once. Add an activity log entry for each consumer that is behind or has caught up.
+        """Measure the lag of all consumers once, and report in the activity log which are behind or have caught up.
 
-        A consumer that stays behind gets an entry every REPORT_INTERVAL_SECONDS.
+        A consumer is a stream poller or a queue. One that stays behind gets an entry every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]

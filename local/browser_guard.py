@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 ALLOWED_FETCH_SITES = ("same-origin", "none")
-"""The allowed values of Sec-Fetch-Site: requests of the server's own pages, and addresses that the user typed."""
+"""The allowed values of Sec-Fetch-Site. "same-origin": the server's own page sent the request. "none": the user did."""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 

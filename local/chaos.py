@@ -28,9 +28,10 @@ SwitchResult = dict[str, Any]
 
 
 class Chaos:
-    """The chaos switches, by name. Each switch returns a dict with a sentence for the user (`said`) and its results.
+    """Runs the chaos switches, which break the local shop on purpose.
 
-    `fail_next`: how many of the next deliveries of a queue will fail on purpose, by queue name.
+    Each switch returns a dict with a sentence for the user (`said`) and the results of the switch.
+    `fail_next`: how many of the next message deliveries of a queue will fail on purpose, by queue name.
     """
 
     def __init__(
@@ -49,17 +50,17 @@ class Chaos:
             "advance": self._advance,
             "kill": self._kill,
         }
-        for queue in queues.by_name.values():  # an earlier run may have left a worker disabled
+        for queue in queues.by_name.values():  # a run that was killed may have left a function disabled
             self._set_worker_enabled(queue, enabled=True)
 
     def stop(self) -> None:
-        """Stop causing failures, and enable the disabled workers again."""
+        """Stop causing failures, and enable the Lambda functions that a switch disabled."""
         self._stopping.set()
         for thread in list(self._failing_threads.values()):
             thread.join()
 
     def run_switch(self, body: Mapping[str, Any]) -> SwitchResult:
-        """Run the switch that the field `switch` of the request body names, and return its result.
+        """Break the shop on purpose: run the chaos switch named in the field `switch` of the body. Return its result.
 
         Raises InvalidField if the switch or one of its parameters is invalid.
         """
@@ -87,7 +88,7 @@ class Chaos:
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
         with self._fail_lock:
-            self._set_worker_enabled(queue, enabled=False)  # disabled before the response announces failures
+            self._set_worker_enabled(queue, enabled=False)  # disable the function before the response promises failures
             self.fail_next[queue.name] = times
             if queue.name not in self._failing_threads:
                 thread = threading.Thread(
@@ -118,7 +119,7 @@ class Chaos:
         while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
-                if off_since != restarts:  # a restart of the local AWS may have enabled the worker again
+                if off_since != restarts:  # a restart of the local AWS may have enabled the function again
                     self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
                 message = self._queues.receive(queue, REDELIVERY_SECONDS)

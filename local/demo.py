@@ -23,13 +23,13 @@ ADDRESS = {"name": "Alice Ash", "street": "1 Elm Row", "postcode": "1010", "city
 
 
 class EffectMissing(RuntimeError):
-    """An expected effect of an order, for example a mail or an invoice, did not arrive in time or is wrong."""
+    """An expected result of an order, for example a mail or an invoice, did not arrive in time or is wrong."""
 
 
 def run_demo(shop: RunningShop) -> None:
     """Run and print all demo scenarios. Each creates new products and orders, so this is safe to repeat.
 
-    Raises EffectMissing.
+    Raises EffectMissing if an expected result, such as a mail or an invoice, does not arrive in time or is wrong.
     """
     began = time.monotonic()
     people = DemoClients(shop)
@@ -189,7 +189,7 @@ def demo_order_expiry(people: DemoClients) -> None:
 
 
 def advance(shop: RunningShop, by: timedelta) -> int:
-    """Expire all orders and items that would expire within the duration `by`. Return how many items expired."""
+    """End the unpaid orders and delete the items that are due within the duration `by`. Return the number of items."""
     lapse = shop.stack.function_name("functions.handlers.order_deadlines.handler")
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
 
@@ -202,7 +202,7 @@ def advance(shop: RunningShop, by: timedelta) -> int:
 def wait_until(what: str, check: Callable[[], T]) -> T:
     """Call `check` until it returns a true value, and return this value. Raises EffectMissing after the timeout.
 
-    `what` names the awaited effect in the error message.
+    `what`: the name of the expected result, such as "the invoice", for the error message.
     """
     give_up = time.monotonic() + EFFECT_TIMEOUT_SECONDS
     while not (seen := check()):

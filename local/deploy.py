@@ -41,7 +41,7 @@ class DeployFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class TemplateAdaptation:
-    """A change of the template for one type of resource, because ministack or the local shop needs it.
+    """A change of the template for one type of resource, which ministack (the emulator of AWS) or the local shop needs.
 
     `change`: takes a resource and returns the changed resource, or None to omit the resource from the template.
     """
@@ -150,7 +150,8 @@ def deploy(
     `variables`: new values for environment variables, by name. A function gets a value only if the template defines
     this variable for the function.
 
-    If the template and the source are unchanged, the stack is not updated. Safe to repeat. Raises DeployFailed.
+    If the template and the source are unchanged, the stack is not updated. Safe to repeat. Raises DeployFailed if
+    CloudFormation rejects the template or rolls back.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     adapted = json.dumps(_adapt_template(template, _upload(aws, source), variables or {}), sort_keys=True)
@@ -185,9 +186,10 @@ def deploy(
 
 
 def describe_deployed_stack(aws: LocalAws, name: str) -> DeployedStack:
-    """Return a stack that was deployed earlier.
+    """Return the deployed stack with this name. Raises ClientError if it is not deployed.
 
-    Its `template` is the adapted template, so resources that ministack does not support are missing.
+    Its `template` is the template that was adapted for ministack (the emulator of AWS). Resources that ministack does
+    not support are missing in it.
     """
     client = boto3.client("cloudformation", **aws.client_options)
     return _describe_stack(client, name, json.loads(_deployed_template_json(client, name)))
@@ -226,7 +228,7 @@ def _adapt_template(template: Mapping[str, Any], code_key: str, variable_overrid
 
 
 def _upload(aws: LocalAws, source: Path) -> str:
-    """Upload the source folder as a zip file to the assets bucket. Return the object key, a hash of the content."""
+    """Upload the source folder as a zip file to the assets bucket. Return the object key: a hash of the zip file."""
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(source.rglob("*")):

@@ -55,7 +55,7 @@ BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 666
 TTL_ATTRIBUTE = "ttl"
 DATABASE_FILE = "dynamodb.sqlite"
 ADDRESS_FILE = "address.json"
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  folders in it get random names
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  safe, because each folder in it has a random name
 MIN_SHARED_MEMORY_BYTES = 1 << 30
 
 TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes")
@@ -241,7 +241,10 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start a stopped engine again, with the same ports and the same key. Raises the same errors as `start`."""
+    """Start the engine again with the same ports and the same key. Raises the same errors as `start`.
+
+    If the engine's process is still running, it is stopped first.
+    """
     directory = engine.directory
     binary = find_engine_binary()
     processes.stop(directory)

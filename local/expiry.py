@@ -1,8 +1,9 @@
 """Deletes expired items of the local DynamoDB, and can advance the time of expiry.
 
 Only two things use the advanced time: the deletion of expired items, and the schedule event of the function that ends
-unpaid orders. The functions read the real clock, as on AWS. The advanced time is not stored: `advance 400d` always
-means 400 days from now. So an order that is placed after an advance keeps its full lifetime.
+unpaid orders. The functions read the real clock, as on AWS. The advanced time is not stored: the command
+`python -m local advance 400d` always means 400 days from now. So an order that is placed after this command keeps its
+full lifetime.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
 the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
@@ -60,10 +61,11 @@ def parse_duration(text: str) -> timedelta:
 
 
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
-    """Expire all orders and items that would expire within the duration `by`. Return how many items expired.
+    """End the unpaid orders and delete the items that are due within the duration `by`. Return the number of items.
 
     `expire_orders`: ends the unpaid orders that are due at the given time, as a scheduled Lambda function does every
-    minute. It is called first, because ended orders may get items that are due within this duration. Safe to repeat.
+    minute. It is called first, because the end of an order may write items that are due within the same duration. Safe
+    to repeat.
     """
     until = datetime.now(UTC) + by
     expire_orders(until)

@@ -107,7 +107,7 @@ class ForkedWorker:
 
 
 def _run_script(script: str, cwd: str, env: Mapping[str, str], *files: int) -> None:
-    """Set up standard streams, environment and path as `python script` does, then run the script.
+    """Set up the standard streams, os.environ, sys.path and sys.argv as `python script` does, and run the script.
 
     This function runs in the forked process.
     """

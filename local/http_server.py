@@ -1,8 +1,8 @@
-"""The HTTP server of the page and of the payment provider: one thread per connection, on 127.0.0.1.
+"""The HTTP server of the shop's web page and of the payment provider: one thread per connection, on 127.0.0.1.
 
 The server rejects requests from web pages of other origins (local/browser_guard.py), and requests with a chunked body
-(Transfer-Encoding). The response is a problem document (RFC 9457). A `Site` (local/page.py or
-local/payment_provider.py) answers all other requests.
+(Transfer-Encoding). The response to a rejected request is a problem document (RFC 9457). A `Site` (local/page.py or
+local/payment_provider.py) answers the requests that the server does not reject.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stacks.page_policy import content_security_policy
 
 PAGE_FOLDER = (PROJECT / "page").resolve()
 PAGE_CONTENT_SECURITY_POLICY = content_security_policy(frame_src="'self'")
-"""The Content-Security-Policy of the page. It allows frames of this origin, because the page shows mails in frames."""
+"""The Content-Security-Policy of the shop's web page. It allows frames of this origin, which show mails."""
 MAX_BODY_BYTES = 1 << 20
 SOCKET_TIMEOUT_SECONDS = 60
 """Timeout for a client that stops sending in the middle of a request or stops reading the response."""
@@ -38,7 +38,7 @@ WriteBytes = Callable[[bytes], object]
 
 
 class InvalidField(Exception):
-    """A field of the request is invalid. The exception has the name of the field and the reason."""
+    """A field of the request is invalid. The attribute `field` is its name, and `reason` says what is wrong."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
@@ -51,7 +51,7 @@ class NoSuchResource(Exception):
 
 @dataclass
 class PageRequest:
-    """A request to a route below /local/. `path_parameters`: the values of the placeholders in the route's path."""
+    """A request whose path starts with /local/. `path_parameters`: the values of the placeholders in the route."""
 
     path_parameters: Mapping[str, str]
     query: Mapping[str, str]
@@ -82,10 +82,10 @@ class PageRequest:
 
 @dataclass
 class HttpResponse:
-    """A response. A body of bytes or str is sent unchanged. Any other body is sent as JSON.
+    """An HTTP response. A body of bytes or str is sent unchanged. Any other body is sent as JSON.
 
-    `stream`: a function that writes the body in parts with the function that it gets as argument. If it is set, `body`
-    is not used, and the response ends when `stream` returns.
+    `stream`: a function that sends the body in parts. Its argument is a function that writes bytes to the client. If
+    `stream` is set, `body` is not used, and the response ends when `stream` returns.
     """
 
     body: Any
@@ -115,7 +115,7 @@ def field_problem_response(error: InvalidField) -> HttpResponse:
 
 
 def serve_page_file(path: str) -> HttpResponse:
-    """Return a response with a file of the page. For `/`, this is index.html. Returns 404 if there is no such file."""
+    """Return a response with a file of the web page: index.html for `/`. Returns 404 if there is no file at `path`."""
     try:
         wanted = (PAGE_FOLDER / urllib.parse.unquote(path).lstrip("/")).resolve()
         file: Path = wanted if wanted != PAGE_FOLDER else PAGE_FOLDER / "index.html"
@@ -130,7 +130,7 @@ def serve_page_file(path: str) -> HttpResponse:
 
 
 class Site(Protocol):
-    """An object that answers the requests of a `LoopbackServer`: the page or the payment provider."""
+    """An object that answers the requests of a `LoopbackServer`: the server of the web page or the payment provider."""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Return the response to a request. Return an error response instead of raising an error.

@@ -1,7 +1,7 @@
-"""Runs a load test: many clients place orders in parallel. Measures throughput, delays of effects, and memory.
+"""Runs a load test: many clients place orders in parallel. Measures throughput, delays and memory.
 
-An effect is a result of an order, such as an invoice or a mail. At the end, the test checks that no effect is missing
-or occurs twice.
+The delay of an order is the time until its last side effect, such as an invoice or a mail. At the end, the test checks
+that no side effect is missing or occurs twice.
 
 The results depend on the machine and its current load. Therefore the test also measures the speed of a fixed reference
 loop, before and after the orders. To compare two runs, divide the results of each run by its reference speed.
@@ -28,7 +28,7 @@ from local.demo import ADDRESS, DemoClients, EffectMissing
 from local.shop_client import RunningShop
 
 STALL_TIMEOUT_SECONDS = 120
-"""The load test gives up if no effect occurs for this time."""
+"""The load test gives up if no side effect of an order, such as a mail, occurs for this time."""
 EXPECTED_MAILS = ["OrderDelivered", "OrderPaid", "OrderPlaced", "OrderShipped"]
 LAST_EFFECT = "mail OrderDelivered"
 EFFECT_KINDS = {"copied", "published", "effect"}
@@ -42,7 +42,7 @@ class LoadResult:
     `request_seconds`: the duration of each successful request.
     `failures`: the number of failed requests, by error type.
     `started_at`: the epoch seconds of the first request, by order id.
-    `finished_at`: the epoch seconds of the last effect (such as a mail), by order id.
+    `finished_at`: the epoch seconds of the last side effect (such as a mail), by order id.
     `peak_memory_bytes`: the maximum memory of all processes of the shop.
     """
 
@@ -56,9 +56,9 @@ class LoadResult:
 def run_load_test(shop: RunningShop, orders: int, clients: int, rate: float = 0) -> LoadResult:
     """Run the load test with this number of orders and parallel clients. Print and return the measurements.
 
-    The test places and pays the orders, waits for their effects (such as invoices and mails), and checks each effect.
-    `rate`: orders per second of all clients together; 0 means as fast as possible. Raises EffectMissing if an effect is
-    missing or repeated.
+    The test places and pays the orders, waits for their side effects (such as invoices and mails), and checks them.
+    `rate`: orders per second of all clients together; 0 means as fast as possible. Raises EffectMissing if a side
+    effect is missing or repeated.
     """
     people = DemoClients(shop)
     product_id = people.create_stocked_product(orders)
@@ -135,10 +135,10 @@ def _retry_and_time(request: Callable[[], Any], measured: LoadResult) -> Any:
 
 @contextmanager
 def _track_effects(shop: RunningShop, measured: LoadResult, orders: int) -> Iterator[threading.Thread]:
-    """Yield a thread that records in `measured` when each order had its last effect, such as a mail.
+    """Yield a thread that records in `measured` when each order had its last side effect, such as a mail.
 
-    The thread reads the activity log. It ends when the last mail of each order was sent, or when no effect occurs for
-    STALL_TIMEOUT_SECONDS.
+    The thread reads the activity log. It ends when the last mail of each order was sent, or when no side effect occurs
+    for STALL_TIMEOUT_SECONDS.
     """
     done: set[str] = set()
 
@@ -194,7 +194,7 @@ def check_effects(
     `placed`: the ids of the orders.
     `allow_duplicate_mail`: whether a mail may be sent twice, because a process was killed during the test.
 
-    Raises EffectMissing if an effect (such as a mail) is missing or repeated.
+    Raises EffectMissing if a side effect (such as a mail) is missing or repeated.
     """
     give_up = time.monotonic() + STALL_TIMEOUT_SECONDS
     for order_id in placed:  # check one order after the other, because parallel requests would slow down the shop
@@ -212,7 +212,7 @@ def check_effects(
 
 
 def _missing_effect(people: DemoClients, order_id: str) -> str:
-    """Return a description of a missing effect of an order, such as an invoice, or "" if no effect is missing."""
+    """Return what is still missing or wrong for an order, such as its invoice, or "" if the order is complete."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
         return f"its status is {whole['order']['status']}"
@@ -224,7 +224,10 @@ def _missing_effect(people: DemoClients, order_id: str) -> str:
 
 
 def _check_invoices(people: DemoClients, placed: list[str]) -> None:
-    """Check that each order has exactly one invoice, and that the invoice numbers have no gap. Raises EffectMissing."""
+    """Check that each order has exactly one invoice, and that the invoice numbers have no gap.
+
+    Raises EffectMissing if this is not the case.
+    """
     of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
     if len(numbers) != len(placed) or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
@@ -234,7 +237,7 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
 
 
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
-    """Check that exactly one mail was sent for each event of each order. Raises EffectMissing.
+    """Check that exactly one mail was sent for each event of each order. Raises EffectMissing if this is not the case.
 
     `allow_duplicates`: whether a process was killed during the test. Then a mail may be sent twice, or a sent mail may
     have no file.

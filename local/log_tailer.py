@@ -1,4 +1,4 @@
-"""Copies the functions' log into the activity log, and prints the entries of the activity log in the terminal."""
+"""Adds activity log entries for log lines of the Lambda functions, and prints the entries in the terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from local.activity_log import ActivityLog, ActivityLogEntry
 
 POLL_INTERVAL_SECONDS = 0.1
 HIDDEN_KINDS = {"record"}
-"""The terminal does not show entries of these kinds. Stream records (`record`) are half of all entries."""
+"""The terminal does not show entries of these kinds. Half of all entries are stream records (`record`)."""
 LogLine = Mapping[str, Any]
 NewEntry = dict[str, Any]
 
 
-# log lines to activity log entries ------------------------------------------------------------------------------------
 def _request_entries(line: LogLine) -> Iterator[NewEntry]:
     if line["route"].startswith("GET ") and line["status"] < 500:
-        return  # skip successful reads: they change nothing, and the page sends many of them
+        return  # skip reads unless the server failed: they change nothing, and the web page sends many of them
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",
@@ -77,7 +76,7 @@ def _describe_refund(line: LogLine) -> str:
 
 
 def _describe_product_alert(line: LogLine) -> str:
-    """Describe the mails about a product, or return "" if no mail was sent. Most products have no followers."""
+    """Describe the mails about a product, or return "" if no mail was sent, e.g. if the product has no followers."""
     followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 

@@ -1,4 +1,4 @@
-"""Serves the web page of the local shop: the page's files, the shop's API, and routes that exist only locally.
+"""Serves the web page of the local shop: its files, the shop's API, and routes that do not exist on AWS.
 
 Requests to `/api/…` are forwarded to the shop's API. So the page and the API have the same origin, and the page needs
 no CORS. The routes below `/local/…` do not exist on AWS. The server rejects requests to `/api/…` and `/local/…` from
@@ -55,16 +55,17 @@ FORWARDED_RESPONSE_HEADERS = (
     "Idempotent-Replayed",
 )
 PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
-"""The settings that the page loads first, from /settings.json. On AWS, a file contains the settings of the stage."""
+"""The settings that the web page loads first, from /settings.json. On AWS, /settings.json is a file for each stage."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60
 
 
 class PageServer:
-    """The HTTP server of the page, which runs in its own threads.
+    """The HTTP server of the shop's web page, which runs in its own threads.
 
-    `url`: the address of the page.
-    `has_warehouse`: whether the local warehouse runs. If it does not, a person answers the warehouse's requests.
+    `url`: the address of the web page.
+    `has_warehouse`: whether the simulated warehouse runs. If it does not, a person must answer the shop's requests to
+    the warehouse.
     """
 
     def __init__(
@@ -143,9 +144,8 @@ class PageServer:
         self._chaos.stop()
         self._thread.join()
 
-    # answering --------------------------------------------------------------------------------------------------------
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        """Return the response to a request: an API response, a file of the page, or the result of a local route.
+        """Return the response to a request: an API response, a file of the web page, or the result of a local route.
 
         If a route below /local/ raises an error, this returns an error response.
         """
@@ -162,7 +162,7 @@ class PageServer:
             )
         try:
             return self._route(method, path, PageRequest({}, dict(urllib.parse.parse_qsl(query)), headers, body))
-        except Exception as error:  # noqa: BLE001  for example, the user killed a process on the page
+        except Exception as error:  # noqa: BLE001  for example, a user killed a process with a button of the web page
             return _error_response(error)
 
     def _route(self, method: str, path: str, asked: PageRequest) -> HttpResponse:
@@ -191,7 +191,6 @@ class PageServer:
         back = {name: answer.headers[name] for name in FORWARDED_RESPONSE_HEADERS if name in answer.headers}
         return HttpResponse(answer.data, answer.status, back.pop("Content-Type", "application/octet-stream"), back)
 
-    # routes that exist only locally -----------------------------------------------------------------------------------
     def _get_shop(self, _: PageRequest) -> HttpResponse:
         shop = self._running
         return HttpResponse(
@@ -241,7 +240,7 @@ class PageServer:
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
         if (
             answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        ):  # the outcome is unknown, so the page retries with the same key
+        ):  # the outcome is unknown, so the web page retries with the same idempotency key
             return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The payment provider does not answer. Try again.")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
@@ -275,7 +274,7 @@ class PageServer:
     def _queue_status(self) -> list[dict[str, Any]]:
         """Return the status of the queues, or [] while the local AWS is down.
 
-        With an empty list, the page can still show the status of the stream readers and the processes.
+        With an empty list, the web page can still show the status of the stream readers and the processes.
         """
         try:
             queues = self._queues.status()
@@ -298,7 +297,6 @@ class PageServer:
         _ = asked.json_body  # check that the body is JSON, which an HTML form cannot send
         return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
 
-    # server-sent events -----------------------------------------------------------------------------------------------
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
         """Send entries of the activity log as server-sent events.
 

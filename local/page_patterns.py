@@ -1,4 +1,4 @@
-"""Lists the table's access patterns (named queries) for the page, and runs them. Writes nothing."""
+"""Lists the table's access patterns (named queries) for the shop's web page, and runs them. Writes nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class PatternExplorer:
     def list_patterns(self, customer_id: str | None) -> JsonObject:
         """Return all access patterns with their arguments, and example values by argument name.
 
-        `customer_id`: the signed-in customer, whose items are the first examples. None: examples of all customers.
+        `customer_id`: the signed-in customer, whose items are the first examples. It is None if the user has not
+        registered as a customer. Then the examples come from the orders of all customers.
         """
         found = find_examples(self._known, customer_id)
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
@@ -78,7 +79,8 @@ class PatternExplorer:
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
         """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
 
-        `said`: the request body with the fields in QUERY_FIELDS. `where` and `fields` filter the displayed items.
+        `said`: the request body with the fields in QUERY_FIELDS. `where` selects the items to show, and `fields`
+        selects the fields to show.
 
         Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
         Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.
@@ -107,11 +109,13 @@ class PatternExplorer:
             ) from None
 
     def _table(self) -> Table:
-        """Return the table with a new DynamoDB client, so that only the requests of one query are observed."""
+        """Return the table with a new DynamoDB client.
+
+        The result of a query lists all requests of its client. With a new client, it lists no request of other queries.
+        """
         return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
 
 
-# request fields -------------------------------------------------------------------------------------------------------
 def _parse_question(id: str, said: Mapping[str, Any]) -> PatternQuery:
     limit = said.get("limit")
     if limit is not None and not (type(limit) is int and 1 <= limit <= MAX_LIMIT):
@@ -150,12 +154,11 @@ def _text_list(said: Mapping[str, Any], name: str) -> list[str]:
     return found
 
 
-# example arguments ----------------------------------------------------------------------------------------------------
 def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterable[str]]:
     """Return example values by argument name, for the arguments of access patterns.
 
-    The examples come from constants, from the catalog, from the newest orders, and from items of this customer. If
-    `customer_id` is None or the customer has no orders, the orders are open orders of all customers.
+    The examples come from constants, from the catalog, and from the orders and accounts of this customer. If
+    `customer_id` is None or the customer has no orders, the newest open orders of all customers are used.
     """
     now = to_instant(datetime.now(UTC))
     found: dict[str, dict[str, None]] = {

@@ -1,4 +1,4 @@
-"""Queries of the local page that the API does not offer: copies, mails and archive of an order, and failures."""
+"""Answers requests of the local web page that the API does not offer, such as the mails and the archive of an order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class PageQueries:
         self._failures = FailureRepository.for_target(self._place)
         self._archive = running.stack.outputs["ArchiveBucket"]
 
-    # an order ---------------------------------------------------------------------------------------------------------
     def check_copies(self, order_id: str) -> JsonObject:
         """Compare each copy (an item derived from the order) with its source item, and return the result.
 
@@ -90,7 +89,6 @@ class PageQueries:
         except RecordNotFound as error:
             raise NoSuchResource(str(error)) from None
 
-    # the failure store ------------------------------------------------------------------------------------------------
     def list_failures(self, limit: int, after: str | None) -> JsonObject:
         """Return a page of failures, newest first: parked (unprocessable) records, failed batches and dead letters.
 
@@ -101,14 +99,14 @@ class PageQueries:
         return {"items": items, "cursor": cursor}
 
     def get_failure(self, key: str) -> Any:
-        """Return the content of the failure with this key. Raises NoSuchResource if there is none."""
+        """Return the content of a parked record, failed batch or dead letter. Raises NoSuchResource if not found."""
         try:
             return self._failures.read_failure(key)
         except (RecordNotFound, ValueError) as error:
             raise NoSuchResource(str(error)) from None
 
     def redrive(self, key: str) -> JsonObject:
-        """Redrive the failure with this key: process its records or messages again.
+        """Redrive the failed batch or message with this key: process its records or messages again.
 
         Returns whether the redrive succeeded (`redriven`), and the reason if it did not (`why`). Raises NoSuchResource
         if the failure store has no such failure.

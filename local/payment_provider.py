@@ -45,7 +45,7 @@ PAYMENT_METHODS = {
     PENDING_REFUND: "a card whose refunds are pending at first",
     FAILING_REFUND: "a card whose refunds fail later",
 }
-"""The names of Stripe's test cards, each with the description that the page shows."""
+"""The names of Stripe's test cards, each with the description that the shop's web page shows."""
 
 StripeObject = dict[str, Any]
 
@@ -67,7 +67,7 @@ def stripe_signature_header(secret: str, payload: str, at: int) -> str:
 class PaymentProviderServer:
     """The payment provider, as an HTTP server on 127.0.0.1.
 
-    `directory`: stores the events. The provider rebuilds its state from these events at each start.
+    `directory`: the folder of the file with all events. The provider rebuilds its state from them at each start.
     `webhook_url`: the URL of the shop's API to which the provider sends its events.
     `secret`: returns the secret that signs webhooks.
     `key`: returns the API key. Only callers with this key may make or list refunds.
@@ -147,7 +147,7 @@ class PaymentProviderServer:
     def create_payment_intent(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
         """Create and return a payment intent, which succeeds or fails at once. Raises StripeError.
 
-        A second call with the same idempotency key returns the first payment intent.
+        A second call with the same idempotency key and amount returns the first payment intent.
         """
         with self._lock:
             if known := self._by_idempotency_key.get(idempotency_key or ""):
@@ -176,7 +176,7 @@ class PaymentProviderServer:
     def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
         """Refund the given amount of a payment, or the whole remaining amount. Return the refund. Raises StripeError.
 
-        A second call with the same idempotency key returns the first refund.
+        A second call with the same idempotency key and the same fields returns the first refund.
         """
         with self._lock:
             asked: StripeObject = {"payment_intent": form.get("payment_intent"), "metadata": _parse_metadata(form)}

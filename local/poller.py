@@ -1,9 +1,9 @@
 """Polls the table's stream and invokes the Lambda functions, as the template's event source mappings define.
 
-An action is an invocation of a function, or the storing of a failed batch. The model in local/event_source_mappings
-decides which actions are due. This module executes the actions, with one thread for each event source mapping. After
+The model in local/event_source_mappings decides which actions are due. An action is an invocation of a function, or
+the storing of a failed batch. This module executes the actions, with one thread for each event source mapping. After
 each round of actions, it saves a checkpoint: the position up to which all records are done. After a kill, a poller
-resumes after its checkpoint, so batches that were in flight are delivered again.
+resumes after its checkpoint. So it delivers the batches again that were being processed at the time of the kill.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ from local.event_source_mappings.settings import INFINITE
 
 POLL_SECONDS = 0.05
 PARALLELIZATION_FACTOR = 2
-"""The number of batches of a shard that run in parallel. This number replaces the value in the template.
+"""The number of batches of a shard that are processed in parallel. It replaces the value in the template.
 
 Parallel batches never contain records of the same item, so the records of an item stay in order.
 """
 LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
-"""Without a retention limit, records of any age are delivered, because a laptop may sleep for days."""
+"""The assumptions of the local shop about its stream: there is no retention limit.
+
+A laptop may sleep for days. The records that were not processed before must still be delivered after this time.
+"""
 
 
 @dataclass
@@ -76,7 +79,7 @@ class CheckpointStore:
         return False
 
     def get(self, name: str, stream_arn: str) -> dict[str, str]:
-        """Return the checkpoint of a mapping: for each shard id, the sequence number after which it resumes.
+        """Return the checkpoint of a mapping: for each shard id, the sequence number after which reading resumes.
 
         `name`: the logical id of the event source mapping. Returns {} if the mapping has no checkpoint yet.
         """
@@ -100,9 +103,10 @@ class CheckpointStore:
 class StreamPoller(threading.Thread):
     """A thread that polls the stream for one event source mapping and invokes the mapping's function.
 
-    The page's chaos switches, which break the shop on purpose, set two attributes.
+    With the chaos switches on the shop's web page, a user can break the shop on purpose. The switches set these
+    attributes:
     `disabled`: if True, the poller does not invoke the function.
-    `fail_next`: the number of next invocations that fail on purpose.
+    `fail_next`: how many of the next invocations fail on purpose.
     """
 
     def __init__(
@@ -153,9 +157,10 @@ class StreamPoller(threading.Thread):
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the poller for the page: its lag, and its numbers of records.
+        """Return the state of the poller for the shop's web page: its lag, and its numbers of records.
 
-        `given_up` is the number of records in the failure store, after the function failed too often.
+        `given_up` is the number of records that the poller sent to the failure store (an S3 bucket), because the
+        function failed on them too often.
         """
         done, load = self._mapping.counters, self._load
         return {
@@ -240,10 +245,11 @@ class StreamPoller(threading.Thread):
             self._saved_checkpoint = dict(position)
 
     def _execute(self, action: Action) -> Outcome:
-        """Execute an action and return the outcome. Never raises an error.
+        """Execute an action and return its outcome. An unexpected error also becomes an outcome and is not raised.
 
-        Without an outcome, the model would never deliver the next records. After an unexpected error, an invocation is
-        retried without counting as an attempt.
+        Without an outcome, the model of the event source mapping would wait forever and not deliver the next records.
+        After an unexpected error, an invocation is retried, and the failed attempt does not count against the retry
+        limit. If a failed batch was being stored, the records are dropped.
         """
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)
@@ -322,7 +328,7 @@ class StreamPoller(threading.Thread):
 def start_pollers(
     engine: Engine, aws: LocalAws, stack: DeployedStack, checkpoints: CheckpointStore, journal: ActivityLog
 ) -> list[StreamPoller]:
-    """Start a poller for each of the template's event source mappings of the stream. Return the pollers."""
+    """Start and return the pollers: one for each event source mapping of the table's stream in the template."""
     resources = stack.template["Resources"]
     of_streams = [
         id
@@ -335,12 +341,11 @@ def start_pollers(
     return pollers
 
 
-# log entries ----------------------------------------------------------------------------------------------------------
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
     """Build the activity log entry for a stream record.
 
-    Each poller reads every record. The log stores only the first entry with the same `once`, so each record has one
-    entry.
+    Each poller reads every stream record and builds an entry for it. The activity log ignores an entry if it already
+    has an entry with the same `once`. So each stream record has one entry in the log.
     """
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}

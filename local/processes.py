@@ -173,7 +173,7 @@ def start(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ProcessFailed(f"{directory} is in use by process {running_process_id(directory)}") from None
-        lock.truncate(0)  # remove the id of an earlier process: while the file is locked, readers trust the id in it
+        lock.truncate(0)  # remove the id of the previous process, because other programs trust the id in a locked file
         process = subprocess.Popen(
             command,
             env=dict(env),

@@ -1,4 +1,4 @@
-"""Checks the files that an earlier run of the shop left on this machine, before a start uses them.
+"""Checks the files that the previous run of the shop left on this machine, before a start uses them.
 
 The following three belong together and must match:
 
@@ -38,7 +38,7 @@ class DamagedState(Exception):
 
 
 class UnusableFolder(Exception):
-    """The shop cannot store its state in the state folder. The message is one sentence with the reason."""
+    """The shop cannot store its data in the chosen folder. The message is one sentence with the reason."""
 
 
 def check_free_space(state: Path) -> None:
@@ -48,7 +48,6 @@ def check_free_space(state: Path) -> None:
         raise UnusableFolder(f"The disk of {state} has {free >> 20} MB free. The shop needs {MIN_FREE_BYTES >> 20} MB.")
 
 
-# folders with a manifest ----------------------------------------------------------------------------------------------
 def write_manifest(folder: Path) -> None:
     """Write a manifest file to a folder: the SHA-256 of every file in this folder."""
     (folder / MANIFEST).write_text(json.dumps(_checksums(folder), indent=1))
@@ -74,7 +73,6 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-# the table ------------------------------------------------------------------------------------------------------------
 def check_database(directory: Path) -> None:
     """Check the database file of the local DynamoDB. Raises DamagedState if the file exists and is damaged."""
     file = directory / DATABASE_FILE

@@ -1,6 +1,6 @@
 """Supervises the processes of the local DynamoDB and the local AWS, and restarts a process that died.
 
-When the local AWS restarts, the stream pollers restart too.
+When the local AWS restarts, the stream pollers restart too. They read the table's stream and invoke Lambda functions.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ PROCESS_LABELS = {"dynamodb": "the local DynamoDB", "aws": "the local AWS"}
 
 
 class ProcessSupervisor(threading.Thread):
-    """A thread that restarts the local DynamoDB and the local AWS if they died, and the stream pollers if needed.
+    """A thread that restarts the local DynamoDB and the local AWS if they died.
 
-    `start_readers`: starts the stream pollers and returns them. The supervisor calls this function at once and after
-    each restart of the local AWS. It stops the pollers when it stops itself.
+    `start_readers`: starts the stream pollers, which read the table's stream and invoke functions, and returns them.
+    The supervisor calls this function at once and after each restart of the local AWS. The supervisor stops the pollers
+    before a restart of the local AWS and when it stops itself.
     `readers`: the running pollers; empty during a restart.
     `reader_names`: the names of all pollers, also during a restart.
     `restarts`: the number of restarts by process name.
@@ -87,7 +88,7 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", f"{PROCESS_LABELS[name]} exited: restarting it")
         try:
             self._restart_actions[name]()
-        except Exception as error:  # noqa: BLE001  any error: the next check tries again
+        except Exception as error:  # noqa: BLE001  after any error, the next check tries to restart the process again
             self._journal.append("process", f"{PROCESS_LABELS[name]} failed to restart: {error}")
             return
         self.restarts[name] += 1
@@ -105,7 +106,10 @@ class ProcessSupervisor(threading.Thread):
         self._journal.append("process", "stream records since its last clean stop are delivered again")
 
     def _restart_readers(self) -> None:
-        """Start the stream pollers, with the same chaos settings (`disabled` and `fail_next`) as before the restart."""
+        """Start the stream pollers after a restart, and restore their attributes `disabled` and `fail_next`.
+
+        A user sets these attributes to break a poller on purpose. A restart must not change them.
+        """
         try:
             self.readers = self._start_readers()
         except Exception as error:  # noqa: BLE001  for example, the local DynamoDB died: the next check retries

@@ -1,6 +1,6 @@
 """Starts all parts of the shop on this machine, and stops them in reverse order.
 
-The main parts are the local DynamoDB, the local AWS with the deployed stack, the payment provider and the page.
+The main parts are the local DynamoDB, the local AWS with the deployed stack, the payment provider and the web page.
 """
 
 from __future__ import annotations
@@ -67,8 +67,9 @@ def run_shop(
     """Run the shop until Ctrl-C, SIGTERM, or the terminal closes.
 
     `state`: the folder of the shop's data. The next run continues with this data, also after a kill -9.
-    `with_warehouse`: whether to start the local warehouse. If it is False, a person answers the warehouse's requests.
-    `settings`: the deployment settings that differ from stage dev, by name.
+    `with_warehouse`: whether to start the simulated warehouse. If it is False, a person must answer the shop's requests
+    to the warehouse.
+    `settings`: the deployment settings that differ from the settings of the stage "dev", by name.
 
     Raises processes.ProcessFailed if the shop already runs, a port is taken, or a setting is invalid. Raises
     DamagedState or UnusableFolder if the data or the folder cannot be used.
@@ -125,7 +126,7 @@ def _check_ports(state: Path, *ports: int) -> None:
 
 
 def reset_state(state: Path = STATE_FOLDER) -> None:
-    """Delete the folder of the shop's data, and stop processes that remain after a kill.
+    """Delete the folder of the shop's data. First stop the shop's processes that are still running after a kill.
 
     Raises processes.ProcessFailed if the shop runs.
     """
@@ -143,8 +144,9 @@ def _start_parts(
     journal: ActivityLog,
     exit_stack: ExitStack,
 ) -> tuple[RunningShop, ProcessSupervisor]:
-    """Start the parts that other parts need, and return the running shop and the process supervisor.
+    """Start the basic parts of the shop, from DynamoDB to the payment provider. Return the shop and the supervisor.
 
+    The warehouse and the web page are not started here, because they need the running shop that this returns.
     `exit_stack` gets a callback for each part, so that it stops the parts in reverse order.
     """
     template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
@@ -221,7 +223,7 @@ def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalA
 
 
 def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the CDK template of the stack with these settings, from the cache if its inputs are unchanged.
+    """Return the CDK template of the stack with these settings, from a cache if the settings and code are unchanged.
 
     Raises processes.ProcessFailed if a setting is invalid or the CDK fails.
     """
@@ -235,7 +237,7 @@ def synthesize_template(settings: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def welcome_message(running: RunningShop, page_url: str) -> str:
-    """Return the text that tells a new user what to do next."""
+    """Return the text that `make up` prints when the shop is ready: addresses and the first commands to try."""
     python = ".venv/bin/python -m local"
     return f"""
 The shop is running. Open its page: {page_url}

@@ -1,8 +1,9 @@
 """Simulates a warehouse: receives the shop's requests from an SQS queue, and reports the results to the shop's API.
 
 The warehouse packs a shipment, hands it to the carrier, and reports the delivery. If the order is cancelled before the
-shipment is packed, the warehouse does not send the shipment. It deletes a request from the queue only after it has
-reported the result. So SQS delivers the request again after a kill. The shop's API accepts each result only once.
+shipment is packed, the warehouse does not send the shipment. The warehouse deletes a request from the queue only after
+it has reported the result. So SQS delivers the request again if the warehouse was killed before that. The warehouse may
+then report the same result twice, but the shop's API accepts each result only once.
 
 Two rules make rare cases reproducible:
 
@@ -41,7 +42,10 @@ MAX_MESSAGES = 10
 """Maximum number of messages in one ReceiveMessage request. SQS allows no more."""
 MAX_PACKERS = 8
 CLAIM_SECONDS = 60
-"""The visibility timeout of a received request. It is longer than processing a request takes."""
+"""The SQS visibility timeout of a received request in seconds.
+
+It is longer than the processing of a request, so that SQS does not deliver the request a second time meanwhile.
+"""
 
 
 @dataclass
@@ -61,7 +65,7 @@ class PackingJob:
 
 
 class LocalWarehouse(threading.Thread):
-    """A thread that plays the warehouse: it packs, dispatches and delivers shipments, several in parallel.
+    """A thread that simulates the warehouse: it packs, dispatches and delivers shipments, several in parallel.
 
     A shipment of fewer than HEAVY_QUANTITY pieces is dispatched at once. A dispatched shipment is delivered after
     `travel_seconds`. `api` is a client with the user `warehouse`. `log` gets a sentence for each error.
@@ -93,7 +97,7 @@ class LocalWarehouse(threading.Thread):
             self._stopping.wait(0 if more else 0.1)
 
     def _report_error(self, error: Exception) -> None:
-        """Log an error and wait for a second. SQS later delivers the failed request again."""
+        """Log an error and wait for a second. SQS delivers the failed request again after its visibility timeout."""
         self._log(f"the warehouse failed and retries: {error}")
         self._stopping.wait(1)
 
@@ -145,7 +149,8 @@ class LocalWarehouse(threading.Thread):
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
         """Take all due steps of one shipment. If a step fails, forget the shipment and return the error.
 
-        SQS later delivers the request for this shipment again, and the warehouse starts with the first step.
+        After its visibility timeout, SQS delivers the request for this shipment again. Then the warehouse starts with
+        the first step.
         """
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
@@ -178,7 +183,7 @@ class LocalWarehouse(threading.Thread):
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> None:
         answer = self._api.call("POST", path, body)
-        # 409 is expected: the result was reported before, or the order was cancelled or its status changed meanwhile
+        # Status 409 is no error: the same result was reported before, or the order was cancelled or changed meanwhile.
         if answer.status >= 300 and answer.status != 409:
             raise RuntimeError(f"POST {path} answered {answer.status}")
 

@@ -1,6 +1,7 @@
-"""The actions that the model of an event source mapping returns, the outcomes of actions, and the counters.
+"""Defines the actions that the model of an event source mapping returns, the outcomes of actions, and the counters.
 
-The driver (local/poller.py or the simulation) executes each action and reports the outcome to the model.
+An action is an invocation of the function, or the delivery of a failed batch to the on-failure destination. The driver
+(local/poller.py or the simulation in the tests) executes each action and reports its outcome to the model.
 """
 
 from collections.abc import Mapping
@@ -14,10 +15,10 @@ from local.event_source_mappings.records import Records, to_lambda_event
 class Invoke:
     """An action: invoke the function with `event`, then report InvocationReturned, InvocationFailed or NotInvoked.
 
-    `lane`: the index of the lane. A lane is one of the batch sequences of a shard that run in parallel.
+    `lane`: the index of the lane. A lane is one of the batch sequences of a shard that are processed in parallel.
     `iterator_age_ms`: the metric IteratorAge, which is the age of the last record in the batch in milliseconds.
-    `attempt`: 1 for the first attempt to process these records. Only attempts that count against the retry limit raise
-    this number.
+    `attempt`: 1 for the first attempt to process these records. Only failed attempts that count against the retry limit
+    raise this number. A throttled invocation, for example, does not count.
     """
 
     request_id: str
@@ -36,9 +37,10 @@ class Invoke:
 class DeliverFailure:
     """An action: send `document` as JSON to the on-failure destination, then report FailureDelivered.
 
+    `document`: describes a batch that the mapping no longer retries.
     `destination`: the ARN of a bucket, queue or topic.
     `key`: the object key if the destination is a bucket, otherwise None.
-    `lane`: the index of the lane. A lane is one of the batch sequences of a shard that run in parallel.
+    `lane`: the index of the lane. A lane is one of the batch sequences of a shard that are processed in parallel.
     """
 
     shard_id: str
@@ -75,9 +77,10 @@ class NotInvoked:
 
 @dataclass(frozen=True, slots=True)
 class FailureDelivered:
-    """An outcome: the DeliverFailure action succeeded or failed.
+    """The outcome of a DeliverFailure action, also if this action failed.
 
-    If the delivery to the on-failure destination failed, the mapping drops the records, because AWS does not retry it.
+    DeliverFailure sends a failed batch to the on-failure destination. `succeeded`: whether the destination accepted
+    the batch. If it did not, the mapping drops the records, because AWS does not retry this delivery.
     """
 
     succeeded: bool = True
@@ -94,7 +97,7 @@ class MappingCounters:
     All fields count records, except `destination_delivery_failures`, which counts deliveries.
     `invoked`: each record is counted again in every invocation that contains the record.
     `failed_invoke`: each record is counted again in every attempt that fails for this record.
-    `dropped`: the records that neither the function nor the on-failure destination accepted.
+    `dropped`: the records that the function did not process and that no on-failure destination received.
     `expired`: the records that were older than the stream's retention. AWS has no metric for them.
 
     Source: Lambda developer guide, "Types of metrics for Lambda functions".
@@ -114,6 +117,8 @@ class MappingCounters:
 class MappingLoad:
     """The number of unfinished records of a mapping, by state.
 
+    `waiting`: the records that were not sent to the function yet. `in_flight`: the records of actions in progress.
+    `retrying`: the failed records that wait for a retry.
     `oldest_seconds`: the age of the oldest unfinished record, or 0 if all records are done.
     """
 

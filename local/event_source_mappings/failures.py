@@ -1,7 +1,7 @@
 """Evaluates the responses of a function, bisects failed batches, and builds invocation records.
 
-An invocation record is a JSON document about a batch that Lambda gave up. Lambda sends it to the on-failure
-destination.
+An invocation record is a JSON document about a batch that Lambda no longer retries. Lambda sends the document to the
+on-failure destination.
 
 Sources: Lambda developer guide, "Configuring partial batch response with DynamoDB and Lambda" (success, failure,
 checkpoint) and "Retain discarded records for a DynamoDB event source in Lambda" (document, S3 object key).
@@ -24,7 +24,8 @@ class RecordBatch:
 
     `attempts`: the number of failed attempts to process this batch that count against the retry limit.
     `request_id`: the request id of the last invocation, or "" before the first invocation.
-    `function_error`: the function error of the last invocation. None if the function returned a response.
+    `function_error`: the function error of the last invocation. None if the function returned a response, or if there
+    was no invocation yet.
     """
 
     records: Records = ()
@@ -35,7 +36,7 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The result of an invocation: the first `accepted` records are done, and all later records are retried.
+    """The result of an invocation: the first `accepted` records of the batch are done, and the others are retried.
 
     `accepted`: the number of records at the front of the batch that the function processed.
     `failed`: the number of records that failed. Records after a failed record are retried even if they did not fail.
@@ -53,6 +54,8 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
     The response names the sequence numbers of the failed records. All records before the lowest of these numbers are
     done. The record with the lowest number and all later records are retried. If an identifier is empty or not a
     string, the whole batch fails. A `response` of type bytes means that the function did not return JSON.
+
+    `switches`: the assumptions about responses whose handling AWS does not document.
     """
     success = BatchOutcome(accepted=len(records), failed=0)
     failure = BatchOutcome(accepted=0, failed=len(records), can_bisect=True)
@@ -71,7 +74,8 @@ def evaluate_response(records: Records, response: object, switches: MappingAssum
 def _reported_identifiers(response: object) -> list[object] | None:
     """Return the identifiers that a response reports as failed, or None if the response is not a JSON object.
 
-    The list contains None for each entry without an itemIdentifier. The list is empty for an empty or null response.
+    The list is empty if the response is empty or null, or has no batchItemFailures. An entry without an itemIdentifier
+    becomes None in the list. If batchItemFailures is not a list, the result is [None].
     """
     if response in (None, {}, []):
         return []

@@ -23,7 +23,7 @@ MAX_PATTERN_CHARACTERS: Final = 4096
 MAX_FILTERS: Final = 5
 """The number of filters of one mapping. AWS raises it to 10 on request."""
 KEYS: Final = ("dynamodb", "eventName", "userIdentity")
-"""The top-level fields that a pattern may name. The guide allows only `dynamodb`; the other two are known to work."""
+"""The top-level fields that a pattern may name. Lambda's guide names only `dynamodb`, but the other two work, too."""
 MISSING: Final = object()
 
 Matcher: TypeAlias = Callable[[object], bool]
@@ -70,8 +70,8 @@ class _Compiler:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
-            # Decimal keeps the text of each number, such as 300.0. The Lambda guide compares these texts. If a key
-            # occurs twice in an object, json.loads uses the last value.
+            # Lambda compares numbers as texts: 300 does not match 300.0. Decimal keeps the text of each number. If a
+            # key occurs twice in an object, json.loads uses the last value.
             tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"filter pattern is not JSON ({error}): {text[:200]}") from None

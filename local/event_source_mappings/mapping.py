@@ -1,8 +1,8 @@
 """Chooses the batches that an event source mapping must deliver now, and handles the outcomes of invocations.
 
-Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, lanes, starting positions), "Retain
-discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring partial
-batch response with DynamoDB and Lambda"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
+Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (order, parallel batches, starting positions),
+"Retain discarded records for a DynamoDB event source in Lambda" (attempts, age, bisect, destination), "Configuring
+partial batch response with DynamoDB and Lambda"; CloudFormation user guide, AWS::Lambda::EventSourceMapping.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,9 +39,10 @@ from local.event_source_mappings.shards import ShardLane, ShardProgress
 class EventSourceMapping:
     """A model of one event source mapping of a DynamoDB stream.
 
-    `new_id`: returns a new id for a request, or for the end of an S3 key.
-    `resume_from`: the result of `checkpoint()` of an earlier mapping, or None. Records after this checkpoint are
-    delivered again when the driver adds them again. So each record is delivered at least once.
+    `new_id`: returns a new id for an invocation, or for the end of the S3 key of a failed batch.
+    `resume_from`: the result of `checkpoint()` of an earlier mapping, or None to start without a checkpoint. The
+    mapping delivers all records after this checkpoint that the driver (the caller) adds, even if the earlier mapping
+    delivered them already. So each record is delivered at least once.
     """
 
     def __init__(
@@ -65,14 +66,12 @@ class EventSourceMapping:
         self._resume_from = dict(resume_from or {})
         self._shards: dict[str, ShardProgress] = {}
 
-    # Reading
-
     def add_shard(self, shard_id: str, parent: str | None = None) -> None:
-        """Declare a shard before you add its records. Safe to repeat.
+        """Add a shard to the model. Call this before you add the shard's records. Safe to repeat.
 
-        The records of a shard wait until all records of its parent shard are done. If the parent shard was not
-        declared, they do not wait, because DynamoDB may have deleted it. Therefore declare all shards of a
-        DescribeStream response before you add records.
+        The records of a shard wait until all records of its parent shard are done. If the parent shard was not added
+        to the model, they do not wait, because DynamoDB may have deleted the parent shard. Therefore add all shards of
+        a DescribeStream response before you add records.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -82,9 +81,11 @@ class EventSourceMapping:
             )
 
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
-        """Return where to start reading a declared shard: after its checkpoint, or at the starting position.
+        """Return the arguments of the GetShardIterator request with which the driver starts to read a shard.
 
-        The checkpoint is the sequence number up to which all records are done.
+        If the shard has a checkpoint (the sequence number up to which all records are done), reading starts after the
+        checkpoint. Otherwise, it starts at the starting position in the settings. For a child shard, the assumption
+        `child_shards_start` replaces this setting. Raises KeyError if the shard was not added with `add_shard`.
         """
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
@@ -97,8 +98,8 @@ class EventSourceMapping:
     def should_read(self, shard_id: str) -> bool:
         """Return whether the driver should read more of this shard.
 
-        Returns False if records of the parent shard are unfinished, or if this shard has `read_ahead_records`
-        unfinished records or more.
+        Returns False while the parent shard is unfinished, because its records must be processed first. Also returns
+        False while this shard has `read_ahead_records` unfinished records or more, because they are kept in memory.
         """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
@@ -107,7 +108,7 @@ class EventSourceMapping:
         """Add the next record of a shard, in the shape of a Lambda event record.
 
         Add the records in stream order. A record that was added before is ignored, so this is safe to repeat. `now` is
-        the time in epoch seconds at which the driver read the record.
+        the time in epoch seconds at which the driver (the caller of this model) read the record.
         """
         shard = self._shards[shard_id]
         one = StreamRecord.from_event(record, now)
@@ -123,7 +124,7 @@ class EventSourceMapping:
     def close_shard(self, shard_id: str) -> None:
         """Mark a shard as read to its end. Call this when GetRecords returns no NextShardIterator.
 
-        The records of the child shards become due when all records of this shard are done.
+        The records of the child shards wait until this shard is closed and all its records are done.
         """
         self._shards[shard_id].is_closed = True
 
@@ -149,13 +150,12 @@ class EventSourceMapping:
             oldest_seconds=max(0.0, now - since),
         )
 
-    # Due actions
-
     def due_actions(self, now: float) -> list[Action]:
         """Return the actions to start now. All of them may run in parallel.
 
-        There is at most one action for each lane (a sequence of batches of a shard). Each action is returned only once.
-        Its lane then waits until the driver reports the outcome with `report_outcome`.
+        A lane is one of the batch sequences of a shard that are processed in parallel. There is at most one action for
+        each lane. Each action is returned only once. Its lane then waits until the driver (the caller) reports the
+        outcome with `report_outcome`.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]
@@ -190,8 +190,6 @@ class EventSourceMapping:
                 raise ValueError(f"{type(outcome).__name__} is not an outcome of {type(action).__name__}")
         lane.action = None
         lane.completed_at = now
-
-    # Choosing the next action
 
     def _can_run(self, shard: ShardProgress) -> bool:
         return shard.parent not in self._shards or self._is_drained(self._shards[shard.parent])
@@ -274,8 +272,6 @@ class EventSourceMapping:
         )
         return action
 
-    # Handling outcomes
-
     def _handle_invocation(
         self,
         shard: ShardProgress,
@@ -340,7 +336,10 @@ class EventSourceMapping:
 
 
 def _split_by_age(records: Records, now: float, limit_seconds: float | None) -> tuple[Records, Records]:
-    """Split the records: return the records at the front that are older than the limit, and the remaining records."""
+    """Split the records: return the records at the front that are older than the limit, and the remaining records.
+
+    If `limit_seconds` is None, there is no limit, so all records are in the second part.
+    """
     if limit_seconds is None:
         return (), records
     old = sum(1 for _ in takewhile(lambda record: now - record.created_at > limit_seconds, records))

@@ -24,7 +24,7 @@ class StreamRecord:
     `event`: the record as the function receives it.
     `sequence_number`: a decimal string; compare two of them as numbers.
     `created_at`: the time of the change in epoch seconds, rounded to whole seconds by DynamoDB.
-    `polled_at`: the epoch seconds at which the driver read the record from the stream.
+    `polled_at`: the epoch seconds at which the record was read from the stream.
     `item_key`: the primary key of the changed item, as JSON.
     `size_bytes`: the size of `event` as JSON, in bytes.
     """
@@ -64,8 +64,8 @@ def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str)
     Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds. If it is a
     number in the input, the unit is seconds.
 
-    The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. A local engine
-    may leave the field empty, and then the result gets the identity of the TTL process.
+    The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. A local DynamoDB
+    emulator may leave the field empty, and then the result gets the identity of the TTL process.
     """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")
@@ -97,7 +97,7 @@ def to_lambda_event(records: Records) -> dict[str, Any]:
 def is_unchanged(event: LambdaRecord) -> bool:
     """Return whether the old and the new image (the item before and after the write) exist and are equal.
 
-    If a write changes nothing, DynamoDB adds no record to the stream. A local engine may add a record.
+    If a write changes nothing, DynamoDB adds no record to the stream. A local DynamoDB emulator may add a record.
     """
     change = event["dynamodb"]
     return "OldImage" in change and "NewImage" in change and _images_equal(change["OldImage"], change["NewImage"])

@@ -31,9 +31,10 @@ def _reject_reference(value: object) -> NoReturn:
 class MappingSettings:
     """The validated settings of one event source mapping.
 
-    `max_retry_attempts`, `max_record_age_seconds`: if the value is -1, only the stream's retention limits retries.
-    `on_failure`: the ARN of the destination for batches that the mapping gives up, or None to drop these batches. An S3
-    bucket receives the records. Any other destination receives only the position of the records in the stream.
+    `max_retry_attempts`, `max_record_age_seconds`: -1 means no limit. If both are -1, a failing batch is retried until
+    its records are older than the stream's retention.
+    `on_failure`: the ARN of the destination for batches that the mapping no longer retries, or None to drop these
+    batches. An S3 bucket receives the records. Any other destination receives only their position in the stream.
 
     Raises ValueError if a value is invalid. The message names the parameter and the allowed values.
     """
@@ -115,46 +116,51 @@ class MappingAssumptions:
     The default of each field is the more likely behaviour. The local shop uses the defaults, but sets no retention
     limit. The simulation in the tests also tries other values, to show that the code does not depend on an assumption.
 
-    A lane is one of the batch sequences of a shard that run in parallel.
+    A mapping can process several sequences of batches of the same shard in parallel. Each sequence is called a lane.
     """
 
-    # How long a lane waits after the 1st, 2nd, ... consecutive failure. The last value applies to all further failures.
+    # A lane is one of the batch sequences of a shard that are processed in parallel. A lane waits for this time after
+    # the 1st, 2nd, ... failure in a row. The last value applies to all further failures.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
-    # The next three fields define how a failed batch is split in two halves. AWS documents that the failure that causes
-    # the split does not count as an attempt.
-    # Where a batch of odd size is cut: "floor" makes the first half smaller, "ceiling" makes it larger.
+    # A failed batch may be split in two halves. The next three fields define how. AWS documents that the failure that
+    # causes the split does not count as an attempt.
+    # If the batch has an odd size, "floor" makes the first half smaller than the second, and "ceiling" makes it larger.
     bisect_midpoint: Literal["floor", "ceiling"] = "floor"
-    # Which half is retried first: the older records ("lower") or the newer records ("upper").
+    # Which half of a split batch is retried first: the half with the older records ("lower"), or the half with the
+    # newer records ("upper").
     bisect_first: Literal["lower", "upper"] = "lower"
-    # Whether each half keeps the number of attempts of the batch ("inherit") or starts at zero ("reset").
+    # Whether each half of a split batch keeps the batch's number of attempts ("inherit") or starts at zero ("reset").
     bisect_attempts: Literal["inherit", "reset"] = "inherit"
 
-    # Whether the number of attempts starts at zero again after a partial success. Once, AWS delivered a batch 5 times
-    # although only 3 retries were allowed.
+    # Whether the number of attempts is reset to zero after a partial success. A reset would explain why AWS once
+    # delivered a batch 5 times although only 3 retries were allowed.
     progress_resets_attempts: bool = True
-    # Whether the batch fails if the response reports a sequence number that is not in the batch.
+    # Whether the whole batch fails if the function reports a failed record whose sequence number is not in the batch.
     unknown_identifier: Literal["fails", "ignored"] = "fails"
     # Whether the batch fails if a function with partial batch responses returns something else than a JSON object.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
-    # A salt for the hash that assigns items to lanes. A different salt assigns items to different lanes.
+    # A lane is one of the batch sequences of a shard that are processed in parallel. A hash of the item's key selects
+    # the lane of a record. This salt is part of the hash, so another salt assigns the items to other lanes.
     lane_salt: str = ""
-    # Whether the other lanes of a shard wait while one lane has failed records.
+    # Whether all batch sequences (lanes) of a shard wait while one of them has failed records.
     failing_lane_stalls_shard: bool = False
 
-    # When a batching window opens: when the lane's last action ends, or when the first record is read.
+    # When a batching window opens: when the last invocation or failure delivery of the same batch sequence (lane) ends
+    # ("at_completion"), or when the first record of the new batch is read ("at_first_record").
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
     # Whether records are filtered before they are counted for the batch size. AWS documents this order only for
     # mappings with a batching window.
     filters_before_batching: bool = True
     payload_limit_bytes: int = 6 * 1024 * 1024
 
-    # A stream deletes records after 24 hours, even if they were not delivered. None: the stream keeps all records.
+    # A stream deletes records after 24 hours, even if they were not delivered. None means that it keeps all records.
     retention_seconds: float | None = 86_400
-    # Where reading starts in a child shard. This applies even if the mapping itself started at LATEST.
+    # Where reading starts in a child shard. This value applies even if the mapping's starting position is LATEST.
     child_shards_start: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
-    # The driver stops reading a shard while the shard has this number of unfinished records or more.
+    # The driver (the caller of the model) stops reading a shard while the shard has this number of unfinished records
+    # or more.
     read_ahead_records: int = 10_000
 
     def retry_delay_seconds(self, failures_in_a_row: int) -> float:

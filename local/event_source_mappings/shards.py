@@ -1,6 +1,7 @@
-"""Stores the unfinished records of an event source mapping, by shard and lane.
+"""Stores the unfinished records of an event source mapping, by shard and by parallel batch sequence (lane).
 
-A lane is one of the batch sequences of a shard that run in parallel. ParallelizationFactor is the number of lanes.
+Lambda can process several sequences of batches of the same shard in parallel. Each sequence is called a lane. The
+setting ParallelizationFactor is the number of lanes of a shard.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
 concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
@@ -24,10 +25,12 @@ IMMEDIATELY: Final = 0.0
 
 @dataclass(slots=True)
 class ShardLane:
-    """One lane of a shard: a sequence of batches. It processes its records in order, with one action at a time.
+    """A lane: one of the batch sequences of a shard that are processed in parallel.
 
-    It delivers discarded batches (`discarded`) first, then retries failed batches (`retries`), and then sends new
-    records (`waiting`) to the function.
+    A lane processes its records in order, with one action at a time. An action is an invocation of the function, or
+    the delivery of a discarded batch (one that is no longer retried) to the on-failure destination. The lane first
+    delivers discarded batches (`discarded`), then retries failed batches (`retries`), and then sends new records
+    (`waiting`) to the function.
     `action`: the action in progress, or None.
     `batch`: the batch of the last invocation.
     `retry_at`, `completed_at`: the epoch seconds of the next retry, and of the end of the last action.
@@ -48,7 +51,7 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the lane still has failed records to retry or discard."""
+        """Whether the lane (a batch sequence of a shard) must retry or discard records that the function failed on."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
@@ -72,9 +75,10 @@ class ShardLane:
         return tuple(taken)
 
     def ready_at(self) -> float | None:
-        """Return the time of the next action in epoch seconds. 0 means at once.
+        """Return the time of the lane's next action in epoch seconds. 0 means at once.
 
-        Returns None if an action is in progress or the lane has no records.
+        A lane is a sequence of batches, with one action at a time. Therefore the result is None while an action is in
+        progress. It is also None if the lane has no records, because then there is nothing to do.
         """
         if self.action:
             return None
@@ -90,8 +94,8 @@ class ShardLane:
         if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
             return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
-        # By assumption, a batching window opens when the last action ends. If the window ended before a record was
-        # read, a new window opens at the first record.
+        # With the assumption "at_completion", the batching window opens when the last action ends. If this window is
+        # over before a record is read, a new window opens when the first record is read.
         if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window
@@ -99,9 +103,9 @@ class ShardLane:
 
 @dataclass(slots=True)
 class ShardProgress:
-    """A shard with its lanes, its unfinished records and its checkpoint.
+    """A shard with its lanes (parallel sequences of batches), its unfinished records and its checkpoint.
 
-    `checkpoint`: the sequence number up to which all records are done, or None at the start.
+    `checkpoint`: the sequence number up to which all records are done. None if the first record is not done yet.
     `unfinished`: the sequence numbers after the checkpoint that were read, in stream order.
     `done`: the sequence numbers in `unfinished` whose records are done although an earlier record is not done.
     """
@@ -129,20 +133,25 @@ class ShardProgress:
         return True
 
     def mark_done(self, records: Records) -> None:
-        """Mark records as done, and advance the checkpoint to just before the first unfinished record of any lane."""
+        """Mark records as done, and advance the checkpoint to the record before the shard's first unfinished record."""
         self.done.update(record.sequence_number for record in records)
         while self.unfinished and self.unfinished[0] in self.done:
             self.checkpoint = self.unfinished.popleft()
             self.done.remove(self.checkpoint)
 
     def lane_of(self, record: StreamRecord) -> ShardLane:
-        """Return the lane for a record. All records of an item use the same lane, so they stay in order."""
+        """Return the lane (a sequence of batches) for a record.
+
+        All records of an item use the same lane, so they stay in order.
+        """
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """Return the time of a lane's next action, as `ShardLane.ready_at` does, or None if the lane must wait.
+        """Return the epoch seconds of a lane's next action, or None if the lane must wait or has no records.
 
-        If the assumption `failing_lane_stalls_shard` is set, a lane also waits while another lane has failed records.
+        A lane is one of the parallel batch sequences of the shard. It waits while its own action is in progress. If
+        the assumption `failing_lane_stalls_shard` is set, a lane without failed records also waits while another lane
+        of the shard has failed records.
         """
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()
