@@ -19,7 +19,7 @@ from tests.simulation.minimizer import format_story, shrink_failure
 from tests.simulation.runner import SeedResult, engines, run_seed, run_seeds
 
 MAX_STORIES = 3
-"""How many failed simulation runs are shrunk (reduced to the necessary decisions) and explained."""
+"""How many failed runs are explained. This is slow: each one is repeated with fewer and fewer faults and commands."""
 
 
 def main() -> int:

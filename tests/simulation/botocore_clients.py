@@ -32,7 +32,10 @@ FAST_CONFIG = Config(
     parameter_validation=False, signature_version=UNSIGNED, user_agent="simulation", s3={"addressing_style": "path"}
 )
 ENDPOINT_URL = "http://aws.invalid"
-"""A plain HTTP endpoint: with HTTP, botocore sends checksums as headers and does not send bodies in chunks."""
+"""The endpoint of all requests. No connection is opened: the simulation answers each request inside the process.
+
+The scheme is HTTP, because with HTTPS botocore may send the body in chunks and the checksum after the body.
+"""
 ATTRIBUTE = "AttributeValue"
 PARSED_BODY = "asked"
 UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
@@ -40,7 +43,7 @@ UNCHANGED_KINDS = {"S", "N", "BOOL", "NULL", "SS", "NS"}
 
 
 class UnsignedRequest(AWSPreparedRequest):
-    """A request as botocore sends it, but without a signature. `parsed_body`: the parsed JSON body."""
+    """A botocore request without a signature. `parsed_body`: the JSON body of the request as Python values."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         super().__init__(params["method"], params["url"], params["headers"], params["body"], False, params["context"])
@@ -53,7 +56,7 @@ class UnsignedRequest(AWSPreparedRequest):
 
 
 class Response(AWSResponse):
-    """A response whose body is already read."""
+    """A botocore response whose body is already in memory as bytes."""
 
     def __init__(self, url: str, status_code: int, headers: Mapping[str, str], body: bytes) -> None:
         self.url, self.status_code, self.headers = url, status_code, cast(Any, headers)
@@ -67,7 +70,10 @@ _quotas: list[RetryQuota] = []
 
 
 def set_transport(answering: Transport) -> None:
-    """Set the function that answers the requests of all clients, and reset their retry quotas."""
+    """Set the function that answers the requests of all clients, and reset the retry quotas of the clients.
+
+    The quotas are reset so that the retries of one simulation run do not affect the next run.
+    """
     _transport[:] = [answering]
     for quota in _quotas:
         quota.release(quota.INITIAL_CAPACITY)
@@ -75,7 +81,7 @@ def set_transport(answering: Transport) -> None:
 
 @cache
 def client(service: str) -> Any:
-    """Return the fast botocore client of a service. It is created at the first call."""
+    """Return the fast botocore client of a service, for example "dynamodb". It is created at the first call."""
     config = clients.client_config(service).merge(FAST_CONFIG)
     made = boto3.client(service, endpoint_url=ENDPOINT_URL, region_name=REGION, config=config, **CREDENTIALS)  # type: ignore[call-overload]
     model, events = made.meta.service_model, made.meta.events
@@ -99,7 +105,11 @@ def client(service: str) -> Any:
 
 
 def _parse_time(told: Any) -> datetime:
-    """Parse a timestamp. The format of the simulated S3 is parsed directly, because botocore tries many formats."""
+    """Parse a timestamp in a response.
+
+    The timestamps of the simulated S3 have a known format. They are parsed directly, because botocore is slow: it tries
+    many formats.
+    """
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 
 
@@ -108,7 +118,7 @@ PARSERS.set_parser_defaults(timestamp_parser=_parse_time)
 
 
 class _BucketEndpoints:
-    """Caches the S3 endpoint of each bucket. Other services need no cache: they have one endpoint."""
+    """Caches the S3 endpoint of each bucket, because botocore computes it for each request."""
 
     def __init__(self, resolver: Any) -> None:
         self._resolver = resolver
@@ -127,7 +137,7 @@ class _Endpoint(Endpoint):
         return UnsignedRequest(params)
 
     def _update_retries_context(self, context: Any, attempt: int, success_response: Any = None) -> None:
-        """Do not set the retry headers, because the simulated services ignore them."""
+        """Do nothing. botocore sets headers about the number of retries here, which the simulated services ignore."""
 
     def _needs_retry(
         self: Any,
@@ -137,14 +147,14 @@ class _Endpoint(Endpoint):
         response: Any = None,
         caught_exception: Any = None,
     ) -> Any:
-        """Return whether to retry. For status 200 this is False. In all other cases, botocore decides."""
+        """Return whether to retry a request. After status 200 never retry. In all other cases, botocore decides."""
         if response is not None and response[0].status_code == 200:
             return False
         return cast(Any, super())._needs_retry(attempts, operation_model, request_dict, response, caught_exception)
 
 
 class _JsonEndpoint(_Endpoint):
-    """The endpoint for services with a JSON protocol: passes the response directly to the parser."""
+    """The endpoint of services with a JSON protocol. It passes each response directly to the parser."""
 
     def _get_response(self: Any, request: Any, operation_model: Any, context: Any) -> Any:
         try:
@@ -185,7 +195,7 @@ PARSER = _Parser()
 
 
 class _Serializer(JSONSerializer):
-    """Serializes requests. Keeps the parameters, so that the simulation need not parse the request's body again."""
+    """Serializes requests to JSON. Keeps the parameters too, so that the simulation need not parse the JSON again."""
 
     def serialize_to_request(self: Any, parameters: Any, operation_model: Any) -> Any:
         asked: dict[str, Any] = {}

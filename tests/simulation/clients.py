@@ -29,7 +29,10 @@ class ClientResponse:
 
 @dataclass
 class ApiClients:
-    """Sends API requests as clients of the shop. `on_answer(who, text)` is called with every request and its answer."""
+    """Sends API requests as customers, staff, the warehouse or the payment provider.
+
+    `on_answer(who, text)` is called after each request, with its sender and a text with the request and the status.
+    """
 
     tasks: VirtualScheduler
     chance: SeededRandom
@@ -39,13 +42,16 @@ class ApiClients:
     _asked: Counter[str] = field(default_factory=Counter)
 
     def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
-        """Start a task that runs as the client `who`."""
+        """Start a task in virtual time that runs `work` as the process of the client `who`, for example "staff"."""
         self.tasks.start(SimulatedProcess(who), work, after_seconds)
 
     def call(
         self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
     ) -> ClientResponse | None:
-        """Send a request, and retry it with the same idempotency key. Return None if no attempt gets a final answer."""
+        """Send an API request. If it gets no answer, or status 429, 500, 502 or 503, retry it with the same key.
+
+        `key`: the idempotency key. Return None if all attempts fail in this way.
+        """
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
         path, _, query = path.partition("?")
@@ -69,10 +75,10 @@ class ApiClients:
 
 @dataclass
 class SimulatedParcel:
-    """A shipment as the warehouse knows it.
+    """A shipment as the simulated warehouse knows it.
 
-    `has_left`: the carrier has picked up all or some pieces of the shipment. `is_reported`: the warehouse reported the
-    dispatch to the shop.
+    `has_left`: all or some pieces of the shipment have left the warehouse. `is_reported`: the warehouse has reported
+    this to the shop.
     """
 
     id: str
@@ -88,13 +94,14 @@ class SimulatedParcel:
 
 @dataclass
 class SimulatedWarehouse:
-    """Packs each requested shipment once, and reports its dispatch and delivery to the shop.
+    """Simulates the warehouse: packs each requested shipment once, and reports its dispatch and delivery to the shop.
 
-    The warehouse records a request before it deletes the message from its queue. It dispatches only some pieces of some
-    shipments, and never reports the delivery of some shipments. It agrees to or refuses a request to cancel an order.
+    The warehouse records a request before it deletes the message from its queue, so no request is lost. It dispatches
+    only a part of some shipments, and does not report the delivery of some shipments. If the shop asks to cancel an
+    order, the warehouse agrees or refuses.
 
-    `pack_counts`: how often each shipment was packed. `stopped`: the orders that are no longer packed.
-    `rejected_reports`: the dispatch reports that the shop rejected.
+    `pack_counts`: how often each shipment was packed. `stopped`: the orders whose cancellation the shop confirmed. They
+    are no longer packed. `rejected_reports`: the dispatch reports that the shop rejected.
     """
 
     people: ApiClients
@@ -149,7 +156,10 @@ class SimulatedWarehouse:
             self._report(f"{parcel.path}/delivered", {})
 
     def _first_part(self, parcel: SimulatedParcel) -> dict[str, int]:
-        """Return the quantities of the first part of a shipment, or an empty dict if it is sent as a whole."""
+        """Decide whether to send only a part of a shipment. Return the quantities of this part by product id.
+
+        Return an empty dict if the whole shipment is sent.
+        """
         chance, pieces = self.people.chance, sum(parcel.quantities.values())
         if pieces < 2 or not chance.happens(0.35, "in parts", parcel.id):
             return {}
@@ -163,7 +173,10 @@ class SimulatedWarehouse:
 
     # stopping ---------------------------------------------------------------------------------------------------------
     def _answer_cancel(self, order_id: str, request: str) -> None:
-        """Agree to a cancellation, or refuse it. Stop packing only if the shop accepts the agreement (status 200)."""
+        """Answer the shop's request to cancel an order: agree or refuse.
+
+        After an agreement, stop packing the order, but only if the shop accepts the agreement with status 200.
+        """
         tasks, chance = self.people.tasks, self.people.chance
         tasks.pause(
             chance.uniform(0.1, 10 * MINUTE, "stopping", request) * 0.1 ** (3 * chance.random("asked", request))
@@ -179,9 +192,10 @@ class SimulatedWarehouse:
         self._stopping.discard(order_id)
 
     def _report(self, path: str, body: Any = None) -> int:
-        """Send a report until the shop gives a final answer, and return the status.
+        """Send a report of the warehouse to the shop, and return the status of the answer: 200, 404 or 409.
 
-        Status 409: the change was already reported, or the order has changed since. Status 404: the order is archived.
+        After any other status, send the report again. Status 409: the shop already has this report, or the order's
+        status does not allow it any more. Status 404: the order is archived.
         """
         while True:
             said = self.people.call(WAREHOUSE, "POST", path, body)

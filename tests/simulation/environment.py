@@ -1,6 +1,7 @@
-"""Simulates time-based events: schedules, DynamoDB's TTL deletions and long outages.
+"""Simulates time-based events: scheduled Lambda runs, DynamoDB's TTL deletions and long outages.
 
-No code polls here. When a stream record is written, its consequences are scheduled for a later virtual time.
+The simulation does not run its schedules every minute. When an item is written, it computes which events may follow
+from this write, and schedules them for a later virtual time.
 """
 
 from collections import Counter
@@ -22,7 +23,10 @@ from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.template import StackModel
 
 MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
-"""How many seconds after its TTL DynamoDB may delete an item (Developer guide: "within a few days")."""
+"""How many seconds after an item's TTL the simulation may delete the item.
+
+DynamoDB deletes expired items "within a few days" (DynamoDB developer guide).
+"""
 GOES_ROUND_SECONDS = 24 * HOUR
 MAX_REPLACEMENT_SECONDS = 10 * MINUTE
 OUTAGE_SECONDS = {
@@ -34,7 +38,10 @@ OUTAGE_SECONDS = {
 
 @dataclass
 class SimulatedEnvironment:
-    """Schedules time-based events. `broken_functions`: the functions that currently fail at every invocation."""
+    """Schedules Lambda runs, TTL deletions and outages in virtual time.
+
+    `broken_functions`: the names of the functions that currently fail at every invocation.
+    """
 
     tasks: VirtualScheduler
     chance: SeededRandom
@@ -62,7 +69,11 @@ class SimulatedEnvironment:
 
     # consequences of a write ------------------------------------------------------------------------------------------
     def schedule_consequences(self, record: dict[str, Any]) -> None:
-        """Schedule what follows from a stream record: the TTL deletion, an erasure, the end of an unpaid order."""
+        """Schedule the events that may follow from the write of an item. `record`: the stream record of the write.
+
+        These are the TTL deletion of the item, runs of the Lambda that erases a customer's personal data, and runs of
+        the Lambda that ends unpaid orders.
+        """
         image = record["dynamodb"].get("NewImage")
         if image is None:
             return
@@ -77,7 +88,11 @@ class SimulatedEnvironment:
                 self._schedule_lapse(self.tasks.now + seconds + 5)
 
     def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
-        """Schedule the deletion of an expired item. Items are deleted once a day, as by a background scan."""
+        """Schedule the deletion of an expired item at the next daily deletion after `moment`.
+
+        `ttl`: the item's TTL attribute. If the attribute has changed by then, the item is not deleted. Items are
+        deleted once a day because DynamoDB deletes them with a slow background scan too.
+        """
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
             self._ending[round_] = []
@@ -93,10 +108,11 @@ class SimulatedEnvironment:
 
     # the schedule -----------------------------------------------------------------------------------------------------
     def _schedule_lapse(self, moment: float) -> None:
-        """Schedule two runs of the lapse function (it ends unpaid orders, and marks late shipments as delivered).
+        """Schedule two runs of the Lambda `order_deadlines`, at the next two full minutes after `moment`.
 
-        The real schedule runs the function every minute. The simulation runs it only if an order may be due. The second
-        run, a minute later, finds orders that a lagging index hides from the first run.
+        The Lambda ends unpaid orders, and marks shipments without a delivery report as delivered. The real schedule
+        runs it every minute. The simulation runs it only when an order may be due. The second run finds orders that
+        the first run did not see because the index was stale.
         """
         for due in (int(moment // MINUTE) + 1, int(moment // MINUTE) + 2):
             if due not in self._lapses_due:
@@ -104,7 +120,10 @@ class SimulatedEnvironment:
                 self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
-        """Run the lapse function (it ends unpaid orders) if an order may be due. If it fails, schedule another run."""
+        """Run the Lambda `order_deadlines`, which ends unpaid orders, if an order may be due.
+
+        Sometimes start two runs, because EventBridge may invoke a target twice. If a run fails, schedule another run.
+        """
         if not any(self._may_be_due(image) for image in self.table.of_type("Order")):
             return
         event = {"time": datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
@@ -117,10 +136,11 @@ class SimulatedEnvironment:
             self.lambdas.invoke("lapse", event, done, f"{event['time']} {again}")
 
     def _may_be_due(self, image: Image) -> bool:
-        """Return whether the lapse function may end this order as unpaid, or mark its shipments as delivered.
+        """Return whether the Lambda `order_deadlines` might have work for this order.
 
-        An order is due if it has had its status long enough. Sometimes the result is also True if the order changed
-        less than two minutes ago, because a lagging index may still show the old status.
+        The Lambda ends an unpaid order or marks shipments as delivered if the order has not changed for a fixed time.
+        For an order that changed less than two minutes ago, the result is sometimes True too. The Lambda may see such
+        an order with its old status, because its index may be stale.
         """
         if image["order_id"]["S"] in self.poison.order_ids:
             return False
@@ -131,11 +151,11 @@ class SimulatedEnvironment:
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     def _schedule_erasures(self, image: Image) -> None:
-        """Schedule the erasure function after a write, if the function may have work.
+        """Schedule a run of the Lambda `customer_erasure` if this written item means that it may have work.
 
-        The real schedule runs the function every hour. The simulation runs it after half of the writes of a customer
-        during the erasure. It also runs it when the settle period (the time that an erasure must wait) is over, and
-        every five days while an erasure is open.
+        The Lambda deletes the personal data of customers who asked for it. The real schedule runs it every hour. The
+        simulation runs it less often, to save time: when the waiting period of a new erasure is over, after half of the
+        later writes of items of this customer, and every five days until the erasure is finished.
         """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
@@ -170,12 +190,15 @@ class SimulatedEnvironment:
 
     # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
-        """Draw and schedule the outages of an era (a part of the run). An outage lasts at most 50 hours."""
+        """Draw and schedule the outages of an era (a part of the simulation run).
+
+        During an outage, a function fails at every invocation, or an event source mapping is disabled or replaced.
+        """
 
         def moment(*question: object) -> float:
-            """Return a time soon after the start of one third of the era, mostly the first third.
+            """Return a random time soon after the start of one of the era's three equal parts, mostly of the first one.
 
-            On the first day, clients send most of their requests at these times.
+            On the first day, clients send most of their requests at these times, so the outage affects many requests.
             """
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
@@ -196,7 +219,11 @@ class SimulatedEnvironment:
             self._schedule_outage("worker fails", era, worker.function, moment)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
-        """Delete an event source mapping and create a new one up to 10 minutes later."""
+        """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
+
+        `from_checkpoint`: the new mapping resumes where the old one stopped. Otherwise it begins at its configured
+        starting position. `share`: the length of the pause, from 0 to 1 (10 minutes).
+        """
 
         def begin() -> None:
             self.readers[name].replace_mapping(from_checkpoint=from_checkpoint)
@@ -206,9 +233,10 @@ class SimulatedEnvironment:
         self.tasks.call_later(MAX_REPLACEMENT_SECONDS * share, begin)
 
     def _switch(self, name: str, *, on: bool) -> None:
-        """Add or remove one reason to disable an event source mapping. Enable the mapping if no reason is left.
+        """Disable or enable a function's event source mapping.
 
-        `on`: remove the reason.
+        Several outages can overlap, so their number is counted. `on` False: an outage begins, disable the mapping. `on`
+        True: an outage ends. Enable the mapping if no other outage is left.
         """
         self._kept_off[name] += -1 if on else 1
         self.readers[name].set_enabled(on=not self._kept_off[name])

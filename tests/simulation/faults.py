@@ -1,8 +1,8 @@
-"""Defines the faults that the simulation injects, and draws when they strike.
+"""Defines the faults that the simulation injects, and decides at random when they happen.
 
-A fault has a kind and a place. The place "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1", for example, is the first
-PutItem call of the function `fulfilment` for this item. The names of places do not depend on other faults. So a run
-can be repeated with only some of its faults.
+A fault has a kind, such as "throttled", and a place. The place says which call or event the fault affects. For example,
+"fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1" is the first PutItem call of the function `fulfilment` for this item.
+The name of a place does not depend on other faults. So a run can be repeated with only some of its faults.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "P
 
 @dataclass(frozen=True)
 class ServiceCall:
-    """A request from a function to a service.
+    """A request from a Lambda, a client or an operator's tool to an AWS service or to the payment provider.
 
     `about`: the target of the request, for example an item's key. `allows_stale_read`: whether the request is an
     eventually consistent read.
@@ -38,7 +38,10 @@ class ServiceCall:
 
 @dataclass(frozen=True)
 class CallFault:
-    """A kind of injected fault of a service call. The fault strikes a call 1 to `max_repeats` times in a row."""
+    """A kind of fault that the simulation injects into calls of services, for example a throttled request.
+
+    If the fault affects a call, it affects the next retries too: 1 to `max_repeats` attempts in total.
+    """
 
     kind: str
     probability: float
@@ -72,7 +75,7 @@ CALL_FAULTS = (
 
 @dataclass(frozen=True)
 class OtherFault:
-    """A kind of injected fault that does not belong to a service call."""
+    """A kind of injected fault that does not affect a service call, for example a message that is delivered twice."""
 
     kind: str
     probability: float
@@ -113,19 +116,28 @@ OTHER_FAULTS = (
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
 FAULT_BOOST = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2, "operator": 5}
-"""How many times more often faults strike the writes of functions that write rarely. The default is 1."""
-FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
-"""Factors for the probability of a fault. Each simulation run chooses one factor per kind of fault."""
-FIERCE_FACTOR = 2.0
-"""The factor for the fault probabilities of a run with `fierce`.
+"""By function, a factor for the probability of faults in its calls that change data. All other functions have 1.
 
-Many planted bugs become visible only if a second fault strikes at the same place.
+These functions make few such calls. Without the factor, faults would rarely affect them.
+"""
+FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
+"""Factors for the probability of a fault. Each simulation run chooses one factor at random for each kind of fault.
+
+So in each run, other kinds of faults are frequent, rare or absent.
+"""
+FIERCE_FACTOR = 2.0
+"""The factor for all fault probabilities of a run with `fierce`.
+
+Many bugs that the tests plant become visible only if two faults affect the same item or process.
 """
 
 
 @dataclass(frozen=True)
 class Strike:
-    """An injected fault that strikes now. `share`: its strength, from 0 to 1, if the kind of fault has a strength."""
+    """An injected fault that happens now.
+
+    `share`: a random number from 0 to 1, which decides details of the fault, for example how long a delay is.
+    """
 
     kind: str
     place: str
@@ -138,10 +150,11 @@ class Strike:
 
 @dataclass
 class FaultInjector:
-    """Draws the injected faults of a simulation run and records which faults struck.
+    """Decides at random which faults happen in a simulation run, and records them in `strikes`.
 
-    `only`: the names of the faults that may strike (None: all). `is_off`: no fault strikes. `fierce`: faults strike
-    more often. Each run has its own probability for each kind of fault, sometimes 0, so that runs differ more.
+    `only`: the names of the faults that may happen. None: all of them may. `is_off`: no fault happens for now.
+    `fierce`: faults happen more often. Each run chooses its own probability for each kind of fault, sometimes 0, so
+    that the runs differ more from each other.
     """
 
     chance: SeededRandom
@@ -162,7 +175,10 @@ class FaultInjector:
         self._any = sum(self._probability[fault.kind] for fault in CALL_FAULTS)
 
     def draw_for_call(self, call: ServiceCall, *, mortal: bool) -> Strike | None:
-        """Return the injected fault that strikes a call, or None. `mortal`: whether a fault may kill the caller."""
+        """Return the injected fault that affects this call, or None if there is none.
+
+        `mortal`: whether the fault may kill the calling process.
+        """
         if self.is_off:
             return None
         text = str(call)
@@ -195,7 +211,10 @@ class FaultInjector:
         return strike
 
     def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
-        """Return a strike if this kind of fault strikes at this place, else None. `even_if_off`: ignore `is_off`."""
+        """Return the fault if this kind of fault happens at this place, else None.
+
+        `place`: a unique name for the affected call or event. `even_if_off`: draw a fault even if `is_off` is True.
+        """
         if self.is_off and not even_if_off:
             return None
         text = " ".join(map(str, place))

@@ -1,8 +1,8 @@
-"""The invariants of the simulated shop. They must hold whenever the simulation is idle, even if faults struck before.
+"""Checks the invariants of the simulated shop: rules that must hold for all stored data, even after injected faults.
 
-`find_violations` checks the invariants after each era (a part of a run). `WriteChecks` checks a few of them at every
-write. An invariant is a function that yields one sentence per violation. The docstring of each invariant lists the
-allowed exceptions.
+An invariant is a function that yields one sentence for each violation. `find_violations` checks all invariants after
+each part of a simulation run, when no work is left to do. `WriteChecks` checks a few of them at every write. The
+docstring of each invariant lists the allowed exceptions.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ Invariant = Callable[["Simulation", Ledger], Iterator[str]]
 def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each customer's email address is reserved by an EmailClaim item of this customer.
 
-    No EmailClaim item may be left over. Also check that a company's index partition has only the company and its
-    customers, and no erased customer.
+    There must be no other EmailClaim items. Also check that the index partition of a company (GSI1) contains only the
+    company and its customers, and no customer whose personal data was erased.
     """
     had, claimed = (
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
@@ -96,10 +96,10 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check the customer name that each order holds.
+    """Check the copy of the customer's name in each order.
 
-    An open order has the customer's current name, or no name if the customer was erased. A closed order has a name
-    that the customer had before the order was closed, or no name.
+    An open order must have the customer's current name, or no name if the customer's personal data was erased. A
+    closed order must have a name that the customer had before the order was closed, or no name.
     """
     names: dict[str, list[tuple[float, str | None]]] = {}
     for (partition, sort), versions in world.table.history.items():
@@ -123,7 +123,10 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
 
 # orders and money -----------------------------------------------------------------------------------------------------
 def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each accepted order is stored unchanged, and that an idempotency key creates only one order."""
+    """Check that each accepted order is stored with its customer, total and quantities, in the table or the archive.
+
+    Also check that all requests with the same idempotency key created only one order.
+    """
     for key, ids in world.traffic.known.by_key.items():
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
@@ -141,10 +144,10 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the received pieces of a product are either available or reserved by orders.
+    """Check that each received piece of a product is either available or taken by an order.
 
-    A cancelled or lapsed (not paid in time) order reserves nothing. An order also does not reserve pieces that were
-    dropped from the order, or pieces that were returned and put back into stock.
+    A cancelled order takes nothing, and neither does an order that was not paid in time (status LAPSED). An order also
+    does not take pieces that were cancelled after a partial shipment, or pieces that were returned to the stock.
     """
     taken: Counter[str] = Counter()
     for owned in book.orders.values():
@@ -164,9 +167,9 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each import writes or rejects each line of its file once, and reports the right numbers.
+    """Check that each import of products writes or rejects each line of its file once, and reports the right numbers.
 
-    Also check that the stock of each line is received once.
+    Also check that the quantity of each valid line is added to the product's stock only once.
     """
     told, now = world.traffic.known, world.tasks.now
     parts: dict[str, list[Any]] = defaultdict(list)
@@ -192,9 +195,10 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each sold order has one invoice, and that invoice numbers start at 1 and have no gaps.
+    """Check that each sold order has one invoice, and that the invoice numbers of a year start at 1 and have no gaps.
 
-    The invoice matches the order's total and payments. If a sold order is cancelled, the order keeps its invoice.
+    The invoice must match the order's total and payments. A cancelled order may have an invoice: if it was sold before,
+    it keeps its invoice. Other orders have none.
     """
     numbers = []
     for owned in book.orders.values():
@@ -220,10 +224,11 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the shipments of a sold order contain all ordered pieces, except dropped pieces.
+    """Check that the shipments of a sold order contain all ordered pieces.
 
-    Pieces are dropped if the order is cancelled after a partial shipment. An order that is not sold has no active
-    shipments. The counts in the order lines match the shipments and returns.
+    Exception: if the order is cancelled after a partial shipment, the other pieces are not shipped. An order that is
+    not sold must have no shipment, except cancelled ones. The numbers of shipped, delivered and returned pieces in the
+    order lines must match the shipments and returns.
     """
     for owned in book.orders.values():
         if owned.order is None:
@@ -246,7 +251,11 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
 
 
 def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the warehouse packed each uncancelled shipment once, and sent exactly the dispatched shipments."""
+    """Check that the warehouse packed each shipment once, unless the shipment is cancelled.
+
+    Also check that the shipments that left the warehouse are exactly those that the shop stores as dispatched or
+    delivered.
+    """
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
         for one in owned.items_of_type("Shipment"):
@@ -268,9 +277,9 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
 
 # copies ---------------------------------------------------------------------------------------------------------------
 def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each snapshot (a copy of an item's latest version) agrees with its current source item.
+    """Check that each snapshot agrees with its order. A snapshot is an item that copies the latest version of an order.
 
-    No snapshot is missing, and no snapshot is left without a source item.
+    No snapshot may be missing, and no snapshot may exist without its order.
     """
     expected: dict[tuple[str, str], Any] = {}
     for owned in book.orders.values():
@@ -289,11 +298,12 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
 
 
 def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that one timeline entry with the right status was written for each version of an order.
+    """Check that the timeline of each order has one entry with the right status for each version of the order.
 
-    The entry may have been deleted since. `the_archive_holds_what_ended` checks that deleted entries are archived.
-    Exception: if stream records were lost, an operator's tool writes the missing entries. These entries may show
-    another sequence of statuses, but each step of the sequence must be allowed.
+    The timeline is a list of items that the stream's reader writes. Entries that were deleted later count too, because
+    `the_archive_holds_what_ended` checks that they are archived. Exception: if stream records were lost, an operator's
+    tool writes the missing entries. It does not know the lost statuses, so it may choose other statuses than the real
+    ones. But each change of status in the timeline must be an allowed one.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
@@ -319,13 +329,14 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 _POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSITIONS for before in move.before}
-"""The pairs (status before, status after) that one command allows, including commands that keep the status."""
+"""All pairs (order status before, order status after) of one command. Some commands keep the status."""
 
 
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each change of an order has one activity entry for its customer, until the entry expires.
+    """Check that each change of an order has one entry in the activity log of its customer, until the entry expires.
 
-    Exception: an entry may be missing if the change's stream record was lost and the entry would have expired by now.
+    Exception: an entry may be missing if the stream record of the change was lost, and an entry for this change would
+    already have expired.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -343,11 +354,11 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each order, return and review is counted once, and that every total is the sum of these counts.
+    """Check that each order, return and review is counted once, and that each total is the sum of what was counted.
 
-    A total that is final or past its TTL is not compared with the sum. The total of a season (a month) becomes final at
-    a fixed time. After that time and the longest processing delay, no write may change the total, even if an order is
-    restored from the archive.
+    A total is an item such as a product's rating or its sales of a month. A total past its TTL is not checked. The
+    total of a month becomes final at a fixed time, and is not compared with the sum after that. It may then change only
+    within the longest processing delay of a stream record, and not if an order is restored from the archive later.
     """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
@@ -386,11 +397,17 @@ def _changed_after_final(world: Simulation) -> Iterator[str]:
 
 
 MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
-"""The longest time in days until a change is counted in a total, if its record fails and is processed again."""
+"""The longest time in days until a change is counted in a total: its stream record fails, and is processed again later.
+
+A failed record or message is kept for this time at most. After that, it is deleted and can never be processed.
+"""
 
 
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield (key, amounts, is_final) for each total. `is_final`: the total is final or past its TTL."""
+    """Yield (key, amounts, is_final) for each item that is a total, such as a product's rating.
+
+    `is_final`: the total is past its TTL, or it is the total of a month that is not updated any more.
+    """
     for row in totals.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
             ends = datetime.fromtimestamp(item.ttl, UTC) if row.has_ttl else datetime.max.replace(tzinfo=UTC)
@@ -401,19 +418,19 @@ def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str
 
 
 def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that no write replaces an item with an older version of the same item."""
+    """Check that no write replaces an item with an older version of the same item, or of the customer it copies."""
     yield from world.write_checks.violations["version"]
 
 
 # effects --------------------------------------------------------------------------------------------------------------
 def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that every change with an event was published, and that the events of an item were published in order.
+    """Check that an event was published for every change that needs one, and that an item's events came in sequence.
 
     Exceptions:
-    - A change may be missing if its stream record expired unread, or if the failure store lost the record.
-    - Address and name changes of erased customers may be missing.
-    - The order is not checked for events that an operator's tool published, or for records that an event source mapping
-      discarded.
+    - An event may be missing if the stream record of its change expired, or if no failure destination stored it.
+    - Address and name changes of customers whose personal data was erased may be missing.
+    - The sequence is not checked for events that an operator's tool published, or for stream records that an event
+      source mapping discarded after its last retry.
     """
     published: dict[str, int] = {}
     for number, event in enumerate(world.bus.published):
@@ -438,20 +455,21 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the customer gets exactly one mail for each change with a notification.
+    """Check that the customer gets exactly one mail for each change of an order about which the shop sends a mail.
 
     Exceptions:
-    - A second mail, if the sending function died or had a fault before it could mark the mail as sent.
-    - No mail, if the customer has notification settings or was erased, if the event was lost, or if the order was
-      archived within a week of the change.
-    - A mail about another version of the order, if an operator's tool published an event in place of a lost one.
+    - There may be two mails if the sending Lambda died or had a fault before it could mark the mail as sent.
+    - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
+    - There may be no mail if the event was lost, or if the order was archived within a week after the change.
+    - If an operator's tool publishes an event in place of a lost one, the mail may be about another change.
     """
     notified = next(
         rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
     )
     to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
     mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
-    choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}  # erased customers have none
+    # The settings of erased customers are deleted. Therefore `excused` also looks these customers up in `erasures`.
+    choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
     for one in book.changes:
         change = one.change
         if change.name not in notified:
@@ -481,7 +499,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _mails(world: Simulation) -> dict[str, list[SentMail]]:
-    """Return all mails by effect id: the id of the change or product alert that the mail is for."""
+    """Return all sent mails, grouped by the id of the order change or product alert that the mail is about."""
     found: dict[str, list[SentMail]] = defaultdict(list)
     for mail in world.ses.mails:
         found[mail.effect].append(mail)
@@ -489,9 +507,10 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 
 
 def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
-    """Return the customer's email addresses that the sending function may have read.
+    """Return the email addresses of the customer to which this mail may have been sent.
 
-    The function read the address at most one Lambda timeout before it sent the mail.
+    The Lambda reads the address at most one timeout of the Lambda before it sends the mail. If the customer changed the
+    address in this time, the old and the new address are both right.
     """
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
@@ -507,10 +526,10 @@ def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[st
 
 
 def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
-    """Return whether an operator's tool published this change from the order's status alone.
+    """Return whether an operator's tool may have published the event of this change with a wrong version of the order.
 
-    The tool does so if the change's timeline entry and event are both lost. It may then choose another version of the
-    order than the real one.
+    If stream records were lost, the tool knows only the order's current status. So it must guess in which version the
+    order got this status. `effect`: the id of the change.
     """
     lost_up_to = min(reader.lost_up_to for reader in world.readers.values())
     return effect in world.operator.published_ids and any(
@@ -519,9 +538,9 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
 
 
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
-    """Return whether the order was archived when the change happened or became archived in the next 7 days.
+    """Return whether the order was archived less than 7 days after this change, or was archived at that time.
 
-    The mail about the change may then be missing, because no mail is sent about an order that is archived.
+    Then the mail about the change may be missing, because the order is not in the table any more.
     """
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
@@ -532,24 +551,28 @@ def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
 
 
 def _may_be_repeated(mail: Any, effect: str) -> bool:
-    """Return whether the sending function died, or had a fault while it sent the mail or marked it as sent."""
+    """Return whether the Lambda that sent this mail died, or had a fault while it sent the mail or marked it as sent.
+
+    Then the mail may have been sent again. `effect`: the id of the order change or alert that the mail is about.
+    """
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
 
 
 # followers ------------------------------------------------------------------------------------------------------------
 INDEX_IS_LATE_SECONDS = 2 * MINUTE
-"""A missing mail is a violation only if the customer followed the product this long before the campaign.
+"""How long a customer must have followed a product before an alert, so that a missing mail is an error.
 
-Otherwise the mail may be missing because the index of followers lags, or because the clocks of functions differ.
+If the customer followed the product later, the mail may be missing: the index of followers may be stale, and the clocks
+of the Lambdas differ.
 """
 
 
 @dataclass(frozen=True)
 class CampaignHistory:
-    """A campaign: the mails to all followers of a product about one event.
+    """A Campaign item, which records the sending of one mail to each follower of a product about one event.
 
-    `image`: the last stored state of the campaign, decoded. `ended_at`: when this state was written, in epoch seconds.
-    `effects`: the id of the alert, by customer id.
+    `image`: the last version of the item. `ended_at`: when this version was written, in epoch seconds. `effects`: by
+    customer id, the id of the mail that this customer gets if they follow the product.
     """
 
     image: Campaign
@@ -562,7 +585,10 @@ class CampaignHistory:
 
 
 def _campaigns(world: Simulation) -> list[CampaignHistory]:
-    """Return all campaigns ever written. Campaigns of the same product and event are in chronological order."""
+    """Return all Campaign items (mails to a product's followers) that were ever written to the table.
+
+    Campaigns of the same product and event type are in chronological order.
+    """
     customers = [place.removeprefix("CUSTOMER#") for place, sort in world.table.history if sort == "PROFILE"]
     found: dict[str, CampaignHistory] = {}
     for (_, sort), versions in world.table.history.items():
@@ -576,16 +602,18 @@ def _campaigns(world: Simulation) -> list[CampaignHistory]:
 
 
 def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each campaign (alert about a product) sends one mail to each follower and to no other customer.
+    """Check that each campaign (the mails about one product) sends one mail to each follower and to no other customer.
 
-    Also check that each campaign finishes, that a product has at most one per event type and day, and that each
-    relevant change of a followed product starts a campaign.
+    Also check that each campaign finishes, that a product has at most one campaign per event type and day, and that a
+    campaign starts when a sold-out product with followers gets new stock, or when its price drops.
 
     Exceptions:
-    - A second mail, if the sending function died or had a fault before it could mark the mail as sent.
-    - No mail, if the follower has notification settings, was erased, or did not follow during the whole campaign.
-    - No mail, if the reason (for example a lower price) ended before every mail was sent, or if the event was lost.
-    - Products with several stock parts: the test cannot see whether the product was sold out.
+    - There may be two mails if the sending Lambda died or had a fault before it could mark the mail as sent.
+    - There may be no mail if the customer stored notification settings, asked for the erasure of their data, or did not
+      follow the product during the whole campaign.
+    - There may be no mail if its reason, for example a lower price, ended during the campaign, or the event was lost.
+    - A missing campaign is allowed if several items share the product's stock. The test reads only one of these items,
+      so it does not know whether the product was sold out.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)
@@ -626,7 +654,7 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.until > one.at for told in same):
-            continue  # the change's own campaign, or an earlier campaign that still covers the change
+            continue  # a campaign covers this change: it started less than a day before the change, or after it
         row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
         since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
@@ -642,22 +670,27 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
 
 
 def _was_present(history: Sequence[tuple[float, Image | None]], since: float, until: float) -> bool:
-    """Return whether an item was in the table during the whole period."""
+    """Return whether an item was in the table during the whole time from `since` to `until`.
+
+    `history`: all versions of the item, each with the time of its write. None means that the item was deleted.
+    """
     then = [image for written, image in history if written <= since][-1:]
     return bool(then) and all([*then, *(image for written, image in history if since < written <= until)])
 
 
 # the archive ----------------------------------------------------------------------------------------------------------
 def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each archived order has a valid S3 object, and that the archive has all items deleted from the table.
+    """Check that each archived order has its S3 object, and that this object has all items that the archiving deleted.
 
-    An object is valid if its hash is the hash in the ArchivedOrder item. Each restore of an order allows one
-    more object for the order. A restored order has all its items in the table again.
+    The hash of the object must be the hash in the ArchivedOrder item, which replaces the order in the table. An order
+    that was restored and archived again may have one more object for each restore. A restored order must have all its
+    items in the table again.
     """
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
-        # Skip the Expiry items (their TTL starts the archiving) of restored orders: the archive may have an older one.
+        # Skip the Expiry item of a restored order. Its TTL starts the next archiving, so a restore writes a new TTL,
+        # and the archive may contain the old item.
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
         yield from _missing_from_archive(id, ours, book.orders.get(id))
     yield from (
@@ -679,7 +712,10 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
 
 
 def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
-    """Return the last image of each order item that a caller deleted. Deletions by TTL are left out."""
+    """Return the items of orders that a DeleteItem call deleted, by order id and sort key. Leave out TTL deletions.
+
+    Each item is returned as it was before its last deletion, with DynamoDB type tags.
+    """
     deleted: dict[str, dict[str, Image]] = defaultdict(dict)
     for record in world.records:
         old, gone = record["dynamodb"].get("OldImage"), record["eventName"] == "REMOVE" and "userIdentity" not in record
@@ -689,10 +725,10 @@ def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
 
 
 def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggregate | None) -> Iterator[str]:
-    """Yield a violation for each deleted item of an order that the archive does not contain unchanged.
+    """Yield a sentence for each deleted item of an order that is missing or different in the order's archive object.
 
-    If the order was restored from the archive, the table must contain the item instead, unchanged or newer.
-    `images`: the last image of each deleted item, by sort key.
+    If the order was restored, the item must be in the table instead: unchanged, or with a higher version than the
+    deleted item. `images`: the items as they were before their deletion, by sort key.
     """
     is_back = owned is not None and "restored_at" in owned.image
     held = (
@@ -702,7 +738,7 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
     )
     for place, image in images.items():
         if owned and owned.status == "CANCELLED" and image["type"]["S"] == "OrderLine":
-            continue  # a cancellation deletes order lines without archiving them
+            continue  # the cancellation of an order deletes its lines and does not archive them
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
@@ -716,9 +752,12 @@ def _count_restores(world: Simulation, order_id: str) -> int:
 
 
 def _matches_restored(there: Image, deleted: Image) -> bool:
-    """Return whether the item in the table (`there`) is the deleted item restored, or a newer version of the item."""
+    """Return whether the restore of an order wrote the deleted item back to the table.
+
+    `there`: the item that the table has now. It may have a higher version than the deleted item.
+    """
     if there["type"]["S"] in _SNAPSHOTS:
-        return True  # another invariant checks snapshots (copies of an item's latest version)
+        return True  # `snapshots_are_what_their_primaries_say` checks these items
     if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
@@ -734,7 +773,10 @@ def _is_unmatched_money(images: list[Image]) -> bool:
 
 
 def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each expired activity entry is archived unchanged. Exception: the stream record was lost."""
+    """Check that each entry of the activity log that DynamoDB deleted by TTL is in the archive, unchanged.
+
+    Exception: the entry may be missing if the stream record of its deletion was lost.
+    """
     held = {image["SK"]["S"]: image for image in book.archived_activity}
     for record in _expiry_records(world, "Activity"):
         old = record["dynamodb"]["OldImage"]
@@ -743,7 +785,7 @@ def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator
 
 
 def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the stream records of the items that DynamoDB deleted because of their TTL."""
+    """Yield the stream records of items of this type that DynamoDB deleted because of their TTL."""
     for record in world.records:
         if "userIdentity" in record and record["dynamodb"]["OldImage"]["type"]["S"] == kind:
             yield record
@@ -751,7 +793,10 @@ def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]
 
 # progress -------------------------------------------------------------------------------------------------------------
 def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that queues are empty, all stream records are processed, and no order or erasure is stuck."""
+    """Check that all queues are empty, all stream records are processed, and nothing waits longer than allowed.
+
+    An order must leave its status in time, and the erasure of a customer's personal data must finish in time.
+    """
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -778,14 +823,15 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
-"""How many seconds longer an order with refunds or disputes may stay in each status."""
+"""How many seconds longer an order with refunds or disputed payments may stay in its status than other orders."""
 
 
 def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
-    """Return whether an erasure may still wait.
+    """Return whether the erasure of this customer's personal data is allowed to be unfinished.
 
-    It waits while the customer has an open order. Then it waits until the profile and the orders have not changed for
-    the settle period, in which late stream records may still come. This check allows two more days.
+    The erasure waits while the customer has an open order. Then it waits until the customer's profile and orders have
+    not changed for the settle period, because stream records of older changes may still be processed. This check
+    allows two more days.
     """
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
     for owned in book.orders.values():
@@ -797,7 +843,10 @@ def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool
 
 
 def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each review names an order of its author in which the product was delivered."""
+    """Check that the author of each product review has bought the product and received it.
+
+    The review contains the order's id. The order must belong to the author, and the product must be delivered.
+    """
     for image in world.table.items():
         if image["type"]["S"] == "Review":
             review = ROWS_BY_TYPE["Review"].decode(image)
@@ -808,9 +857,11 @@ def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that an erased customer's personal data is not in the table, the archive or the failure store.
+    """Check that no personal data of a customer is left after the customer's erasure.
 
-    Exceptions: invoices, and unreadable orders, because the shop cannot tell whose they are.
+    It must not be in the table, in the archive of orders or in the bucket of failed records. Exceptions: invoices may
+    contain it. Unreadable orders that the test injected may contain it too, because the shop cannot see to which
+    customer they belong.
     """
     for customer_id, status in book.erasures.items():
         if status == "ERASED":
@@ -836,10 +887,11 @@ def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
 
 
 def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
-    """Return how many seconds an order may stay in each status, by status.
+    """Return the longest time in seconds that an order may stay in each status.
 
-    An order in a final status, such as DELIVERED, is archived after its retention. The limits of these statuses have
-    10 extra days, because DynamoDB deletes expired items late, and because failed messages wait for an operator.
+    An order in a closed status, such as CANCELLED or DELIVERED, is archived some days later. The limits of these
+    statuses have 10 extra days, because DynamoDB may delete expired items days late, and an operator may need days to
+    process failed messages again. `settings`: the environment variables of the Lambda that ends unpaid orders.
     """
     ends, window = (int(settings["RETENTION_DAYS"]) + 10) * DAY, int(settings["RETURN_WINDOW_DAYS"]) * DAY
     return {
@@ -851,7 +903,7 @@ def _max_status_seconds(settings: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that every injected record or message that a function cannot process is in the failure store."""
+    """Check that each injected stream record or message that no Lambda can process is stored in the failure bucket."""
     for record in world.records:
         if record["dynamodb"]["Keys"]["PK"]["S"].removeprefix("ORDER#") not in world.poison.order_ids:
             continue
@@ -866,7 +918,7 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that every API response is an expected one, and that no response has status 500."""
+    """Check that each API response had a status that the simulated client accepts, and that none had status 500."""
     yield from world.traffic.known.unexpected_answers
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
@@ -885,7 +937,11 @@ def _created_at(record: Mapping[str, Any]) -> float:
 
 
 class WriteChecks:
-    """Checks every write as it happens. `violations`: the sentences, by kind of check (stock, version or state)."""
+    """Checks each write to the table as soon as it happens.
+
+    `violations`: a sentence for each violation, grouped by check: "stock" (no negative numbers), "version" (no older
+    version replaces a newer one), "state" (only allowed changes of status).
+    """
 
     def __init__(self) -> None:
         self.violations: dict[str, list[str]] = defaultdict(list)
@@ -957,5 +1013,5 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 
 def find_violations(world: Simulation, book: Ledger) -> list[str]:
-    """Check all invariants now. Return the violations. Each begins with the name of its invariant."""
+    """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant."""
     return [f"{invariant.__name__}: {sentence}" for invariant in INVARIANTS for sentence in invariant(world, book)]

@@ -1,4 +1,7 @@
-"""Simulates Lambda: runs the real handlers. Each invocation is a task with its own process, clock and timeout."""
+"""Simulates AWS Lambda: runs the real handlers in virtual time.
+
+Each invocation is a task with its own simulated process, clock and timeout.
+"""
 
 import functools
 import importlib
@@ -36,9 +39,9 @@ def _handler(dotted: str) -> Any:
 class SimulatedLambda:
     """Invokes functions by name, and injects faults.
 
-    `is_broken`: returns whether a function currently fails at every invocation. `calls`: the number of invocations by
-    function. `throttled_until`: by function, the virtual time at which its throttling ends. `skewed`: by function,
-    whether its clocks are wrong.
+    `is_broken(function)`: returns whether the function fails at every invocation now. `calls`: the number of
+    invocations by function. `throttled_until`: the virtual time until which a function is not invoked, by function.
+    `skewed`: whether the clocks of a function are wrong, by function.
     """
 
     tasks: VirtualScheduler
@@ -52,7 +55,10 @@ class SimulatedLambda:
     skewed: dict[str, bool] = field(default_factory=dict)
 
     def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
-        """Invoke a function asynchronously, and call `done` with the outcome. `place`: the name of the invocation."""
+        """Start an invocation of a function, and return at once. At its end, `done` is called with the outcome.
+
+        `place`: a unique name for this invocation, which decides together with the seed which faults affect it.
+        """
         if self.is_broken(function):
             self.tasks.call_later(0.01, lambda: done(InvocationFailed("broken")))
         elif self._is_throttled(function, place):
@@ -72,7 +78,10 @@ class SimulatedLambda:
         return self.tasks.now < self.throttled_until.get(function, 0.0)
 
     def call_api(self, event: Mapping[str, Any], place: str) -> dict[str, Any] | None:
-        """Invoke the API function, and return its response, or None if it fails. Call this in a task: it waits."""
+        """Invoke the API's Lambda and wait for its response. Return None if the invocation fails.
+
+        Call this only in a task of the scheduler, because it pauses the task. `place`: a unique name of the invocation.
+        """
         process = self._new_process("api", place)
         outcome = self.tasks.run_as(process, lambda: self._run_handler("api", event, place))
         if not isinstance(outcome, InvocationReturned):
@@ -93,7 +102,10 @@ class SimulatedLambda:
         )
 
     def _run_handler(self, function: str, event: Mapping[str, Any], place: str) -> Outcome:
-        """Run the handler on a copy of the event. Return the outcome. Injected faults kill it or clear its caches."""
+        """Run the handler of a function with a copy of the event, and return the outcome.
+
+        Injected faults can kill the handler, or clear its caches first, as in a cold start.
+        """
         self.calls[function] += 1
         if self.faults.draw("cold start", function, place):
             clear_caches()
@@ -116,20 +128,26 @@ class SimulatedLambda:
 
 
 def clear_caches() -> None:
-    """Clear the caches that functions keep between invocations, as a cold start does."""
+    """Clear the caches that Lambdas keep in memory between invocations, so that the next one is like a cold start."""
     for remembered in CACHES:
         remembered.cache_clear()
 
 
 def _begin_request() -> Callable[[], None]:
-    """Reset the Powertools router, which stores the current request globally. Return a function that restores it."""
+    """Clear the state of the Powertools router before an invocation. Return a function that restores the old state.
+
+    The router stores the current request in a global variable, but several simulated requests run at the same time.
+    """
     restore = save_router_state()
     app.context = {}
     return restore
 
 
 def save_router_state() -> Callable[[], None]:
-    """Save the router state of the running process. Return a function that restores it."""
+    """Save the state of the Powertools router, which stores the current request globally.
+
+    Return a function that restores the state when the paused task continues.
+    """
     kept = app.context, getattr(BaseRouter, "current_event", None), getattr(BaseRouter, "lambda_context", None)
 
     def restore() -> None:

@@ -1,6 +1,6 @@
-"""Reads the final state of a simulated shop, so that the invariants can check it.
+"""Reads what a simulated shop has stored, so that the invariants (checks of the whole shop) can examine it.
 
-The state is the list of all changes, and each order with its items from the table and from the archive.
+This is the list of all changes, and each order with its items from the table and from the S3 archive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordedChange:
-    """A stream record, its parsed change, and whether that change is published as an event."""
+    """A stream record, the change that it describes, and whether the shop publishes an event for this change."""
 
     record: Mapping[str, Any]
     change: Change
@@ -55,7 +55,11 @@ class RecordedChange:
 
 @dataclass
 class OrderAggregate:
-    """An order: its image (of type Order or ArchivedOrder), the items in its partition, and its archived items."""
+    """An order with all its items.
+
+    `image`: the order's own item in the table, of type Order or ArchivedOrder (it replaces an archived order).
+    `table_images`: all items in the order's partition. `archived_images`: the items in the order's archive object.
+    """
 
     id: str
     image: Image
@@ -73,12 +77,15 @@ class OrderAggregate:
 
     @cached_property
     def order(self) -> Any:
-        """The decoded Order, from the table or from the archive object. None if the item is in neither."""
+        """The Order item as a Python object, from the table or from the archive. None if it is in neither of them."""
         images = [image for image in (*self.archived_images, *self.table_images) if image["type"]["S"] == "Order"]
         return ROWS_BY_TYPE["Order"].decode(images[0]) if images else None
 
     def items_of_type(self, kind: str) -> list[Any]:
-        """Return the order's items of one type, from the table and the archive. An item in both is returned once."""
+        """Return the order's items of one type from the table and the archive.
+
+        If an item is in both, return only the one in the table.
+        """
         found = {
             image["SK"]["S"]: image
             for image in (*self.archived_images, *self.table_images)
@@ -88,10 +95,11 @@ class OrderAggregate:
 
 
 class Ledger:
-    """The state of a simulation run at a moment when the simulation is idle.
+    """What a simulated shop has stored, read at a moment when no work is left to do.
 
-    `orders`: the orders by id. `orphans`: by order id, the items of each order partition that has no order item.
-    `objects`: the archive's S3 objects, by key. `changes`: all changes, except changes of injected unreadable orders.
+    `orders`: the orders by id. `orphans`: items in partitions of orders that do not exist, by order id. `objects`: the
+    S3 objects of the archive, by key. `changes`: all changes that were written, except changes of the unreadable orders
+    that the test injected.
     """
 
     def __init__(self, world: Simulation) -> None:
@@ -122,17 +130,17 @@ class Ledger:
         )
 
     def payments_of(self, order_id: str) -> list[Any]:
-        """Return every payment for an order id, even if the order does not exist."""
+        """Return all payments for an order id, even if no such order exists. The shop stores such payments too."""
         if order_id in self.orders:
             return self.orders[order_id].items_of_type("Payment")
         return [ROWS_BY_TYPE["Payment"].decode(image) for image in self.orphans.get(order_id, ()) if _is_payment(image)]
 
     def account_entries(self) -> list[Any]:
-        """Return every entry of every account."""
+        """Return all Entry items: the changes of the balances of all gift cards and store credit accounts."""
         return [ROWS_BY_TYPE["Entry"].decode(image) for image in self.world.table.of_type("Entry")]
 
     def payments_and_refunds(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
-        """Yield each order id with its payments and refunds, even if the order does not exist."""
+        """Yield (order id, payments, refunds) for each order, and for each unknown order id that has payments."""
         for id, owned in self.orders.items():
             yield id, owned.items_of_type("Payment"), owned.items_of_type("Refund")
         for id, images in self.orphans.items():
@@ -142,16 +150,19 @@ class Ledger:
 
     @cached_property
     def erasures(self) -> Mapping[str, str]:
-        """The status of each requested erasure, by customer id."""
+        """The status of the erasure of personal data, by customer id, for each customer who asked for it."""
         images = self.world.table.of_type("ErasedCustomer")
         return {image["customer_id"]["S"]: image["status"]["S"] for image in images}
 
     def parked_records(self, reader: str) -> list[Any]:
-        """Return the records that a function parked in the failure store."""
+        """Return the records or messages that a function could never process and stored in the failure bucket."""
         return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
 
     def discarded_records(self, reader: str) -> list[Any]:
-        """Return the records that a reader's event source mapping discarded after its last retry."""
+        """Return the stream records in the failure bucket that an event source mapping discarded after its last retry.
+
+        `reader`: the name of the function that reads the stream.
+        """
         documents = [document for key, document in self._failures.items() if key.startswith(f"aws/lambda/{reader}-")]
         return [record for document in documents for record in json.loads(document["payload"])["Records"]]
 
@@ -162,7 +173,7 @@ class Ledger:
 
     @cached_property
     def archived_activity(self) -> list[Image]:
-        """Every activity image in the archive, including duplicates."""
+        """All entries of the archived activity log, as items with DynamoDB type tags. An entry may occur twice."""
         lines: list[Image] = []
         for key, body in self.objects.items():
             if key.startswith("activity/"):

@@ -1,4 +1,7 @@
-"""Explains why a simulation run fails: removes decisions from the run until only the necessary ones are left."""
+"""Explains why a simulation run fails.
+
+It repeats the run with fewer and fewer commands and injected faults, until only those are left that cause the failure.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,10 +15,10 @@ MAX_LINES = 100
 
 
 def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
-    """Return the shortest run found that violates the same invariant: the run with the fewest decisions.
+    """Repeat a failed simulation run with fewer decisions, and return the shortest run that still fails.
 
-    A decision is a planned command or an injected fault. The method is delta debugging (Zeller and Hildebrandt),
-    limited to about `MAX_RUNS` runs.
+    A decision is a planned command or an injected fault. A run fails if it violates the same invariant as the first
+    run. The method is delta debugging (Zeller and Hildebrandt), limited to about `MAX_RUNS` runs.
     """
     invariant = failed.violations[0].partition(":")[0]
     best = failed
@@ -32,7 +35,7 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
 
     decisions = list(failed.decisions)
     commands = [decision for decision in decisions if _kind(decision) == decision]
-    if commands and still_fails(commands):  # the run fails without any injected fault
+    if commands and still_fails(commands):  # if the run fails without any fault, remove all faults at once
         decisions = commands
     for kind in dict.fromkeys(map(_kind, decisions)):  # first try to remove all faults of a kind at once
         rest = [decision for decision in decisions if _kind(decision) != kind]
@@ -43,7 +46,7 @@ def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
 
 
 def _kind(decision: str) -> str:
-    """Return the kind of a fault's decision. A command's decision is returned unchanged: it is its own kind."""
+    """Return the kind of an injected fault, such as "throttled". Return the name of a planned command unchanged."""
     kind, at, _ = decision.partition(" @ ")
     return kind if at else decision
 
@@ -51,7 +54,11 @@ def _kind(decision: str) -> str:
 def minimize_decisions(
     decisions: list[str], still_fails: Callable[[Sequence[str]], bool], enough: Callable[[], bool]
 ) -> list[str]:
-    """Return fewer decisions with which the run still fails. Remove smaller and smaller groups. Stop if `enough()`."""
+    """Remove decisions from a run as long as the run still fails, and return the decisions that are left.
+
+    A decision is a command or an injected fault. Large groups are tried first, then smaller and smaller ones.
+    `still_fails(decisions)`: repeats the run with these decisions only. `enough()`: returns whether to stop now.
+    """
     parts = 2
     while len(decisions) > 1 and not enough():
         size = -(-len(decisions) // parts)
@@ -68,7 +75,10 @@ def minimize_decisions(
 
 
 def format_story(verdict: SeedResult) -> str:
-    """Format a failed run: its violations, the command that replays it, its decisions, and the relevant trace."""
+    """Return a text that explains a failed simulation run.
+
+    It has the violations, the command that repeats the run, the run's commands and faults, and lines of its trace.
+    """
     sentences = "\n".join(f"  {violation}" for violation in verdict.violations[:5])
     head = f"seed {verdict.seed}\n{sentences}\n  replay: {replay_command(verdict.seed)}\n"
     if not verdict.trace:
@@ -84,7 +94,11 @@ def replay_command(seed: int) -> str:
 
 
 def _relevant_lines(verdict: SeedResult) -> list[str]:
-    """Return the trace lines with an id from the violations, and all lines about faults, commands and operators."""
+    """Return the lines of the run's trace that help to explain its violations.
+
+    These are the lines about a fault, a command or an operator, and the lines that contain an id from the violations.
+    If the violations contain no id, return all lines.
+    """
     names = {name for violation in verdict.violations for name in re.findall(r"\b[0-9a-z]{26,32}\b", violation)}
     lines = []
     for at, who, what in verdict.trace:

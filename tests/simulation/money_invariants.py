@@ -1,4 +1,7 @@
-"""The invariants about money, checked when the simulation is idle: payments, refunds, credit, discounts."""
+"""Checks that the money in the simulated shop adds up: payments, refunds, credit accounts and discounts.
+
+The simulation calls these checks when no work is left to do.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each payment is stored once, and that the money of each order adds up.
 
-    All captured money of an order is counted as paid, or is refunded. A sold order is fully paid. If items are dropped
-    from an order, their value is refunded. A cancelled or lapsed (not paid in time) order keeps no money.
+    All captured money of an order must be included in the order's paid amount or be refunded. A sold order must be
+    fully paid. If pieces are cancelled after a partial shipment, their value must be refunded. If an order was
+    cancelled or not paid in time (status LAPSED), all its money must be refunded.
     """
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
@@ -42,16 +46,16 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
-    """Return whether the shop and the payment provider store different states of a payment's dispute."""
+    """Return whether the dispute (chargeback) of a payment has another status in the shop than at the provider."""
     return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
 
 
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    The captured money must equal the order's paid amount, plus refunds of money that was never counted as paid, plus
-    chargebacks before the order was fully paid. The other refunds plus later chargebacks must equal the refunded
-    amount of the order.
+    Some captured money is not included in the order's paid amount: it was refunded because it was too much or too late,
+    or the bank took it back (a chargeback) before the order was fully paid. The order's refunded amount consists of the
+    other refunds and the other chargebacks.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]
@@ -84,7 +88,10 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
 
 
 def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each refund succeeded or failed, and that the provider made each successful refund exactly once."""
+    """Check that each refund succeeded or failed, and that the payment provider paid each successful one exactly once.
+
+    Refunds to a credit account of the shop must not be made at the provider.
+    """
     given: dict[tuple[str, str], list[int]] = defaultdict(list)
     for one in world.provider.refunds:
         if one.status == "pending":
@@ -103,14 +110,18 @@ def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
-    """Return whether an order was archived before this time."""
+    """Return whether an order was first archived before the time `at` (epoch seconds)."""
     versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
     archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
     return bool(archived) and at > archived[0]
 
 
 def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each payment's refunded amount is the sum of its successful refunds, and refunds never exceed it."""
+    """Check that the refunded amount in each payment is the sum of the payment's successful refunds.
+
+    All refunds of a payment together must not exceed the payment. It must have the status REFUNDED if everything was
+    refunded or a bank took the money back.
+    """
     for _, payments, refunds in book.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
@@ -124,9 +135,10 @@ def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Ite
 
 
 def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each account balance is the sum of the account's entries, and that entry versions have no gaps.
+    """Check that the balance of each gift card or store credit account is the sum of the account's entries.
 
-    Also check that the entries match the issued credit, the payments with credit, and the refunds to credit.
+    The entries of an account must be numbered without gaps. All entries together must match the issued credit, the
+    payments with credit and the refunds to credit.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for entry in book.account_entries():
@@ -161,9 +173,9 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the used redemptions of a limited discount code equal the orders that use the code.
+    """Check that the shop counts the uses of a limited discount code correctly: one for each order with the code.
 
-    Cancelled, lapsed and completely returned orders do not count.
+    Orders that were cancelled, not paid in time (status LAPSED) or completely returned use no code.
     """
     for code, (_, limit, _) in DISCOUNTS.items():
         parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]

@@ -1,7 +1,8 @@
-"""The mutants: bugs that the tests plant in the product to test the invariants.
+"""Declares the mutants: bugs that the tests plant in the product to test the invariants.
 
-The invariants (checks of the whole simulated shop) must detect each bug within the number of simulation runs that the
-bug declares. For each invariant, there is a bug that only this invariant detects. So every invariant is needed.
+The invariants are checks of the whole simulated shop. They must detect each bug within the number of simulation runs
+that the bug declares in `seeds`. For each invariant, there is a bug that only this invariant detects. This proves that
+no invariant is superfluous.
 """
 
 from collections.abc import Mapping
@@ -50,9 +51,10 @@ from tests.simulation.mutations import Plant, patch_attribute
 
 @dataclass(frozen=True)
 class Mutant:
-    """A planted bug, which the invariants must detect within `seeds` simulation runs, starting at `first_seed`.
+    """A bug that a test plants in the product to test the invariants (the checks of the simulated shop).
 
-    The runs use `fierce`, which injects faults more often.
+    The invariants must detect the bug within `seeds` simulation runs. The first run has the random seed `first_seed`,
+    the next run has the next seed. All runs use `fierce`, which injects faults more often.
 
     `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
     """
@@ -70,7 +72,7 @@ def _problems_without(kind: type[Exception]) -> Mapping[type[Exception], problem
 
 
 MUTANTS = (
-    # customers
+    # The next bugs concern customers, their companies and the categories of products.
     Mutant(
         "keeps the address before",
         "a claim stays where a customer has another address",
@@ -114,7 +116,7 @@ MUTANTS = (
         "open_orders_bear_their_customers_name",
         first_seed=11,
     ),
-    # orders and stock
+    # The next bugs concern orders, stock and imports.
     Mutant(
         "a key is a new order",
         "the order's id is not made of the key",
@@ -154,7 +156,7 @@ MUTANTS = (
         "imports_add_up",
         first_seed=10,
     ),
-    # discounts and money
+    # The next bugs concern discount codes, payments, credit accounts and refunds.
     Mutant(
         "codes are gone",
         "an order that ends early keeps its redemption",
@@ -233,7 +235,7 @@ MUTANTS = (
         "payments_give_back_what_they_brought",
     ),
     Mutant("refunds apart", "a refund is written when the rest is done", s.write_separately(t.REFUND)),
-    # invoices
+    # The next bugs concern invoices.
     Mutant(
         "forgets the Effect",
         "the invoice's Effect is under another id each time",
@@ -254,7 +256,7 @@ MUTANTS = (
         s.write_separately(t.INVOICE_SERIES),
         first_seed=4,
     ),
-    # parcels
+    # The next bugs concern shipments.
     Mutant("ships apart", "a shipment is written when its order says so", s.write_separately(t.SHIPMENT)),
     Mutant(
         "sends it twice",
@@ -286,7 +288,7 @@ MUTANTS = (
         2,
         "states_move_as_allowed",
     ),
-    # copies
+    # The next bugs concern the copies and totals that are derived from other items.
     Mutant(
         "no version guard",
         "an older copy overwrites a newer one",
@@ -349,7 +351,7 @@ MUTANTS = (
         patch_attribute(rebuild, "MAX_REPLAY_AGE_DAYS", 100_000),
         first_seed=4,
     ),
-    # streams, queues, events
+    # The next bugs concern the stream, the queues and the event bus.
     Mutant("from the latest on", "a mapping begins with what is written after it", s.start_mappings_at("LATEST")),
     Mutant(
         "ids of deliveries",
@@ -401,7 +403,7 @@ MUTANTS = (
         2,
         "poison_is_parked",
     ),
-    # mails
+    # The next bugs concern mails about orders.
     Mutant(
         "claims nothing",
         "a mail is sent by whoever comes",
@@ -419,7 +421,7 @@ MUTANTS = (
         2,
         "mails_are_sent_once",
     ),
-    # product alerts
+    # The next bugs concern mails to the followers of a product.
     Mutant(
         "first page only",
         "of the followers of a product only the first few are told",
@@ -436,7 +438,7 @@ MUTANTS = (
         "followers_told_once",
         first_seed=8,
     ),
-    # the archive
+    # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
     Mutant(
         "archives without its log",
         "an order is archived before its log is complete",
@@ -481,7 +483,7 @@ MUTANTS = (
         2,
         "activity_that_ended_is_archived",
     ),
-    # erasure
+    # The next bugs concern the erasure of a customer's personal data, and the product reviews of customers.
     Mutant(
         "forgets not all",
         "an erasure leaves what is in the archive",
@@ -510,7 +512,7 @@ MUTANTS = (
         "an erasure leaves what is in the failure store",
         patch_attribute(customer_erasure, "redact_failure_store", lambda *_: None),
     ),
-    # the API
+    # The next bug concerns the error responses of the API.
     Mutant(
         "a key reused is a fault",
         "an answer that was meant is a 500",

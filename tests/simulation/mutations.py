@@ -1,6 +1,6 @@
-"""The wrong behaviours of the mutants (bugs that tests plant in the product).
+"""Implements the bugs that the tests plant in the product to test the invariants of the simulation.
 
-Each behaviour is a small mistake that a developer could make.
+Each bug is a small mistake that a developer could make. `mutants.py` lists the bugs with their names.
 """
 
 import hashlib
@@ -49,12 +49,12 @@ _COUNTED_ONCE = totals.plan_total_writes
 
 # Patches --------------------------------------------------------------------------------------------------------------
 def patch_attribute(target: Any, name: str, new: Any) -> Plant:
-    """Return a patch that replaces an attribute of a module or class."""
+    """Return a context manager that replaces an attribute of a module or class inside its `with` block."""
     return lambda: mock.patch.object(target, name, new)
 
 
 def combine(*plants: Plant) -> Plant:
-    """Return one patch that applies several patches."""
+    """Return one context manager that applies several patches at the same time."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -67,9 +67,9 @@ def combine(*plants: Plant) -> Plant:
 
 
 def write_separately(row: Any) -> Plant:
-    """Return a patch that writes items of one type in a second transaction, after the other items.
+    """Return a patch that takes the items of one type out of each transaction, and writes them in a second transaction.
 
-    `row`: the declaration of the item type.
+    If the process dies between the two, only the other items are written. `row`: the declaration of the item type.
     """
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
@@ -81,7 +81,10 @@ def write_separately(row: Any) -> Plant:
 
 
 def skip_writes(row: Any) -> Plant:
-    """Return a patch that leaves writes of one item type out. `row`: the declaration of the item type."""
+    """Return a patch that removes all writes of one item type from each transaction.
+
+    `row`: the declaration of the item type.
+    """
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row))
@@ -90,7 +93,10 @@ def skip_writes(row: Any) -> Plant:
 
 
 def skip_condition_checks(row: Any) -> Plant:
-    """Return a patch that leaves condition checks on one item type out. `row`: the declaration of the item type."""
+    """Return a patch that removes the ConditionChecks of one item type from all transactions.
+
+    `row`: the declaration of the item type.
+    """
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
         _WRITE(self, *(one for one in all_of_it if one.row is not row or one.kind != "ConditionCheck"))
@@ -102,7 +108,10 @@ _WRITE = Table.write
 
 
 def start_mappings_at(position: str) -> Plant:
-    """Return a patch that deploys the stream's event source mappings with another starting position."""
+    """Return a patch under which the event source mappings of the stream have this StartingPosition.
+
+    `position`: for example "LATEST".
+    """
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -116,7 +125,7 @@ def start_mappings_at(position: str) -> Plant:
 
 # Writes ---------------------------------------------------------------------------------------------------------------
 def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
-    """Wrap a function that makes a write, so that the write has no condition."""
+    """Wrap a function that builds a conditional write, so that the write has no ConditionExpression."""
 
     def made(*args: Any, **kwargs: Any) -> Write[Any]:
         write = make(*args, **kwargs)
@@ -162,7 +171,7 @@ def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[di
 
 
 def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
-    """Return a function that publishes all events except the events of this type."""
+    """Return a function that publishes all events except those of the type `name`, such as "PaymentCaptured"."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
@@ -185,7 +194,10 @@ _PARKING = dead_letters.dead_letter_writer
 
 # Copies ---------------------------------------------------------------------------------------------------------------
 def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
-    """Return a function that plans the copies of a change, but leaves out the log entry for one kind of change."""
+    """Return a function that plans all copies of a change, but leaves out the log entry if the change has this name.
+
+    `row`: the item type of the log entry. `name`: the name of the change, such as "OrderShipped".
+    """
 
     def following(change: Change) -> copies.CopyChanges:
         todo = _FOLLOWING(change)
@@ -201,12 +213,12 @@ _FOLLOWING = copies.plan_copy_changes
 def count_again(
     todo: totals.ContributionChange, so_far: entities.Counted | None, stored: Mapping[str, Any], now: datetime
 ) -> Iterator[totals.PlannedWrite]:
-    """Count the contribution of an item again, as if it had not been counted before."""
+    """Add an item's amounts to the totals at each delivery of its stream record, as if they were not added before."""
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), stored, now)
 
 
 def count_restored_item(change: Change) -> totals.ContributionChange | None:
-    """Count a restored order in the totals as if it were new."""
+    """Add an order that was restored from the archive to the totals again, as if it were a new order."""
     if change.name == "OrderRestored":
         return totals.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
@@ -216,7 +228,10 @@ _COUNTING = totals.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
-    """Redrive (process again) a record wrongly: write copies of its old image, even if the item has changed since."""
+    """Process a failed stream record again, but with a bug: also overwrite the copies with the record's old data.
+
+    The item may have changed since the record was written, so the copies become outdated.
+    """
     change = changes.parse_change(record)
     for row, copy in copies.plan_copy_changes(change).put if change else ():
         shop.table.write(without_condition(writes.put_if_absent)(row, copy))
@@ -227,7 +242,10 @@ _REDRIVE = redrive_record
 
 
 def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
-    """Yield the change that set the order's status, but with a new id, so that consumers handle it again."""
+    """Yield the change that set the order's current status, but with a new id.
+
+    Consumers detect repeated events by their id, so they handle this change a second time.
+    """
     return (replace(change, id=new_delivery_id()) for change in _REACHED(shop, order))
 
 
@@ -291,7 +309,10 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 
 # The archive ----------------------------------------------------------------------------------------------------------
 def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
-    """Start the archiving of an order, but leave out its child items, such as payments."""
+    """Start the archiving of an order, but return only the order's own item, without its payments, shipments and so on.
+
+    So the archive object does not contain these items.
+    """
     estate = closing.start_archiving(shop, order_id)
     if estate is None or estate.images is None:
         return estate

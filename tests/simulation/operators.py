@@ -1,4 +1,7 @@
-"""Simulates an operator who repairs failures with the tools of `ops`. Sometimes a tool is killed and run again."""
+"""Simulates an operator who repairs failures with the command line tools of `ops`.
+
+Sometimes an injected fault kills a tool, and the operator runs it again.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
 
 
 class ReliableClient:
-    """A DynamoDB client for the simulation's own checks. No injected fault strikes it, and no call is traced."""
+    """A DynamoDB client for the simulation's own checks. The simulation injects no faults into its calls.
+
+    A method such as `get_item` sends the request `GetItem` directly to the local DynamoDB engine.
+    """
 
     def __init__(self, table: SimulatedTable) -> None:
         self._table = table
@@ -49,7 +55,10 @@ def run_drift_check(world: "Simulation") -> DriftCheck:
 
 
 def drift_violations(world: "Simulation") -> Iterator[str]:
-    """Yield each discrepancy that a drift check finds. If all invariants hold, a discrepancy is a bug of the check."""
+    """Yield a sentence for each copy or total that differs from its source items, according to the drift check.
+
+    Call this only after all invariants were found to hold. Then a difference is a bug in the drift check.
+    """
     drift = run_drift_check(world)
     for fault in drift.discrepancies.values():
         yield f"{fault.kind}: {' / '.join(fault.key)} is {fault.actual}, and should be {fault.expected}"
@@ -58,7 +67,7 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
 
 
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:
-    """Corrupt or delete some copies and totals, so that a repair has work to do. Return their keys."""
+    """Corrupt or delete some items that are derived from others, so that a repair has work to do. Return their keys."""
     now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[ItemKey]()
     for image in sorted(world.table.of_type(*CORRUPTED_ATTRIBUTES), key=lambda image: str(sorted(image.items()))):
         at, kind = item_key(image), image["type"]["S"]
@@ -74,7 +83,10 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 
 
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether a copy or total is no longer updated: it is past its TTL, or its month is final."""
+    """Return whether the shop no longer updates this derived item, so that a repair ignores it too.
+
+    The item is past its TTL, or it counts the sales of a month, and the time for changes of this month is over.
+    """
     if image["type"]["S"] == BEST_SELLER.type:
         return now >= totals.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
     return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
@@ -82,20 +94,26 @@ def is_final(image: Mapping[str, Any], now: datetime) -> bool:
 
 CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "TimelineEvent": "status", "Rating": "stars",
              "BestSeller": "units", "Metric": "units"}  # fmt: skip
-"""The attribute that `corrupt_copies` changes, by item type."""
+"""For each item type that `corrupt_copies` corrupts: the attribute that it changes."""
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY
 WORK_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""How many seconds an operator's tool may run: normally, and at most before an injected fault kills the tool."""
+"""When an operator's tool is killed, in seconds after its start.
+
+First number: the limit for a normal run. Second number: the limit if an injected fault kills the tool early.
+"""
 MAX_ATTEMPTS = 5
 KEEP_DAYS = (1, 10, 100)
 
 
 class Operator:
-    """Redrives parked records, discarded records and dead letters, recovers lost records, and restores orders.
+    """Simulates an operator, who processes failed records and messages again, and restores archived orders.
 
-    The operator reacts to an alarm after three days, before the failures expire. `published_ids`: the ids of the events
-    that an operator's tool published. `restored_orders`: the ids of the restored orders.
+    If stream records were lost, the operator rebuilds their results from the items in the table. The operator reacts to
+    an alarm after three days, before stored failures expire.
+
+    `published_ids`: the ids of the events that an operator's tool published. `restored_orders`: the ids of the orders
+    that were restored from the archive.
     """
 
     def __init__(self, world: "Simulation") -> None:
@@ -123,7 +141,10 @@ class Operator:
 
     # restoring orders -------------------------------------------------------------------------------------------------
     def restore_commands(self) -> list[PlannedCommand]:
-        """Plan to restore some archived orders, some of them twice. Some restores are killed and started again."""
+        """Plan to restore some archived orders. For some orders, plan two restores.
+
+        Some restores are killed by an injected fault and then started again.
+        """
         chance = self._world.chance
         stubs = [image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder")]
         return [
@@ -143,7 +164,8 @@ class Operator:
     def _retry_until_done(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
         """Run `work` until it returns True, at most `MAX_ATTEMPTS` times. Sometimes kill the first run.
 
-        `takes_seconds`: about how long a run takes. The first run is killed within this time.
+        `takes_seconds`: about how long a run takes. If the first run is killed, this happens within this time. `place`:
+        a unique name for the random draws of this call.
         """
         world = self._world
         for attempt in range(MAX_ATTEMPTS):
@@ -170,10 +192,10 @@ class Operator:
 
     # replay -----------------------------------------------------------------------------------------------------------
     def replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
-        """Sometimes plan two replays, which publish the events of all current items again, while clients use the shop.
+        """Sometimes plan two replays at the same time. A replay publishes events again from the items in the table.
 
-        Both replays use the same checkpoint, which lets only one replay run at a time. A killed replay is started again
-        and resumes.
+        Both replays use the same Checkpoint item in the table, which lets only one replay run at a time. If a replay is
+        killed, it is started again and resumes at the checkpoint.
         """
         chance = self._world.chance
         if not chance.happens(0.06, "a replay", era):
@@ -204,7 +226,10 @@ class Operator:
 
     # drift ------------------------------------------------------------------------------------------------------------
     def repair_drift(self) -> None:
-        """Repair all drifted copies. Sometimes the tool is killed. It resumes when it is started again."""
+        """Repair all copies and totals that differ from their source items, with the command `drift`.
+
+        Sometimes an injected fault kills the tool. Then it is started again and resumes.
+        """
         world, place = self._world, ("drift", self._world.tasks.now)
         work = partial(self._retry_until_done, self._repair_once, 2.0, *place)
         world.tasks.start(SimulatedProcess("operator"), work)
@@ -226,7 +251,10 @@ class Operator:
 
     # failures ---------------------------------------------------------------------------------------------------------
     def clean_up(self) -> bool:
-        """Start the operator's tools if there are failures to repair. Return whether there were failures."""
+        """Start the operator's tools if there are failed records, failed messages or lost records.
+
+        The tools process them again. Return whether there were any.
+        """
         found = bool(self._has_dead_letters() or self._unredriven_keys() or self._readers_with_losses())
         if found:
             self._runs += 1
@@ -239,9 +267,9 @@ class Operator:
         return any(queue.dead_letters.messages for queue in self._world.queues.values() if queue.dead_letters)
 
     def _unredriven_keys(self) -> set[str]:
-        """Return the keys in the failure store that still need a redrive (another attempt to process the failure).
+        """Return the keys of the failed records in the failure bucket that were not yet processed again successfully.
 
-        Failures that a redrive rejected for good are left out.
+        Leave out the records that the operator's tool rejected, because they can never be processed.
         """
         kept = self._world.s3.buckets.get(self._world.template.failures, {})
         marked = {key.removeprefix(REDRIVEN_PREFIX) for key in kept if key.startswith(REDRIVEN_PREFIX)}
@@ -252,7 +280,7 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Run the operator's tools. If a tool fails or is killed, schedule another run."""
+        """Run the operator's tools. If they are killed or fail, schedule another run: after an hour or three days."""
         try:
             self._run_tools()
         except ProcessDied:
@@ -267,12 +295,12 @@ class Operator:
         shop = clients.create_shop(world.table.name)
         publish = self._publish(shop)
         more = True
-        while more:  # `has_more`: there may be more dead letters, so redrive again
+        while more:  # one call receives only some of the dead letters, so repeat it while `has_more`
             found = redrive_entries(self._failures(), shop, publish, self._should_redrive)
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            if found.retryable:  # redrive all records first: a rebuild gives fewer details
+            if found.retryable:  # process all records before a rebuild: they have more details
                 self._alarm()
                 return
             more = found.has_more
@@ -286,7 +314,7 @@ class Operator:
             self._recovered_up_to[name] = up_to
 
     def _failures(self) -> FailureRepository:
-        """Return the failure store together with the queues that have dead letters."""
+        """Return the repository of all failures: the failure bucket, and the queues that now have dead letters."""
         queues = self._world.queues
         named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}

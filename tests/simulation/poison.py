@@ -1,4 +1,7 @@
-"""Injects items and messages that no handler can process: some are damaged, others have a future schema version."""
+"""Injects orders, queue messages and events that no Lambda can process.
+
+Some of them are damaged. Others look as if a later version of the code had written them.
+"""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +20,10 @@ FUTURE_SCHEMA = 99
 
 @dataclass
 class Poison:
-    """Writes unreadable orders and sends unreadable messages.
+    """Writes orders and sends messages that no Lambda can process.
 
-    `order_ids`: the ids of the unreadable orders. `messages`: the function and body of each unreadable message.
+    `order_ids`: the ids of these orders. `messages`: for each message, the name of the Lambda that gets it, and its
+    body.
     """
 
     chance: SeededRandom
@@ -32,11 +36,14 @@ class Poison:
     messages: list[tuple[str, str]] = field(default_factory=list)
 
     def inject(self, moment: str) -> None:
-        """Inject the unreadable items and messages that the fault injector draws for this moment."""
+        """Decide at random which unreadable items and messages to inject now, and inject them.
+
+        `moment`: the name of this call, for example the part of the run. The same name gives the same decisions.
+        """
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
-            # PAID, so that the lapse function does not try to end the order as unpaid
+            # The Lambda `order_deadlines` ends old PENDING orders. With PAID, it leaves this order alone.
             paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}
             self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
         if strike := self.faults.draw("unreadable message", moment):
@@ -48,7 +55,10 @@ class Poison:
             self._publish(moment)
 
     def _write(self, id: str, spoil: Any) -> None:
-        """Write a copy of an existing order under a new id, changed by `spoil`. Write half of the copies twice."""
+        """Write a copy of an existing order under the new id `id`, after the function `spoil` has damaged it.
+
+        In half of the cases, write it a second time with a higher version. So the item has two stream records.
+        """
         there = [image for image in self.table.of_type("Order") if image["order_id"]["S"] not in self.order_ids]
         if not there:
             return

@@ -1,8 +1,8 @@
-"""Simulates the payment provider: it retries webhooks until accepted, and refunds once per idempotency key.
+"""Simulates a payment provider such as Stripe: payments, refunds, disputes and their webhooks.
 
-The simulated provider behaves like Stripe. It stores the first answer to an idempotency key for a day, even an error
-500, and returns this answer to each repeated request. Some refunds are pending and finish later. Some refunds fail
-after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
+It sends each webhook again until the shop accepts it. It stores the first answer to an idempotency key for a day, even
+an error 500, and returns this answer to each request with the same key. Some refunds are pending and finish later. Some
+refunds fail after they succeeded (https://docs.stripe.com/refunds#failed-refunds).
 """
 
 import json
@@ -26,7 +26,11 @@ WEBHOOK_DELAY_SECONDS = 1.0
 CONNECT_SECONDS, READ_SECONDS = 3.0, 8.0
 SLOW_SECONDS = 15 * MINUTE
 MAX_PENDING_SECONDS = 30 * HOUR
-"""How long a refund may be pending, in seconds: longer than the provider stores an idempotency key."""
+"""How long a refund may be pending, in seconds.
+
+It is longer than the day for which the provider stores an idempotency key. So the test covers the case that the shop
+asks for the status of a refund after the provider forgot the key.
+"""
 MAX_DISPUTE_DELAY_SECONDS = 40 * HOUR
 MAX_DISPUTE_SECONDS = 60 * HOUR
 EVENT_TYPES = {
@@ -35,16 +39,17 @@ EVENT_TYPES = {
     "failed": "payment_intent.payment_failed",
     "cancelled": "payment_intent.canceled",
 }
-"""The event type of the webhook, by outcome of a payment."""
+"""The event type in the webhook for each outcome of a payment."""
 IDEMPOTENCY_KEY_SECONDS = DAY
 
 
 @dataclass
 class SimulatedIntent:
-    """A payment at the provider.
+    """A payment as the payment provider stores it.
 
-    `delivered_events`: how many of the payment's webhooks the shop accepted. `dispute`: the state of the payment's
-    chargeback, empty if there is none. `disputed_at`: when the shop accepted the webhook of the dispute.
+    `delivered_events`: how many webhooks about the payment's outcomes the shop accepted. `dispute`: the state of the
+    dispute (chargeback) of the payment, empty if there is none. `disputed_at`: when the shop accepted the webhook of
+    the dispute.
     """
 
     id: str
@@ -58,7 +63,7 @@ class SimulatedIntent:
 
 @dataclass
 class SimulatedRefund:
-    """A refund at the provider, with its current status. `events`: how many webhooks were sent for the refund."""
+    """A refund as the payment provider stores it. `events`: how many webhooks it sent about the refund."""
 
     id: str
     payment_id: str
@@ -70,7 +75,10 @@ class SimulatedRefund:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """The first answer to an idempotency key. `at`: the virtual time of the answer, in epoch seconds."""
+    """The payment provider's first answer to a request with an idempotency key.
+
+    `at`: the virtual time of the answer, in epoch seconds.
+    """
 
     at: float
     answer: ProviderRefundState | Exception
@@ -78,10 +86,10 @@ class RecordedAnswer:
 
 @dataclass
 class SimulatedProvider:
-    """Replaces the client of the payment provider, and sends webhooks to the shop.
+    """Replaces the shop's client of the payment provider, and sends the provider's webhooks to the shop.
 
-    `request_counts`: how often each idempotency key was used. `undelivered`: how many webhooks the shop has not
-    accepted yet.
+    `request_counts`: how many refund requests came with each idempotency key. `undelivered`: how many webhooks the shop
+    has not accepted yet.
     """
 
     people: ApiClients
@@ -95,7 +103,10 @@ class SimulatedProvider:
 
     # money in ---------------------------------------------------------------------------------------------------------
     def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
-        """Make a payment with these outcomes, one after the other. Send a webhook for each outcome."""
+        """Make a payment for an order, as a customer would. Its outcomes follow one after the other.
+
+        Send a webhook to the shop for each outcome. Example: ("failed", "succeeded").
+        """
         intent = SimulatedIntent(
             f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount
         )
@@ -117,7 +128,10 @@ class SimulatedProvider:
         intent.delivered_events += 1
 
     def _open_dispute(self, intent: SimulatedIntent) -> None:
-        """Open a dispute and send its webhook, unless the payment is already completely refunded."""
+        """Open a dispute (chargeback) of the payment, and send its webhook.
+
+        Do nothing if the payment is already completely refunded.
+        """
         if self._refundable_amount(intent.id) < 1:
             return
         intent.dispute = "open"
@@ -139,16 +153,16 @@ class SimulatedProvider:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the payment provider still has an unfinished refund, dispute or webhook."""
+        """Whether a refund or dispute is unfinished, or the shop has not accepted a webhook yet."""
         pending = any(one.status == "pending" for one in self.refunds)
         return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
 
     # money out: the port ----------------------------------------------------------------------------------------------
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
-        """Refund an amount of a payment, once per idempotency key.
+        """Refund an amount of a payment, once per idempotency key. The shop calls this in place of its real client.
 
-        Raises the errors of the real client: `RefundRejected` or `PaymentProviderUnavailable`. Raises `ProcessDied` if
-        an injected fault kills the caller.
+        Raises the same errors as the real client: `RefundRejected` or `PaymentProviderUnavailable`. Raises
+        `ProcessDied` if an injected fault kills the calling process.
         """
         ask = partial(self._refund, key, payment_id, amount, dict(metadata))
         self.request_counts[key] += 1
@@ -177,16 +191,17 @@ class SimulatedProvider:
         return ask()
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment. Raises `PaymentProviderUnavailable` if an injected fault strikes."""
+        """Return all refunds of a payment. An injected fault can raise `PaymentProviderUnavailable`."""
         strike = self._strike("ListRefunds", payment_id)
         if strike and strike.kind in ("answer lost", "slow", "server error", "done, but server error"):
             raise PaymentProviderUnavailable(0)
         return [_to_provider_refund(one) for one in self.refunds if one.payment_id == payment_id]
 
     def _strike(self, operation: str, about: str) -> Strike | None:
-        """Draw a fault for a request, and pause as long as a request takes. Return the fault, or None.
+        """Decide whether an injected fault strikes this request, and pause as long as the request takes.
 
-        Raises the error if the fault prevents the request, for example because the connection fails.
+        Return the fault, or None if none strikes. If the fault prevents the request, for example because the connection
+        fails, raise its error instead. `about`: the target of the request.
         """
         tasks = self.people.tasks
         call = ServiceCall(tasks.process.name if tasks.process else "nobody", "provider", operation, about)
@@ -206,7 +221,10 @@ class SimulatedProvider:
         return strike
 
     def _ignore_errors(self, ask: Any) -> None:
-        """Execute a request, and ignore its answer and its errors, because a fault loses the answer."""
+        """Execute a request as `ask()`, but ignore its result. The injected fault loses the provider's answer.
+
+        The caller must not learn whether the request succeeded, so errors are ignored too.
+        """
         try:
             ask()
         except (RefundRejected, PaymentProviderUnavailable):
@@ -261,7 +279,10 @@ class SimulatedProvider:
     def _send_webhook(
         self, told: dict[str, Any], about: str, delay: float, heard: Callable[[], None] = lambda: None
     ) -> None:
-        """Send a webhook until the shop accepts it, then call `heard`. Injected faults send it late or twice."""
+        """Send a webhook again and again until the shop accepts it. Then call `heard`.
+
+        Injected faults can delay the webhook or send it twice.
+        """
         if late := self.faults.draw("webhook late", about):
             delay += 72 * HOUR * late.share**3
         self._start_webhook(told, delay, heard)
@@ -273,7 +294,7 @@ class SimulatedProvider:
         self.undelivered += 1
 
         def work() -> None:
-            for attempt in count():  # retry with growing delays, because the real provider retries for days
+            for attempt in count():  # without a limit: the real provider retries for days
                 text = json.dumps(told)
                 headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)

@@ -19,7 +19,7 @@ from tests.simulation.template import QueueSettings, RuleSettings, WorkerSetting
 
 @dataclass
 class Message:
-    """A message in a queue. `visible_at`: when it can be received next."""
+    """A message in a simulated SQS queue. `visible_at`: the virtual time from which it can be received."""
 
     id: str
     body: str
@@ -30,10 +30,10 @@ class Message:
 
 @dataclass
 class SimulatedQueue:
-    """An SQS queue.
+    """Simulates an SQS queue.
 
-    `expired`: the messages deleted after the retention period. `on_message` is called with the time at which a message
-    becomes visible.
+    `expired`: the messages that were deleted because the retention period was over. `on_message(at)` is called when a
+    message will become visible at the virtual time `at`.
     """
 
     settings: QueueSettings
@@ -56,7 +56,11 @@ class SimulatedQueue:
         self.on_message(message.visible_at)
 
     def receive(self, max_messages: int, visibility_seconds: float | None = None) -> list[Message]:
-        """Receive visible messages in random order. Move messages with too many receives to the dead-letter queue."""
+        """Receive visible messages in random order.
+
+        A message that was already received `max_receives` times is moved to the dead-letter queue instead. A message
+        older than the retention period is deleted.
+        """
         hidden_seconds = self.settings.visibility_seconds if visibility_seconds is None else visibility_seconds
         taken: list[Message] = []
         visible = [id for id, message in self.messages.items() if message.visible_at <= self.tasks.now]
@@ -79,7 +83,7 @@ class SimulatedQueue:
         return taken
 
     def delete(self, message: Message) -> None:
-        """Delete a message. If a second receiver got the message too, that receiver still processes it."""
+        """Delete a message from the queue. Another receiver that already received it can still process it."""
         self.messages.pop(message.id, None)
 
     def change_visibility(self, message: Message, seconds: float) -> None:
@@ -90,7 +94,7 @@ class SimulatedQueue:
 
 @dataclass
 class QueueWorker:
-    """The event source mapping from a queue to a function. It polls the queue and invokes the function with batches."""
+    """Simulates the event source mapping of a queue: polls the queue, and invokes a Lambda with batches of messages."""
 
     settings: WorkerSettings
     queue: SimulatedQueue
@@ -118,7 +122,10 @@ class QueueWorker:
         self._schedule_poll()
 
     def _schedule_poll(self) -> None:
-        """Schedule a poll for the next visible message. At full concurrency, the next outcome schedules the poll."""
+        """Schedule a poll for the time at which the next message becomes visible.
+
+        Do nothing if the maximum number of invocations is running. The end of one of them causes the next poll.
+        """
         visible = [message.visible_at for message in self.queue.messages.values()]
         if visible and self._busy < self.settings.concurrency:
             self._wake(max(min(visible), self.tasks.now) + 0.02)
@@ -169,7 +176,7 @@ def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
 
 @dataclass
 class SimulatedBus:
-    """The event bus: sends each event to the queues of all matching rules, each with its own delay."""
+    """Simulates the EventBridge bus: sends each event to the queues of all matching rules, with random delays."""
 
     rules: tuple[RuleSettings, ...]
     queues: Mapping[str, SimulatedQueue]

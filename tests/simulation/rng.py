@@ -1,6 +1,7 @@
-"""Random values from a seed and a question: the same question always gets the same answer, in any order of calls.
+"""Draws random values from a seed and a name for each draw, for example ("order 3", "code").
 
-So if a run is repeated without one of its injected faults, all decisions that the fault does not affect stay the same.
+The same seed and name always give the same value, in any order of calls. So if a run is repeated without one of its
+injected faults, all random decisions that the fault does not affect stay the same.
 """
 
 import hashlib
@@ -11,13 +12,16 @@ T = TypeVar("T")
 
 
 class SeededRandom:
-    """Draws random values for a seed. A question is a stable name made of a few words and numbers."""
+    """Draws random values from a seed. The same seed and the same `question` always give the same value.
+
+    `question`: a unique name for the draw, made of a few words and numbers, for example ("order 3", "code").
+    """
 
     def __init__(self, seed: int) -> None:
         self._keyed = hashlib.blake2b(digest_size=7, key=f"orderstream {seed}".encode())
 
     def random(self, *question: object) -> float:
-        """Return a number from 0 (included) to 1 (excluded)."""
+        """Return a random number from 0 (included) to 1 (excluded). `question`: a unique name for this draw."""
         drawn = self._keyed.copy()
         drawn.update("/".join(map(str, question)).encode())
         return int.from_bytes(drawn.digest(), "big") / (1 << 56)
@@ -26,7 +30,7 @@ class SeededRandom:
         return low + (high - low) * self.random(*question)
 
     def randint(self, low: int, high: int, *question: object) -> int:
-        """Return an integer from low to high, both included."""
+        """Return a random integer from low to high, both included. `question`: a unique name for this draw."""
         return low + int(self.random(*question) * (high - low + 1))
 
     def happens(self, probability: float, *question: object) -> bool:

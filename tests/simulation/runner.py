@@ -22,11 +22,11 @@ from tests.simulation.template import template
 from tests.simulation.world import Simulation
 
 ENGINES: list[Engine] = []
-"""The DynamoDB engine of this process: a list with one element."""
+"""The local DynamoDB engine that this worker process uses, as a list with one element."""
 SEEDS_PER_ENGINE = 10
-"""Restart the engine after this many runs.
+"""Restart the local DynamoDB engine after this many simulation runs.
 
-The engine searches all transactions of the last 10 minutes at each transaction, so the engine gets slower.
+At each transaction, the engine searches all transactions of the last 10 minutes. So it becomes slower with each run.
 """
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 _runs = count(1)
@@ -34,10 +34,10 @@ _runs = count(1)
 
 @dataclass(frozen=True)
 class SeedResult:
-    """The result of the simulation run with one seed.
+    """The result of a simulation run with one random seed.
 
-    `violations`: sentences that begin with the invariant's name. `decisions`: the names of the planned commands and of
-    the injected faults. `faults`: how often each kind of fault struck.
+    `violations`: a sentence for each violated rule, which begins with the name of the invariant. `decisions`: the names
+    of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
     """
 
     seed: int
@@ -49,7 +49,7 @@ class SeedResult:
 
     @property
     def digest(self) -> str:
-        """A hash of the trace. Two equal runs have the same hash."""
+        """A hash of the run's trace. If a run is repeated, the hash must be the same."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()
 
     @property
@@ -58,7 +58,11 @@ class SeedResult:
 
 
 def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> SeedResult:
-    """Run the simulation with one seed, with all its decisions or only with the decisions in `only`."""
+    """Run the simulation with one random seed, and return the result.
+
+    `only`: the names of the commands and injected faults that may happen. None: all of them. `fierce`: inject faults
+    more often.
+    """
     began = time.perf_counter()
     world = Simulation(engine, seed, only, fierce=fierce)
     world.run()
@@ -73,7 +77,7 @@ def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, 
 
 
 def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
-    """Run the simulation with these seeds in parallel. Yield the results without their traces."""
+    """Run the simulation with these random seeds, in `jobs` processes. Yield the results without their traces."""
     template()  # synthesize the template once and cache it, so that the workers need not
     with (
         engines(jobs) as directories,

@@ -16,11 +16,14 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from tests.simulation.rng import SeededRandom
 
 MAX_STEPS = 100_000
-"""The limit of scheduler steps per simulation run: ten times the steps of a busy run."""
+"""The maximum number of scheduler steps in a simulation run. It is ten times the number of steps of a busy run."""
 
 
 def run_sequentially(questions: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Run the calls one after the other, and return their results. With threads, a run would not be repeatable."""
+    """Call the functions one after the other, and return their results.
+
+    The simulation uses this in place of threads, because the order of threads is not repeatable.
+    """
     return [ask() for ask in questions]
 
 
@@ -29,15 +32,18 @@ class TooManySteps(Exception):
 
 
 class ProcessDied(BaseException):
-    """Raised to end a simulated process. Handlers do not catch it with `except Exception`: it is a BaseException."""
+    """Raised inside a simulated process to kill it.
+
+    It is a BaseException, so that `except Exception` in the product's code does not catch it.
+    """
 
 
 @dataclass(eq=False)
 class SimulatedProcess:
-    """The process in which a task runs: one Lambda invocation, or an external client.
+    """The simulated process in which a task runs: a Lambda invocation, a client or an operator's tool.
 
     `skew_seconds`: the error of its clock. `ends_at`: the virtual time at which the process is killed. None: never.
-    `struck`: the injected faults that struck the process.
+    `struck`: the names of the injected faults that affected the process.
     """
 
     name: str
@@ -73,14 +79,14 @@ class VirtualScheduler:
         self.call_at(self.now + seconds, act)
 
     def clock(self) -> datetime:
-        """Return the time of the running process's clock, including the clock's error."""
+        """Return the current virtual time as the clock of the running process shows it. This clock may be wrong."""
         process = self._running.get(getcurrent())
         return datetime.fromtimestamp(self.now + (process.skew_seconds if process else 0.0), UTC)
 
     def run(self, until: float) -> bool:
-        """Run every call that is due up to the virtual time `until`. Return whether no call is left.
+        """Make all scheduled calls up to the virtual time `until`. Return True if no call is scheduled after that.
 
-        If a later call is left, set `now` to `until`. Raises `TooManySteps` after `MAX_STEPS` steps.
+        If calls are left, set `now` to `until`. Raises `TooManySteps` if the run needs more than `MAX_STEPS` steps.
         """
         while self._waiting and self._waiting[0][0] <= until:
             self.now, _, act = heapq.heappop(self._waiting)
@@ -94,7 +100,7 @@ class VirtualScheduler:
 
     # tasks ------------------------------------------------------------------------------------------------------------
     def start(self, process: SimulatedProcess, work: Callable[[], object], after_seconds: float = 0.0) -> None:
-        """Start a task that runs `work` as this process, after a delay."""
+        """Schedule a task that calls `work` in this simulated process, after a delay in virtual time."""
 
         def run() -> None:
             self._running[task] = process
@@ -103,16 +109,20 @@ class VirtualScheduler:
             finally:
                 del self._running[task]
 
-        task = greenlet(run, self._loop)  # the loop is the parent: a pause must not switch to the starting task
+        # A paused task switches to its parent. This must be the loop, not the task that starts the new task.
+        task = greenlet(run, self._loop)
         self.call_later(after_seconds, task.switch)
 
     @property
     def process(self) -> SimulatedProcess | None:
-        """The process of the running task. None outside of any task."""
+        """The simulated process of the running task. None if no task is running, for example in a test."""
         return self._running.get(getcurrent())
 
     def run_as(self, process: SimulatedProcess, work: Callable[[], Any]) -> Any:
-        """Run `work` in this task, but as another process, as in a synchronous Lambda invocation. Return its result."""
+        """Call `work` in the running task, but as another simulated process. Return the result of `work`.
+
+        A synchronous Lambda invocation uses this: the task of the caller runs the function, in the function's process.
+        """
         task = getcurrent()
         before = self._running[task]
         self._running[task] = process
@@ -122,9 +132,10 @@ class VirtualScheduler:
             self._running[task] = before
 
     def pause(self, seconds: float) -> None:
-        """Pause this task in virtual time while other tasks run. Raises `ProcessDied` if the process is killed then.
+        """Pause the running task for some virtual seconds. Other tasks run in this time.
 
-        Outside of any task, for example in a test, the call does nothing.
+        Raises `ProcessDied` if the process of the task is killed in this time. Does nothing if no task is running, for
+        example in a test.
         """
         task = getcurrent()
         process = self._running.get(task)

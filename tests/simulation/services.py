@@ -1,4 +1,7 @@
-"""Simulates the AWS services that the functions call over HTTP. All services except DynamoDB are in memory."""
+"""Simulates the AWS services that the Lambdas call over HTTP.
+
+DynamoDB requests go to the local DynamoDB engine. All other services are simulated in memory.
+"""
 
 import base64
 import hashlib
@@ -30,9 +33,9 @@ def _json(value: Any) -> WireResponse:
 
 
 class SimulatedDynamoDB(JsonService):
-    """Sends requests to the local engine, and adds faults that the engine never has.
+    """Sends DynamoDB requests to the local DynamoDB engine, and adds faults that this engine never has.
 
-    These are transaction conflicts, stale reads and half-processed batches.
+    These faults are transaction conflicts, stale reads and batches of which only a part is processed.
     """
 
     def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
@@ -68,7 +71,7 @@ class SimulatedDynamoDB(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
-            return self.refusal("ValidationException", 400)  # AWS rejects an empty key value, the engine does not
+            return self.refusal("ValidationException", 400)  # the engine would accept the empty key
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
@@ -83,7 +86,10 @@ class SimulatedDynamoDB(JsonService):
         return None
 
     def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
-        """Answer with a transaction conflict on one item. In a transaction, the conflict is a cancellation reason."""
+        """Answer with a transaction conflict on one item, as DynamoDB does.
+
+        A single write gets a TransactionConflictException. A transaction is cancelled, with a reason for this item.
+        """
         if operation not in TRANSACTIONS:
             return self.refusal("TransactionConflictException", 400)
         reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
@@ -93,7 +99,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(400, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
-        """Execute the first part of a batch, and return the other requests as unprocessed."""
+        """Execute only the first requests of a batch, and return the rest as UnprocessedKeys or UnprocessedItems."""
         ((table, wanted),) = asked["RequestItems"].items()
         requests = wanted["Keys"] if operation == "BatchGetItem" else wanted
         done = int(strike.share * len(requests))
@@ -109,10 +115,10 @@ class SimulatedDynamoDB(JsonService):
 
 @dataclass
 class SimulatedS3:
-    """S3 buckets that keep one version of each object.
+    """Simulates S3 buckets, which keep only the latest version of each object.
 
-    `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false.
-    `written_at`: when each object was written, by bucket and key.
+    `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false. Such a
+    write violates an invariant. `written_at`: by bucket and key, when the object was last written.
     """
 
     now: Callable[[], float]
@@ -183,7 +189,7 @@ class SimulatedS3:
 
 
 class SimulatedEventBridge(JsonService):
-    """Accepts event bus entries, and calls `publish` with the event of each accepted entry."""
+    """Simulates `PutEvents`: calls `publish` with the event of each accepted entry, and sometimes refuses entries."""
 
     THROTTLED = "ThrottlingException"
 
@@ -235,7 +241,11 @@ class SimulatedEventBridge(JsonService):
 
 @dataclass(frozen=True)
 class SentMail:
-    """A mail that SES accepted. `sender`: the process that sent it. `effect`: the value of the mail's first tag."""
+    """A mail that the simulated SES accepted.
+
+    `sender`: the simulated process that sent it. `effect`: the value of the mail's first tag, which is the id of the
+    order change or product alert that the mail is about.
+    """
 
     at: float
     sender: SimulatedProcess | None
@@ -245,7 +255,7 @@ class SentMail:
 
 
 class SimulatedSes(JsonService):
-    """Accepts and records every mail, including duplicates."""
+    """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice."""
 
     THROTTLED = "TooManyRequestsException"
 
@@ -270,7 +280,7 @@ class SimulatedSes(JsonService):
 
 
 class SimulatedSqs(JsonService):
-    """The SQS API of the simulated queues. The URL of a queue is the queue's name."""
+    """Simulates the SQS API for the simulated queues. The URL of a queue is the queue's name."""
 
     def __init__(self, queues: Mapping[str, SimulatedQueue]) -> None:
         self._queues = queues
@@ -282,7 +292,7 @@ class SimulatedSqs(JsonService):
         try:
             body = orjson.loads(asked["MessageBody"])
             return f"{body['detail']['id']} {body.get('after')}"
-        except (LookupError, TypeError, ValueError):  # the message is an injected unreadable message
+        except (LookupError, TypeError, ValueError):  # the test injected a message that no Lambda can read
             return f"{asked['QueueUrl']} {asked['MessageBody']}"
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
@@ -338,9 +348,9 @@ def email_of(name: str) -> str:
 
 
 class SimulatedCognito(JsonService):
-    """Returns the verified email address of a user. The access token is the user's name.
+    """Simulates Cognito: returns the verified email address of a user. The access token is the user's name.
 
-    `addresses`: the changed email addresses, by user name. All other users have a default address.
+    `addresses`: by user name, the addresses of the users who changed theirs. All other users have a default address.
     """
 
     THROTTLED = "TooManyRequestsException"

@@ -1,7 +1,8 @@
-"""Collects the names that a simulated shop stored or sent: item types, keys, attributes, objects, events.
+"""Collects the names that the code stores or sends: item types, keys, attributes, S3 objects and events.
 
-Stored data lives longer than the code, so a rename in the code must not change these names. docs/items.json lists the
-attributes with their types. This module reads the written data, and imports no name from the product's code.
+A rename in the code must not change these names, because the stored data is older than the new code. This module reads
+the data that a simulated shop has written, and imports no name from the product's code. docs/items.json lists the
+attributes with their types.
 """
 
 import re
@@ -11,13 +12,13 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""The prefixes of partition keys that contain a name from the code, for example the name of a command."""
+"""Prefixes of partition keys. The sort keys of these items can be a name from the code, so they are kept unchanged."""
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
-"""Attributes whose value is a name that the code chooses, and not data."""
+"""Attributes with values that are names chosen by the code, for example "PAID", and not data."""
 
 
 def stored_names(world: Simulation) -> dict[str, set[str]]:
-    """Return every name that a simulation run stored or sent, grouped by the place of the name."""
+    """Return all names that a simulation run stored or sent, by the place where they occur ("Order attributes")."""
     names: dict[str, set[str]] = {}
     for record in world.records:
         for half in ("NewImage", "OldImage"):
@@ -26,7 +27,7 @@ def stored_names(world: Simulation) -> dict[str, set[str]]:
                     names.setdefault(what, set()).update(found)
     names["objects"] = {
         _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
-    }  # Lambda, not the code, chooses the keys that begin with aws/
+    }  # leave out keys that begin with aws/: Lambda chooses them, not the shop's code
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 
@@ -43,16 +44,16 @@ def _names_of_item(image: Mapping[str, Any]) -> Iterable[tuple[str, set[str]]]:
 
 
 def _key(key: str, image: Mapping[str, Any]) -> str:
-    """Replace the data in an item's key with asterisks. Example: ORDER#*."""
+    """Replace the data in a key attribute with asterisks. Example: ORDER#o1 becomes ORDER#*."""
     if image["PK"]["S"].partition("#")[0] in LITERAL and "#" not in key:
         return key
     return "#".join(part if re.fullmatch("[A-Z_]+", part) else "*" for part in key.split("#"))
 
 
 def _object(key: str) -> str:
-    """Replace the data in an S3 object key with asterisks. Example: parked/copies/*.json.
+    """Replace the data in an S3 object key with asterisks. Example: parked/copies/17.json becomes parked/copies/*.json.
 
-    All keys below `redriven/` become `redriven/*`, because they contain the key of another object.
+    All keys below `redriven/` become `redriven/*`, because each of them contains the key of another object.
     """
     folders, _, name = key.rpartition("/")
     if folders.startswith("redriven/"):

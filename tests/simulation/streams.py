@@ -1,4 +1,7 @@
-"""Simulates the table's stream in virtual time: shards that split, and the event source mappings that read them."""
+"""Simulates the DynamoDB stream of the table: its shards, and Lambda's event source mappings that read the shards.
+
+Everything happens in virtual time.
+"""
 
 import json
 import zlib
@@ -30,9 +33,9 @@ Record = Mapping[str, Any]
 
 @dataclass
 class StreamShard:
-    """A shard with the records of all items whose partition key hash is at least `low` and below `high`.
+    """A shard of the stream. It has the records of all items whose partition key hash is at least `low`, below `high`.
 
-    `parent`: the id of the shard that was split into this shard. None: this is the first shard.
+    `parent`: the id of the shard from which this shard was split. None for the first shard.
     """
 
     id: str
@@ -45,7 +48,10 @@ class StreamShard:
 
 @dataclass
 class SimulatedStream:
-    """The stream: all shards, oldest first. Each new record or shard wakes the `readers`."""
+    """Simulates a DynamoDB stream. `shards`: all shards, oldest first. `readers`: the event source mappings.
+
+    The readers are notified of each new record or shard.
+    """
 
     shards: list[StreamShard] = field(default_factory=lambda: [StreamShard("shardId-0", None, 0, 1 << 32)])
     readers: list["SimulatedReader"] = field(default_factory=list)
@@ -58,7 +64,7 @@ class SimulatedStream:
             reader.wake_soon()
 
     def split(self, share: float) -> None:
-        """Close an open shard and replace it with two child shards."""
+        """Close an open shard, and replace it with two child shards. `share` (0 to 1) selects the shard."""
         open_ones = [shard for shard in self.shards if not shard.closed]
         shard = open_ones[int(share * len(open_ones))]
         shard.closed = True
@@ -71,11 +77,12 @@ class SimulatedStream:
 
 @dataclass
 class SimulatedReader:
-    """One function that reads the stream, and its event source mapping.
+    """Simulates the event source mapping from the stream to one function.
 
-    `lost_up_to`: records created up to this time may be lost. A record is lost if it expires from the stream, or if the
-    on-failure destination does not store it. `discarded`: the sequence numbers of all records that the mapping
-    discarded. `on_loss` is called when a record is lost or discarded.
+    `lost_up_to`: records created after this virtual time are not lost. A record is lost if it expires from the stream
+    before it is processed, or if it fails and the on-failure destination does not store it. `discarded`: the sequence
+    numbers of all records that the mapping discarded after its last retry. `on_loss` is called when a record is lost or
+    discarded.
     """
 
     function: str
@@ -105,9 +112,10 @@ class SimulatedReader:
 
     # the mapping ------------------------------------------------------------------------------------------------------
     def start_mapping(self, resume: Mapping[str, str] | None) -> None:
-        """Replace the mapping with a new one. Results of the old mapping's running invocations are ignored.
+        """Create the event source mapping, in place of the old one if there is one.
 
-        `resume`: a checkpoint, the last processed sequence number by shard. None: begin at the starting position.
+        The results of invocations that the old mapping started are ignored. `resume`: for each shard, the sequence
+        number after which to begin. None: begin at the configured starting position.
         """
         if self.mapping_count:
             for id, at in self._mapping.checkpoint().items():
@@ -144,7 +152,7 @@ class SimulatedReader:
         self.wake_soon()
 
     def count_unhandled(self) -> int:
-        """Return how many unexpired records the mapping has neither processed nor discarded."""
+        """Return how many records the mapping must still process. Records that expired from the stream do not count."""
         done = self._mapping.checkpoint()
         return sum(
             1
@@ -155,7 +163,7 @@ class SimulatedReader:
         )
 
     def wake_soon(self) -> None:
-        """Schedule a poll within half a second, as Lambda polls shards a few times per second."""
+        """Schedule a poll of the stream within half a second. Lambda also polls each shard a few times per second."""
         number, soonest = self._next_id(), self.tasks.now + 0.05
         if soonest < self._wakes_at:
             self._wake(soonest + self.chance.uniform(0, 0.4, "poll", self.function, number))
@@ -172,7 +180,7 @@ class SimulatedReader:
 
     def _poll(self, when: float) -> None:
         if when != self._wakes_at:
-            return  # skip: this poll was rescheduled to an earlier time
+            return  # an earlier poll has replaced this one
         self._wakes_at = float("inf")
         if not self.enabled:
             return
@@ -193,9 +201,9 @@ class SimulatedReader:
             self._read[shard.id] = 0
 
     def _read_shards(self) -> bool:
-        """Pass the new records of every shard to the mapping. Return whether there was any.
+        """Pass the new records of all shards to the mapping. Return whether there were any.
 
-        Expired records are skipped. An expired record that was never processed is noted as a loss.
+        Records older than the stream's retention are left out. If such a record was never processed, it is lost.
         """
         any_fed, fed = False, True
         while fed:  # repeat: when a parent shard ends with these records, its child shards start

@@ -1,7 +1,7 @@
-"""Simulates the DynamoDB table: the local engine, the history of all writes, and the answers of a lagging replica.
+"""Simulates the DynamoDB table with the local DynamoDB engine, and records all versions of all items.
 
 After every write, `send` reads the engine's new stream records at once. So each record has the virtual time of its
-write, and `history` has every version of every item.
+write, and `history` has every version of every item. From the history, the module can also answer stale reads.
 """
 
 import sqlite3
@@ -27,12 +27,15 @@ NEW_RECORDS = """
     WHERE id > ? AND +table_name = ? ORDER BY id
 """
 NESTED_KINDS = {"M", "L"}
-"""The attribute types that contain other attributes."""
+"""The DynamoDB attribute types that contain other attribute values: map and list."""
 FIRST_SEQUENCE_NUMBER = 10**20
 
 
 class TracedEngineConnection(EngineConnection):
-    """Connects to the engine, and to its database file: reading stream records there is faster than GetRecords."""
+    """Connects to the local DynamoDB engine and to its database file.
+
+    It reads stream records from the database file, because this is faster than the engine's GetRecords.
+    """
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.port)
@@ -42,7 +45,10 @@ class TracedEngineConnection(EngineConnection):
         self._seen = 0
 
     def new_table(self, name: str) -> None:
-        """Create a table, and delete the previous table, because every additional table slows the engine down."""
+        """Create the table of a simulation run, and delete the table of the previous run.
+
+        Each additional table would make the engine slower.
+        """
         if self._table:
             self._do("DeleteTable", {"TableName": self._table})
         self._do("CreateTable", create_table_request(name))
@@ -54,7 +60,7 @@ class TracedEngineConnection(EngineConnection):
         assert status == 200, answer
 
     def read_new_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the new stream records since the last call: each event name, with the record's `dynamodb` object."""
+        """Yield the stream records that were written since the last call, each as (event name, `dynamodb` object)."""
         for id, name, keys, new, old in self._file.execute(NEW_RECORDS, (self._seen, self._table)).fetchall():
             self._seen = id
             texts = {"Keys": keys, "NewImage": new, "OldImage": old}
@@ -68,7 +74,7 @@ class TracedEngineConnection(EngineConnection):
 
 
 class SimulatedTable:
-    """The table of one simulation run. Each write calls all `listeners` with its stream records, in Lambda's format.
+    """The table of one simulation run. After each write, all `listeners` are called with each of its stream records.
 
     `history`: by key, all versions of each item, each with the virtual time of the write (epoch seconds). A version of
     None means that the item was deleted.
@@ -84,21 +90,27 @@ class SimulatedTable:
 
     # requests to the engine -------------------------------------------------------------------------------------------
     def send(self, operation: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request to the engine, and record the request's writes. Return the HTTP status and the body."""
+        """Send a request to the DynamoDB engine, and record what it wrote. Return the HTTP status and the body."""
         status, answer = self._line.request(f"DynamoDB_20120810.{operation}", body)
         if operation in WRITES and status == 200:
             self._record_writes(expired=False)
         return status, answer
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        """Send a request of the simulation itself, and return the response. No injected fault strikes the request."""
+        """Send a request of the simulation itself, without injected faults. Return the response.
+
+        The test fails if the request fails.
+        """
         status, body = self.send(operation, orjson.dumps({"TableName": self.name, **request}))
         assert status == 200, body
         answer: dict[str, Any] = orjson.loads(body)
         return answer
 
     def expire(self, keys: Sequence[Key]) -> None:
-        """Delete items as DynamoDB does after their TTL: the stream records have the TTL service's `userIdentity`."""
+        """Delete items as DynamoDB does after their TTL: their stream records have the TTL service's `userIdentity`.
+
+        By this identity, the shop distinguishes TTL deletions from other deletions.
+        """
         for start in range(0, len(keys), BATCH_WRITE_LIMIT):
             some = keys[start : start + BATCH_WRITE_LIMIT]
             deletions = [{"DeleteRequest": {"Key": {"PK": {"S": pk}, "SK": {"S": sk}}}} for pk, sk in some]
@@ -108,7 +120,10 @@ class SimulatedTable:
             self._record_writes(expired=True)
 
     def _record_writes(self, *, expired: bool) -> None:
-        """Record the new writes with virtual times and own sequence numbers, and call the listeners."""
+        """Read the engine's new stream records, put them into the history, and pass them to the listeners.
+
+        The records get virtual times, and sequence numbers of the simulation, so that a run is repeatable.
+        """
         for name, change in self._line.read_new_records():
             self._count += 1
             record = {
@@ -131,7 +146,7 @@ class SimulatedTable:
 
     # current state ----------------------------------------------------------------------------------------------------
     def items(self) -> Iterator[Image]:
-        """Yield the image of every item that is in the table now."""
+        """Yield every item that is in the table now, with DynamoDB type tags such as {"S": ...}."""
         for versions in self.history.values():
             if (image := versions[-1][1]) is not None:
                 yield image
@@ -144,7 +159,7 @@ class SimulatedTable:
 
     # a lagging replica ------------------------------------------------------------------------------------------------
     def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
-        """Answer a read with the data of `lag_seconds` ago, as a lagging replica or index does."""
+        """Answer a read with the data of `lag_seconds` ago, as an eventually consistent read may do."""
         moment = self._now() - lag_seconds
         answer: dict[str, Any]
         match operation:
@@ -164,7 +179,10 @@ class SimulatedTable:
         return past[-1] if past else None
 
     def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
-        """Answer a Query from past versions. Only key conditions that the product sends are supported."""
+        """Answer a Query with the item versions of a past moment.
+
+        It supports only the kinds of key conditions that the product sends.
+        """
         index = request.get("IndexName", "main")
         partition, sort = KEY_ATTRIBUTES[index.lower()]
         values = {name: one.get("S", one.get("N", "")) for name, one in request["ExpressionAttributeValues"].items()}

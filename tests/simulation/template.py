@@ -1,4 +1,7 @@
-"""Reads the stack's settings from the synthesized template: functions, mappings, rules, queues and workers."""
+"""Reads the settings of the deployed stack from its CloudFormation template, so that the simulation uses the same ones.
+
+These are the settings of the functions, event source mappings, EventBridge rules and queues.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +15,7 @@ from local.up import synthesize_template
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """A Lambda function. `name`: the name in logs and keys, which may differ from the name of the module."""
+    """The settings of a Lambda function. `name`: its name in logs and keys, which may differ from its module's name."""
 
     name: str
     handler: str
@@ -22,7 +25,7 @@ class FunctionConfig:
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """A queue. `dead_letters`: the name of the queue's dead-letter queue. None if it has none."""
+    """The settings of an SQS queue. `dead_letters`: the name of its dead-letter queue. None if it has none."""
 
     name: str
     visibility_seconds: float
@@ -44,7 +47,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """An EventBridge rule. It sends events of these sources and types to these queues."""
+    """The settings of an EventBridge rule: it sends events of these `sources` and `types` to these `queues`."""
 
     sources: frozenset[str]
     types: frozenset[str]
@@ -53,9 +56,10 @@ class RuleSettings:
 
 @dataclass(frozen=True)
 class StackModel:
-    """The parts of the stack that the simulation uses. Queues and buckets are named by their logical ids.
+    """The settings of the stack that the simulation uses. The names of queues and buckets are their logical ids.
 
-    `failures`: the bucket for records that could not be processed. `archive`: the bucket for archived orders.
+    `failures`: the name of the bucket for records that could not be processed. `archive`: the name of the bucket for
+    archived orders.
     """
 
     functions: Mapping[str, FunctionConfig]
@@ -67,7 +71,10 @@ class StackModel:
     archive: str
 
     def environment(self, table: str) -> dict[str, str]:
-        """Return the environment variables of all functions. A variable must have the same value in each function."""
+        """Return the environment variables of all functions in one dict, because the simulation has only one process.
+
+        A variable must have the same value in each function that has it.
+        """
         found: dict[str, str] = {}
         for function in self.functions.values():
             for name, value in function.environment.items():
@@ -75,7 +82,7 @@ class StackModel:
         return found | {"TABLE_NAME": table}
 
     def mapping_settings(self, function: str) -> MappingSettings:
-        """Return the settings of the event source mapping from the stream to a function."""
+        """Return the settings of the event source mapping that sends the table's stream to this function."""
         return MappingSettings.from_template(
             self.streams[function], resolve=lambda value: f"arn:aws:s3:::{_resolve_name(value)}"
         )
@@ -85,9 +92,9 @@ class StackModel:
 
 
 def _resolve_name(value: Any) -> str:
-    """Return a template value, or the logical id to which the value refers, in lower case.
+    """Return a string value of the template. If the value is a reference to a resource, return its logical id.
 
-    The ids become bucket names, which must be in lower case.
+    The logical id is returned in lower case, because ids become bucket names, which must be in lower case.
     """
     match value:
         case {"Ref": str(id)} | {"Fn::GetAtt": [str(id), _]}:
@@ -97,7 +104,7 @@ def _resolve_name(value: Any) -> str:
 
 @cache
 def template() -> StackModel:
-    """Return the settings from the stack's template. It is synthesized again only if its sources have changed."""
+    """Return the settings from the stack's template. CDK creates the template again only if the code has changed."""
     resources = synthesize_template()["Resources"]
 
     def of(kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -169,15 +176,24 @@ DEPLOYMENT_SETTINGS: tuple[dict[str, str], ...] = (
     {"SHIPPING": ""},
     {"RETENTION_DAYS": "1", "RETURN_WINDOW_DAYS": "0", "ASSUMED_DELIVERED_DAYS": "1"},
 )
-"""Alternative environment variables of a deployment, mostly the smallest values that stacks/stage.py allows."""
+"""Each simulation run chooses one of these dicts, and changes the Lambdas' environment variables accordingly.
+
+An empty dict changes nothing. The numbers of days are the smallest values that stacks/stage.py allows.
+"""
 
 
 PAGE_SIZES = ("1", "2", "100")
-"""How many followers are notified per page. Pages are small, because the simulation has few followers."""
+"""How many followers of a product get their mail in one Lambda invocation. Each simulation run chooses one value.
+
+Most values are small, so that even a few followers need several invocations.
+"""
 
 
 def choose_deployment(choose: Any) -> StackModel:
-    """Return the stack with the settings of one deployment. `choose(values, name)` chooses each setting."""
+    """Return the stack's settings, some of them changed at random, so that the runs test different deployments.
+
+    `choose(values, name)` is called for each changed setting, and returns one of the values.
+    """
     own, lanes = choose(DEPLOYMENT_SETTINGS, "settings"), choose((1, 1, 4), "parallelization")
     own = own | {"PAGE_SIZE": choose(PAGE_SIZES, "page size")}
     functions = {
@@ -189,17 +205,18 @@ def choose_deployment(choose: Any) -> StackModel:
 
 
 RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
-"""Alternative retry delays of an event source mapping, in seconds.
+"""The pauses between the retries of an event source mapping, in seconds. Each simulation run chooses one tuple.
 
-The last delay is long to limit the number of retries: a mapping retries for 12 hours, and a stream function may fail
-for 48 hours.
+The last pause is repeated. It is long to limit the number of retries, because the mapping retries for 12 hours, and an
+injected outage of a function lasts up to 48 hours.
 """
 
 
 def choose_assumptions(choose: Any) -> MappingAssumptions:
-    """Choose the undocumented behaviour of an event source mapping. `choose(values, name)` makes each choice.
+    """Choose how the simulated event source mapping behaves where AWS documents nothing.
 
-    Only the order in which the halves of a bisected batch are processed is fixed.
+    The shop must work with every choice. `choose(values, name)` is called for each choice, and returns one of the
+    values.
     """
     return MappingAssumptions(
         retry_delays_seconds=choose(RETRY_DELAYS, "retry delays"),

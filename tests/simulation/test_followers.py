@@ -27,7 +27,7 @@ WITH_FAULTS = 400
 PAGE = 100
 AT: Instant = instant_from_epoch(int(OPENS_AT - DAY))
 SEED = 3
-"""The seed of a simulation run whose deployment uses the real page size."""
+"""The random seed of a simulation run that uses the same page size as the real deployment."""
 
 
 def person(number: int) -> str:
@@ -45,10 +45,10 @@ def followers(count: int) -> Iterator[Image]:
 
 
 def opened(world: Simulation, count: int, *, remembered: bool = False) -> Stock:
-    """Create a sold-out product with `count` followers, and return its stock part.
+    """Create a sold-out product with `count` followers, and return its Stock item.
 
-    The stream has no records of the followers. `remembered`: also put the followers into `table.history`, from
-    which the simulation answers stale reads.
+    The stream gets no records of the followers. `remembered`: also put the followers into `table.history`. The
+    simulation needs them there to answer stale reads.
     """
     empty = Stock(product_id="mug", part=0, available=0, received=0, created_at=AT)
     mug = Product(product_id="mug", name="Mug", price=1250, currency="EUR", created_at=AT, updated_at=AT)

@@ -56,7 +56,7 @@ def every_type(chance: Random) -> Image:
 
 
 def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
-    """Yield the items of an order that these commands closed, `days` days before the order expires."""
+    """Yield the items of a closed order, which expires `days` days after it was closed. `commands`: what closed it."""
     ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
     closed = ends - days * DAY
     placed_at, closed_at = at(closed - 5 * DAY), at(closed)
@@ -78,7 +78,7 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
     yield t.ORDER.encode(last)
-    for one in life:  # the test inserts only the last version, so compute its timeline entry as for an INSERT
+    for one in life:  # the test inserts the last version directly, so its stream record is an INSERT
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change
@@ -146,7 +146,8 @@ def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 1_000_000)
-    monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)  # delete expired items every second: more Lambda calls
+    # Delete expired items each second, not once a day. So the Lambda gets more and smaller batches.
+    monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)
     chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  for test items only
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters

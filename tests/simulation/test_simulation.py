@@ -60,7 +60,7 @@ def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engi
 
 
 def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
-    """Without the injected faults, the clients plan the same commands, and no invariant is violated."""
+    """Repeat a run without its injected faults: the clients plan the same commands, and no invariant is violated."""
     whole = run_seed(engine, 3)
     commands = [name for name in whole.decisions if " @ " not in name]
     calm = run_seed(engine, 3, only=frozenset(commands))
@@ -70,7 +70,10 @@ def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
 
 
 def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare two answers to every read of a run: from the engine, and from the table's history without a lag."""
+    """Compare two answers to every read of a run: from the DynamoDB engine, and from the recorded item versions.
+
+    The recorded versions are used to simulate stale reads. With a lag of 0, both answers must be equal.
+    """
     answer, compared = SimulatedDynamoDB.answer, []
 
     def both(self: SimulatedDynamoDB, operation: str, request: Any) -> WireResponse:
@@ -87,7 +90,7 @@ def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, m
 
 
 def _comparable(answer: dict[str, Any]) -> Any:
-    """Return the comparable parts of a response, without counts. Sort the items of a batch: they have no order."""
+    """Return the parts of a DynamoDB response that can be compared: no counts, and the items of a batch are sorted."""
     batches = answer.get("Responses", {}).values()
     batch = sorted(json.dumps(item, sort_keys=True) for items in batches for item in items)
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
@@ -97,7 +100,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
 def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planted bug: an order that is cancelled or lapses does not release its stock."""
+    """Plant a bug in the product: an order that is cancelled or not paid in time does not release its stock."""
 
     def nothing(_: Any) -> Iterator[Any]:
         return iter(())

@@ -1,4 +1,7 @@
-"""Plans the commands of a simulation run: customers order, pay, cancel and return. Staff do the other tasks."""
+"""Plans the API requests of a simulation run: customers order, pay and cancel. Staff enter returns, stock and prices.
+
+Which requests are sent, and when, depends only on the seed of the run.
+"""
 
 import json
 from collections import defaultdict
@@ -18,18 +21,21 @@ from tests.support.http_client import STAFF, Token, http_event
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
-"""For each product: price in cents, number of items that share the product's stock, initial quantity."""
+"""For each product: price in cents, number of DynamoDB items that share the product's stock, initial quantity."""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock. Customers follow it instead of ordering it."""
 DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
-"""For each discount code: percent, maximum number of redemptions, number of items that share this maximum."""
+"""For each discount code: discount in percent, maximum number of uses, number of DynamoDB items that count the uses.
+
+Several items share the maximum, so that no single item gets too many writes.
+"""
 IMPORTED = ("jug", "can", "urn")
 """Products that only imports create."""
 COMPANIES = ("acme", "initech")
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
-"""An email address that several customers use. Only one customer can have it at a time."""
+"""An email address that several customers try to register. Only one customer can have it at a time."""
 ORDERS = (5, 8)
 """The smallest and the largest number of orders in a simulation run."""
 FATES = ("paid",) * 6 + ("paid with card and credit",) * 2 + ("cancelled or paid", "paid as it lapses") * 2 + (
@@ -43,15 +49,20 @@ PAYMENT_OUTCOMES = {
     "authorised, then paid": (("authorised", "succeeded"),),
     "authorised, then nothing": (("authorised", "cancelled"),),
 }
-"""For each fate of an order: its payments, all of the full total, with the outcomes of each payment in order."""
+"""How an order is paid, by the order's planned fate.
+
+Each inner tuple is one payment of the order's full total. It contains the outcomes of the payment in chronological
+order.
+"""
 AFTERWARDS = ("nothing",) * 3 + ("cancels", "returns some", "returns all", "returns twice", "goodwill") * 2
 PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
-    """Return words from the customer's name, email address and street.
+    """Return words that occur only in this customer's name, email address and street.
 
-    A check can search stored data for these words, because no id and no other customer's data contains them.
+    So a check can search all stored data for these words, and every match is personal data of this customer.
+    `sub`: the customer's id.
     """
     return f"Name-of-{sub}", f"mail-{sub}@", f"Street-of-{sub}"
 
@@ -63,7 +74,10 @@ def address_of(sub: str, number: int = 1) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PlannedCommand:
-    """A planned action of a client. `after_seconds`: the delay after the start of the era (a part of the run)."""
+    """A planned action of a customer, an employee or an operator in a simulation run.
+
+    `after_seconds`: the delay after the start of the action's era. An era is one part of the run.
+    """
 
     name: str
     after_seconds: float
@@ -72,10 +86,11 @@ class PlannedCommand:
 
 @dataclass
 class KnownFacts:
-    """The facts that clients know from API answers.
+    """What the simulated clients know from the API's answers. The invariants compare it with the stored data.
 
-    The `maybe_` fields sum up the amounts of requests without a successful answer. The shop may have executed them.
-    `by_key`: the orders created with each idempotency key.
+    `received`, `issued`: the pieces of each product, and the credit in cents, that the API confirmed. `maybe_received`,
+    `maybe_issued`: the same for requests without a successful answer, which the shop may have executed. `by_key`: the
+    orders created with each idempotency key.
     """
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -83,7 +98,7 @@ class KnownFacts:
     received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     maybe_received: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     imports: dict[str, tuple[int, int, float]] = field(default_factory=dict)
-    """By import id: the number of valid lines, the number of invalid lines, and the time of the answer."""
+    """By import id: the number of valid lines, the number of invalid lines, and the time of the API's answer."""
     issued: int = 0
     maybe_issued: int = 0
     categories: set[str] = field(default_factory=set)
@@ -92,10 +107,11 @@ class KnownFacts:
 
 @dataclass
 class SimulatedTraffic:
-    """Plans and runs the commands of the clients in a simulation run.
+    """Plans and sends the API requests of customers and staff in a simulation run.
 
-    `addresses`: changed email addresses that the identity provider has verified, by customer. `cards`: the gift cards.
-    `credit`: the store credit accounts. `erasure_requested`: the customers who requested their erasure.
+    `addresses`: by customer, the changed email address that the simulated Cognito returns as verified. `cards`: the
+    gift cards. `credit`: the store credit accounts. `erasure_requested`: the customers who asked the shop to delete
+    their personal data.
     """
 
     chance: SeededRandom
@@ -128,7 +144,7 @@ class SimulatedTraffic:
 
     # the day ----------------------------------------------------------------------------------------------------------
     def commands(self) -> list[PlannedCommand]:
-        """Plan the commands of the first day. Many run at the same time, so that they conflict with each other."""
+        """Plan the requests of the first day. Many start at almost the same time, so that they conflict."""
         made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
         made += [self._miscellaneous(number) for number in range(self.chance.randint(2, 6, "others"))]
         if self.chance.happens(0.4, "addresses"):
@@ -188,7 +204,10 @@ class SimulatedTraffic:
         self._place(customer, key, body)
 
     def _place(self, customer: Token, key: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Place an order. Return the shop's answer, or None if it was not accepted."""
+        """Place an order, and remember it if the shop accepts it (status 200 or 201). Return the answer's body.
+
+        Return None if the shop rejected the order or did not answer.
+        """
         said = self.people.call(customer, "POST", "/orders", body, key)
         if said is None or said.status not in (200, 201):
             self._check_status(said, (409, 422), f"placing with {key}")
@@ -243,9 +262,10 @@ class SimulatedTraffic:
         self._check_status(said, (200, 409), "sending elsewhere")
 
     def _pay_with_credit(self, name: str, customer: Token, order_id: str, most: int | None = None) -> None:
-        """Pay with a gift card. Sometimes send a second payment at the same time, with the same or another key.
+        """Pay with a gift card. Sometimes send a second payment request at the same time.
 
-        `most`: the amount to pay, in cents. None: send no amount, so that the shop chooses it.
+        The second request has the same idempotency key or another one. `most`: the amount to pay, in cents. None: send
+        no amount, so that the shop chooses it.
         """
         body: dict[str, Any] = {"gift_card": self.chance.choice(self.cards, name, "card")["code"]} if self.cards else {}
         if not body:
@@ -264,7 +284,10 @@ class SimulatedTraffic:
         pay(f"credit-{name}-a".replace(" ", "-"))
 
     def _due(self, customer: Token, order_id: str, total: int) -> int:
-        """Return the amount that is due according to the shop, or `total` if the shop shows no due amount."""
+        """Ask the shop which amount of the order is not paid yet, and return it.
+
+        Return `total` if the shop does not answer or if nothing is due.
+        """
         said = self.people.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0
         return due or total
@@ -298,7 +321,10 @@ class SimulatedTraffic:
                     self._return(name, order, whole=True, number=1)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
-        """Enter a return at the warehouse. Try again later while the order is not delivered (status 409)."""
+        """Enter returned goods of an order as staff. After an answer with status 409, try again later, at most twice.
+
+        Status 409 usually means that the order is not delivered yet. `whole`: return all pieces, not a random part.
+        """
         lines = []
         for line in order["lines"]:
             product, ordered = line["product_id"], line["quantity"]
@@ -320,7 +346,10 @@ class SimulatedTraffic:
             self.people.tasks.pause(2 * HOUR * 4**attempt)
 
     def _take_back(self, order_id: str, body: Any, key: str) -> ClientResponse | None:
-        """Enter a return. A call with another idempotency key simulates a second worker who enters the same goods."""
+        """Enter returned goods as staff. `key`: the idempotency key.
+
+        A call for the same goods with another key simulates a second employee who enters them too.
+        """
         said = self.people.call(STAFF, "POST", f"/orders/{order_id}/returns", body, key)
         self._check_status(said, (200, 201, 404, 409), "returning")
         return said
@@ -355,7 +384,10 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {kind} ({sub}, {product})", self._at(name), acts[kind])
 
     def _change_email(self, number: int) -> PlannedCommand:
-        """Plan that a customer changes their email address, and then asks the shop once or twice to read it again."""
+        """Plan that a customer changes their email address at Cognito, and then asks the shop to read the new address.
+
+        Sometimes the customer sends this request twice at the same time.
+        """
         name = f"moving {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         own = f"{personal_words(customer.sub)[1]}{number}.example.com"
@@ -375,7 +407,7 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {customer.sub} has the address {email}", self._at(name), move)
 
     def _change_membership(self, number: int) -> PlannedCommand:
-        """Plan that staff add a customer to a company or remove the customer from the company."""
+        """Plan a request of staff that adds a customer to a company or removes the customer from the company."""
         name = f"membership {number}"
         customer = self.chance.choice(CUSTOMERS, name)
         company = self.chance.choice(COMPANIES, name, "company")
@@ -391,7 +423,10 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {method} {customer.sub} in {company}", self._at(name), change)
 
     def _category(self, number: int) -> PlannedCommand:
-        """Plan that staff create a category, whose parent may be missing, and read customer activity."""
+        """Plan that staff create a category of products. Its parent category may not exist, so status 404 is accepted.
+
+        Afterwards, staff read the child categories and the activity of all customers, and a customer reads their own.
+        """
         name = f"category {number}"
         path, customer = self.chance.choice(CATEGORIES, name), self.chance.choice(CUSTOMERS, name, "whose activity")
 
@@ -455,7 +490,10 @@ class SimulatedTraffic:
         return made
 
     def _review(self, name: str, customer: Token, product: str, order_id: str) -> None:
-        """Review a product, even if it is not delivered yet. The text contains the customer's name."""
+        """Send a review of a product, even if the product is not delivered yet. Sometimes change it or delete it.
+
+        The text contains the customer's name, so that a check can search for it after the customer's erasure.
+        """
         path, word = f"/products/{product}/reviews/me", personal_words(customer.sub)[0]
         for again in range(1 + self.chance.happens(0.3, name, order_id, "again")):
             stars = self.chance.randint(1, 5, name, order_id, again)
@@ -465,7 +503,10 @@ class SimulatedTraffic:
             self._expect(200, customer, "DELETE", path)
 
     def _import(self, number: int) -> PlannedCommand:
-        """Plan that staff import a file of products with stock, sometimes twice. The products may already exist."""
+        """Plan that staff import a file of products with stock. Sometimes they send the same file twice at once.
+
+        Some products may already exist, because several imports contain the same products.
+        """
         name = f"import {number}"
         ids = self.chance.shuffled(list(IMPORTED), name)[: self.chance.randint(1, 3, name, "lines")]
         wrong = self.chance.randint(0, 2, name, "wrong")
@@ -515,7 +556,10 @@ class SimulatedTraffic:
             self._check_status(said, (404,) if self.erasure_requested else (), "issuing credit")
 
     def _transfer(self, name: str, customer: Token) -> None:
-        """Transfer credit from a gift card to another one, or to store credit if there is an account."""
+        """Transfer credit from a gift card to another gift card, and sometimes some of it back.
+
+        If there is a store credit account, sometimes transfer the credit to this account instead.
+        """
         if len(self.cards) < 2:
             return
         source, target = self.chance.shuffled(self.cards, name, "cards")[:2]
@@ -540,9 +584,10 @@ class SimulatedTraffic:
         return PlannedCommand(f"{name}: {customer.sub} wants to be forgotten", at, leave)
 
     def react(self, record: Mapping[str, Any]) -> None:
-        """React to a stream record as clients would.
+        """Send the requests that staff or customers would send after this change of an item.
 
-        Usually, staff retry a failed refund. Some customers cancel the order after a partial shipment or a dispute.
+        Usually, staff retry a failed refund. After a partial shipment or a disputed payment, some customers cancel the
+        order. `record`: the stream record of the change.
         """
         image = record["dynamodb"].get("NewImage")
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
@@ -566,7 +611,7 @@ class SimulatedTraffic:
             self.people.start("staff", again, HOUR * self.chance.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
-        """Cancel the undelivered items of an order, and sometimes also return all delivered items."""
+        """With this probability, cancel the order as its customer, and sometimes also return all its goods."""
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.chance.happens(probability, *drawn):
             return
@@ -581,7 +626,11 @@ class SimulatedTraffic:
 
     # a year later -----------------------------------------------------------------------------------------------------
     def late_commands(self) -> list[PlannedCommand]:
-        """Plan commands on archived orders: reuse an idempotency key, pay again, or request an erasure."""
+        """Plan requests that come a year later, when most orders are archived.
+
+        Customers send an order again with its old idempotency key, or pay an archived order. One customer may ask for
+        the deletion of their personal data.
+        """
         made = []
         for order_id, order in self.known.orders.items():
             name = f"late {order['key']}"
@@ -597,7 +646,7 @@ class SimulatedTraffic:
         return made
 
     def _pay_archived(self, name: str, order_id: str, amount: int) -> None:
-        """Pay an archived order. Usually staff find the unmatched payment and refund it."""
+        """Pay an order that is already archived. Usually, staff refund this payment 10 minutes later."""
         self.provider.pay(order_id, amount)
         payment_id = self.provider.intents[-1].id
         if self.chance.happens(0.7, name, "looked at"):
@@ -613,7 +662,10 @@ class SimulatedTraffic:
         self._check_status(said, (status, *gone), f"{method} {path}")
 
     def _check_status(self, said: ClientResponse | None, statuses: tuple[int, ...], what: str) -> None:
-        """Record an answer as unexpected if its status is not in `statuses`. None (no answer came) is acceptable."""
+        """Record the answer `said` as unexpected if its status is not in `statuses`. None means that no answer came.
+
+        A missing answer is allowed, because injected faults can cause it.
+        """
         if said is not None and said.status not in statuses:
             self.known.unexpected_answers.append(f"{what} was answered {said.status}: {said.body}")
 

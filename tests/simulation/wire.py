@@ -1,8 +1,8 @@
-"""Replaces the network between the functions and AWS. The clients are real botocore clients.
+"""Replaces the network between the Lambdas and AWS. The clients are real botocore clients.
 
-botocore's `before-send` hook passes each request to this module. Then virtual time passes, other tasks run, and a
-fault may be injected. Then the simulated service answers. So botocore's own retries, errors and parsing are tested
-too.
+botocore's `before-send` hook passes each request to this module. The module lets virtual time pass, in which other
+tasks run. It may inject a fault. Then the simulated service answers. So botocore's own retries, errors and parsing are
+tested too.
 """
 
 import json
@@ -39,7 +39,7 @@ class Service(Protocol):
     THROTTLED: str
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
-        """Return a name for the request's target. It is the same when the request is retried."""
+        """Return a name for the target of the request, such as an item's key. A retry must have the same name."""
         ...
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
@@ -53,12 +53,18 @@ class Service(Protocol):
         ...
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
-        """Return the answer if the injected fault is specific to this service, otherwise None."""
+        """Return the answer to a request that this injected fault affects.
+
+        Return None if this service has no special answer for the fault. Then the request is answered normally.
+        """
         ...
 
 
 class SimulatedWire:
-    """Answers the requests of all AWS clients in this Python process, until another instance replaces this one."""
+    """Answers the requests of all AWS clients in this Python process with the simulated services.
+
+    A new instance replaces the previous one.
+    """
 
     def __init__(
         self, tasks: VirtualScheduler, faults: FaultInjector, chance: SeededRandom, services: Mapping[str, Service]
@@ -70,11 +76,11 @@ class SimulatedWire:
         botocore_clients.set_transport(self.send)
 
     def client(self, service: str) -> Any:
-        """Return the botocore client of a service. The simulation uses this method instead of `clients.client`."""
+        """Return the botocore client of a service. The product calls this in place of `clients.client`."""
         return botocore_clients.client(service)
 
     def send(self, service_name: str, operation: str, request: UnsignedRequest) -> Response:
-        """Answer one request. Raises botocore's network errors, or `ProcessDied`, if such a fault strikes."""
+        """Answer one AWS request. An injected fault can raise a network error of botocore, or `ProcessDied`."""
         service = self._services[service_name]
         process = self._tasks.process
         self.calls += 1
@@ -131,7 +137,7 @@ class SimulatedWire:
 
 
 class JsonService:
-    """The common methods of the simulated services with a JSON protocol."""
+    """Implements the methods that all simulated AWS services with a JSON protocol share."""
 
     THROTTLED = "ThrottlingException"
 

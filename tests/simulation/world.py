@@ -1,13 +1,13 @@
-"""Simulates a whole shop with one random seed: handlers and table are real, all other services are simulated.
+"""Simulates a whole shop from one random seed. Only the Lambda handlers and the local DynamoDB engine are real.
 
     simulation = Simulation(engine, seed)
     simulation.run()
     simulation.violations
 
-A run has several eras. First, clients order, pay and cancel while faults are injected. Then the faults stop, and an
-operator redrives the failures. Then a hundred days pass. A quarter of the runs, and all runs with `fierce`, continue
-for a year: items expire, faults strike again, clients use archived orders, and an operator restores some. After each
-era, when the simulation is idle, every invariant must hold.
+A run has several parts, called eras. In each era, clients send requests while faults are injected. Then the faults
+stop, an operator repairs the failures, and every invariant (a check of the whole shop) must hold. The first era lasts
+four days, and the second one lasts until day 100. A quarter of the runs, and all runs with `fierce`, continue for a
+year: items expire, clients use archived orders, and an operator restores some of these orders.
 """
 
 import itertools
@@ -64,12 +64,16 @@ from tests.support.http_client import WEBHOOK_SECRETS, Token
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
 QUIET_SECONDS = 13 * HOUR
-"""How long a clean-up round runs before the operator acts: longer than any automatic retry.
+"""How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
 
-A stream mapping discards a record after 12 hours of retries, and a queue moves a message away sooner.
+The event source mapping of the stream retries a record for at most 12 hours. A queue moves a failed message to its
+dead-letter queue in less time.
 """
 MAX_CLEAN_UPS = 24
-"""The maximum number of clean-up rounds per era. The payment provider may need up to a week to finish."""
+"""How often the operator may clean up in one era (a part of the run) until the test fails.
+
+24 rounds of 13 hours are 13 days. The simulated payment provider may need up to a week to finish.
+"""
 PEPPER = "pepper of the simulation"
 
 _tables = itertools.count(1)
@@ -81,9 +85,10 @@ def _engine_connection(directory: str, engine: Engine) -> TracedEngineConnection
 
 
 class Simulation:
-    """One simulation run.
+    """One simulation run of the whole shop. The seed decides all faults and commands of the run.
 
-    `only`: the names of the faults and commands that may happen. None: all. `fierce`: inject faults more often.
+    `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
+    more often.
     """
 
     def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
@@ -209,7 +214,10 @@ class Simulation:
 
     # the eras ---------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Run the simulation to its end, or to the first era with violations. The violations are in `violations`."""
+        """Run the simulation. Stop after the first era (part of the run) that violates an invariant.
+
+        The sentences about the violations are in `violations`.
+        """
         with self._patched():
             try:
                 for until in self._eras():
@@ -220,7 +228,10 @@ class Simulation:
                 self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")
 
     def _eras(self) -> Iterator[float]:
-        """Yield the virtual time at which each era ends. Start the next era when the iterator is advanced."""
+        """Start the eras (parts) of the run one after the other. For each era, yield the virtual time at which it ends.
+
+        The caller runs the simulation up to this time before it advances the iterator.
+        """
         self.clients.start("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
         self._start_era(
@@ -241,7 +252,11 @@ class Simulation:
         yield self.tasks.now + 16 * DAY
 
     def _start_era(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[PlannedCommand]) -> None:
-        """Turn fault injection on, and schedule the outages and commands of an era."""
+        """Turn fault injection on, and schedule the outages and commands of an era (a part of the run).
+
+        `begins`: the virtual time at which the era begins, in epoch seconds. `lasts_seconds`: the period in which
+        outages may begin.
+        """
         self.faults.is_off = False
         self.environment.schedule_misfortunes(era, begins, lasts_seconds)
         for command in commands:
@@ -253,10 +268,10 @@ class Simulation:
                 self.clients.start(who, command.run, at - self.tasks.now)
 
     def _end_era(self, until: float) -> None:
-        """Run until the era ends, turn faults off, let an operator clean up, and check the invariants.
+        """Run to the end of the era (a part of the run), let an operator repair failures, and check the invariants.
 
-        Some runs also do a drift check (compare copies with their sources). Some runs also corrupt copies, and check
-        that the operator's tool repairs them.
+        No faults are injected while the operator works. If no invariant is violated, some runs also compare all copies
+        with their source items. Some runs corrupt copies, and check that the operator's tool repairs them.
         """
         self.tasks.run(until)
         self.faults.is_off = True
@@ -280,7 +295,7 @@ class Simulation:
 
     @contextmanager
     def _patched(self) -> Iterator[None]:
-        """Replace environment variables, AWS clients, sleeping and random numbers by simulated ones until the exit."""
+        """In a `with` block, replace environment variables, AWS clients, sleeping and randomness by simulated ones."""
         ids = itertools.count(1)
 
         def shop(table_name: str, **settings: Any) -> Shop:
@@ -302,7 +317,8 @@ class Simulation:
             return self.provider
 
         kept = random.getstate()
-        random.seed(self.seed)  # botocore draws its retry delays from this global generator
+        # botocore draws its retry delays from this global generator. The seed makes them repeatable.
+        random.seed(self.seed)
         logging.disable(logging.CRITICAL)
         clear_caches()
         try:

@@ -1,4 +1,4 @@
-"""Helpers of the shop's tests: the callers, and common commands such as placing and paying an order."""
+"""Helpers for tests of the shop's commands: the callers, and common actions such as placing and paying an order."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -67,20 +67,23 @@ def place(shop: Shop, key: str = "key-1", **quantities: int) -> Order:
 
 
 def payment_update(order: Order, **changed: Any) -> payments.ProviderPaymentEvent:
-    """Return the provider's event for a succeeded payment of exactly the order's total."""
+    """Return the payment provider's event for a successful payment of exactly the order's total.
+
+    `changed`: fields of the event with other values.
+    """
     values: dict[str, Any] = {"event_id": "evt_1", "payment_id": "pi_1", "outcome": "succeeded"}
     values |= {"order_id": order.order_id, "amount": order.total, "currency": order.currency}
     return payments.ProviderPaymentEvent(**values | changed)
 
 
 def report_payment(shop: Shop, order: Order, **changed: Any) -> dict[str, Any]:
-    """Record the provider's event for a payment. Return the result."""
+    """Record the payment provider's event for a payment of the order, as its webhook does. Return the result."""
     event = payment_update(order, **changed)
     return payments.record_payment(shop, event, {"id": event.event_id, "amount": event.amount}).result
 
 
 def pay(shop: Shop, order: Order) -> None:
-    """Pay an order in full. The ids of event and payment are derived from the order's."""
+    """Pay an order in full. The ids of the provider's event and of the payment contain the order's id."""
     result = report_payment(shop, order, event_id=f"evt_{order.order_id}", payment_id=f"pi_{order.order_id}")
     assert result["status"] == "CAPTURED"
 
@@ -124,7 +127,7 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
 
 
 def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) -> None:
-    """Dispatch these pieces of an order, then cancel the other pieces as the customer Ann.
+    """Dispatch a part of an order, then cancel the rest of the order as the customer Ann.
 
     `sent`: the dispatched quantity by product id.
     """
@@ -133,16 +136,16 @@ def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) ->
 
 
 def return_items(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:
-    """Return these quantities to the stock, and refund them to the original payment."""
+    """Enter a return of these quantities by product id: put them back into stock, and refund the original payment."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, key, order_id, lines)
 
 
 def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """Call `act` with each thing in threads, and return the results. Repeat a call that raises `TableBusy`.
+    """Call `act` with each of `things` in several threads, and return the results.
 
-    The calls share one clock, which the retry pauses of all threads advance. So each call reaches the time limit of
-    its retries early, and may raise `TableBusy`.
+    Repeat a call that raises `TableBusy` (the retries took too long). This is frequent, because all threads share one
+    test clock, and each retry pause of one thread advances the clock for all of them.
     """
 
     def until_done(thing: T) -> R:
@@ -155,9 +158,9 @@ def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> 
 
 
 def order_after_change(before: Order, **changed: Any) -> Order:
-    """Return the order with these changes, as after a command.
+    """Return a copy of the order with these changes, as a command would write it.
 
-    Also set `reached` and `reached_at`, which record the version and the time of the last status change.
+    Also set `reached` and `reached_at`: the version and the time of the order's last change of status.
     """
     after = replace(before, **changed)
     if after.status == before.status:
@@ -181,7 +184,10 @@ def run_concurrently(*acts: Callable[[], Any]) -> list[Any]:
 
 
 def archive_order(shop: Shop, order_id: str, *, to_stub: bool = False) -> None:
-    """Set a closed order to ARCHIVING. With `to_stub`, replace the order with an ArchivedOrder item (the stub)."""
+    """Set a closed order to the status ARCHIVING.
+
+    `to_stub`: also replace the order with a small ArchivedOrder item (the stub), as at the end of the archiving.
+    """
     before = get_order(shop, order_id)
     after = apply_order_command(before, "archive", shop.now_instant())
     shop.table.write(update(ORDER, before, after))

@@ -1,4 +1,7 @@
-"""Evaluates alarms as CloudWatch would, over the metrics that functions log, and runs the commands of runbooks."""
+"""Helpers to test alarms and their runbooks.
+
+They evaluate alarms as CloudWatch would, from the metrics that the Lambdas log, and run the commands of the runbooks.
+"""
 
 import json
 import logging
@@ -26,7 +29,7 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"Maximum": max, 
 
 @dataclass
 class EmittedMetrics:
-    """The metric log lines (EMF) of the functions."""
+    """The metrics that Lambdas wrote to the log, as lines in the embedded metric format (EMF) of CloudWatch."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
 
@@ -42,7 +45,7 @@ class EmittedMetrics:
         return found
 
     def clear(self) -> None:
-        """Start a new period without lines."""
+        """Delete the captured lines, so that a new period of the alarm begins without values."""
         self.lines.clear()
 
 
@@ -60,9 +63,10 @@ def capture_metrics() -> Iterator[EmittedMetrics]:
 
 
 def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
-    """Return the alarm's state after one period with these metric values, as CloudWatch evaluates the alarm.
+    """Return the alarm's state after one period with these metric values, as CloudWatch would evaluate the alarm.
 
-    `before`: the state before the period. An alarm on a gauge keeps this state if there are no values.
+    `before`: the state before the period. If a period has no values, an alarm on a gauge (a metric of a current level,
+    such as a backlog) keeps this state.
     """
     assert alarm.periods == 1, "judged over one period"
     if not values:
@@ -79,7 +83,7 @@ STAFF_TOKEN = "staff"
 
 
 def runbook_commands(page: str) -> list[str]:
-    """Return the commands of a runbook, in order."""
+    """Return the shell commands in a runbook, from top to bottom. `page`: the path of the runbook in the project."""
     text = (PROJECT / page).read_text(encoding="utf-8")
     blocks: list[str] = BLOCK.findall(text)
     lines = [line for block in blocks for line in block.splitlines()]
@@ -89,10 +93,10 @@ def runbook_commands(page: str) -> list[str]:
 
 
 def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
-    """Run a command of a runbook. `known`: the values of its placeholders. An ops tool may exit with 0 or 1.
+    """Run a shell command of a runbook. The test fails if an ops tool exits with another status than 0 or 1.
 
-    `deploy` is called instead of `make deploy`. This function must remove the fault, as a deployment of corrected code
-    or settings would.
+    `known`: the values of the placeholders in the command. `deploy`: is called in place of `make deploy`. It must
+    remove the fault that the test injected, as a deployment of corrected code or settings would.
     """
     words = shlex.split(Template(command).substitute(known))
     match words:

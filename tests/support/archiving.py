@@ -33,7 +33,7 @@ def order_partition(harness: ShopHarness, order_id: str) -> list[Image]:
 def expire_everything(
     harness: ShopHarness, readers: tuple[Callable[..., Any], ...] = (copies_reader.handler, event_publisher.handler)
 ) -> list[Message]:
-    """Advance the clock until the TTL of every order has passed. Return the messages for the archive function.
+    """Advance the clock until all orders have expired. Return the queue messages for the Lambda that archives orders.
 
     `readers`: the handlers that get the stream records of the deleted items.
     """
@@ -49,7 +49,7 @@ def order_messages(messages: list[Message]) -> list[Message]:
 
 
 def run_archive(*messages: Message) -> list[str]:
-    """Run the archive function. Return the ids of the failed messages."""
+    """Run the Lambda that archives orders with these messages. Return the ids of the messages that failed."""
     answer = archive_worker.handler({"Records": list(messages)}, None)
     return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
 
@@ -59,9 +59,9 @@ def archived_objects(harness: ShopHarness, prefix: str) -> dict[str, bytes]:
 
 
 def images_to_archive(images: list[Image]) -> list[Image]:
-    """Return the items that the archive object of an order contains: all except the Expiry item.
+    """Return the items that the archive object of an order must contain: all except the Expiry item.
 
-    The TTL of the Expiry item starts the archiving.
+    The TTL deletion of the Expiry item starts the archiving, so this item is gone when the archiving begins.
     """
     return [image for image in images if image["type"]["S"] != "Expiry"]
 
@@ -75,10 +75,10 @@ def assert_not_archived(harness: ShopHarness, order_id: str, before: list[Image]
 
 
 def assert_archived(harness: ShopHarness, order_id: str, before: list[Image], status: str = "DELIVERED") -> None:
-    """Assert that the archive has all items of an order in one object.
+    """Assert that the archive has all items of an order in one S3 object.
 
-    Also assert that the table has only the invoice and the ArchivedOrder item (the stub that replaces the order).
-    `before`: the items of the order before the archiving.
+    Also assert that the table has only two items left: the invoice, and the ArchivedOrder item, which replaces the
+    order. `before`: the items of the order before the archiving.
     """
     ((name, body),) = archived_objects(harness, "orders/").items()
     assert parse_archive(body) == images_to_archive(before)

@@ -1,4 +1,4 @@
-"""Injects faults into calls to AWS by hooks of the botocore client: the process dies, or AWS returns an error."""
+"""Injects faults into calls to AWS: the process dies, or AWS returns an error. It uses hooks of the botocore client."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ from functions.runtime import clients
 
 
 class ProcessKilled(BaseException):
-    """Simulates the death of the process. A BaseException, so that `except Exception` does not catch it."""
+    """Raised to simulate that the process dies. A BaseException, so that `except Exception` does not catch it."""
 
 
 @contextmanager
 def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
-    """Raise `ProcessKilled` just before or after a call of the operation, and catch it at the end of the block.
+    """Raise `ProcessKilled` just before or after an AWS call in the `with` block, and catch it at the end of the block.
 
-    `call`: the number of the call, from 1. The test fails if there is no such call.
+    `call`: which call of the operation dies, counted from 1. The test fails if there are fewer calls.
     """
     calls = iter(range(1, 1000))
 

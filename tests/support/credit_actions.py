@@ -1,4 +1,4 @@
-"""Helpers for gift cards and store credit."""
+"""Helpers for tests of gift cards and store credit."""
 
 from itertools import count
 from typing import Any
@@ -35,7 +35,7 @@ def transfer(shop: Shop, key: str, source: str, to: str, amount: int, currency: 
 
 
 def parse_source(shop: Shop, text: str) -> accounts.CreditSource:
-    """Return the credit source for an account id or a gift card's code. Only a code contains a hyphen."""
+    """Return the CreditSource for an account id or a gift card's code. A text with a hyphen is a code."""
     return accounts.gift_card_source(shop, text) if "-" in text else accounts.CreditSource(text)
 
 
@@ -50,12 +50,12 @@ def balance(shop: Shop, account_id: str) -> int:
 
 
 def ledger(shop: Shop, account_id: str) -> list[Entry]:
-    """Return all entries of an account, oldest first."""
+    """Return all entries of a gift card or store credit account, oldest first. An entry is a change of the balance."""
     return list(reversed(list(shop.table.query_all(ENTRIES_OF_ACCOUNT, account_id=account_id))))
 
 
 def change_balance(shop: Shop, account_id: str, amount: int) -> None:
-    """Change an account's balance as a concurrent caller would. Retry after each write conflict."""
+    """Change the balance of an account, as a second caller at the same time would. Retry after a write conflict."""
     try:
         shop.table.write(*accounts.adjust_balance(shop, get_account(shop, account_id), amount, "TRANSFERRED"))
     except WriteConflict:

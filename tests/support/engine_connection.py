@@ -1,4 +1,4 @@
-"""A persistent connection to the local engine that sends and receives raw bytes."""
+"""A persistent HTTP connection to the local DynamoDB engine. It sends and receives raw bytes, which is fast."""
 
 import re
 import socket
@@ -7,7 +7,7 @@ from local.dynamodb_engine import CREDENTIALS, REGION
 
 
 def fake_signature(access_key: str, region: str, service: str) -> dict[str, str]:
-    """Return headers that look like a signature. Neither the engine nor moto verifies it."""
+    """Return headers that look like an AWS signature. The local DynamoDB engine and moto do not verify signatures."""
     scope = f"{access_key}/20261121/{region}/{service}/aws4_request"
     return {
         "X-Amz-Date": "20261121T000000Z",
@@ -25,11 +25,11 @@ REQUEST_HEAD = (
 RESPONSE_HEAD = re.compile(
     rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE
 )
-"""The head of a response. Its groups: status and content length."""
+"""A regular expression for the head of an HTTP response. Its groups are the status and the content length."""
 
 
 class EngineConnection:
-    """A connection to the engine on a local port. Use it in one thread at a time."""
+    """An HTTP connection to the local DynamoDB engine. Use it in one thread at a time."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Makes invalid access tokens from the real token of a user, for tests of the API's authorizer."""
+"""Makes invalid variants of a user's valid access token, for tests of the API's authorizer."""
 
 import base64
 import json

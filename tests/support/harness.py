@@ -1,7 +1,7 @@
-"""Runs the whole shop in one process: real handlers, real stream records, and in-process S3, EventBridge, SQS and SES.
+"""Runs the whole shop in one process for tests, with the real Lambda handlers.
 
-DynamoDB is the local engine. The other services are moto. No code runs in the background: `process_all` delivers all
-records and messages.
+DynamoDB is the local DynamoDB engine with its real stream records. moto simulates S3, EventBridge, SQS and SES. No code
+runs in the background: a test calls `process_all` to deliver all records and messages.
 """
 
 import json
@@ -95,10 +95,11 @@ MOTO: Any = {
 
 @dataclass
 class ShopHarness:
-    """A running shop for tests.
+    """A whole shop in one process, for tests.
 
-    `queues`: the URL of each queue, by name. `provider`: the payment provider, which a test may replace. `all_records`:
-    every stream record so far, in Lambda's format. `clock_offset`: how far the shop's clock is ahead of the real time.
+    `queues`: the URL of each queue, by name. `provider`: the fake payment provider, which a test may replace.
+    `all_records`: all stream records since the start, as Lambda receives them. `clock_offset`: how far the shop's clock
+    is ahead of the real time.
     """
 
     engine: Engine
@@ -114,7 +115,7 @@ class ShopHarness:
         return datetime.now(UTC) + self.clock_offset
 
     def advance_days(self, days: float) -> None:
-        """Advance the shop's clock, and delete the items whose TTL has passed, as DynamoDB does."""
+        """Advance the shop's clock. Then delete the items whose TTL has passed, as DynamoDB would."""
         self.clock_offset += timedelta(days=days)
         expire_until(self.engine, self.shop.table.name, self.now())
 
@@ -152,11 +153,10 @@ class ShopHarness:
         return taken
 
     def process_all(self, readers: tuple[str, ...] = ("copies", "relay"), times: int = 1) -> None:
-        """Deliver all stream records and queue messages, until none are left. Deliver each batch `times` times.
+        """Deliver all stream records and queue messages to the handlers, until none are left.
 
-        `readers`: the names of the functions that get the stream records.
-
-        The test fails if a handler reports a failure.
+        `readers`: the names of the functions that get the stream records. `times`: how often to deliver each batch: 2
+        or more to test repeated deliveries. The test fails if a handler reports a failure.
         """
         while True:
             records = self.new_records()
@@ -231,9 +231,10 @@ def _streams(engine: Engine) -> Any:
 
 @contextmanager
 def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
-    """Create buckets, bus, rules and queues from the same list of queues as the stack. Yield the queues' URLs.
+    """Create the buckets, the event bus, its rules and the queues in moto. Yield the URL of each queue, by name.
 
-    All tests of a file share these resources, because creating them takes longer than most tests.
+    The rules and queues come from the same list as those of the deployed stack. All tests of a file share these
+    resources, because creating them takes longer than most tests.
     """
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -258,9 +259,10 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
 def run_shop(
     engine: Engine, queues: dict[str, str], table_name: str, patch: pytest.MonkeyPatch
 ) -> Iterator[ShopHarness]:
-    """Run a shop on this table, with empty buckets and queues. Yield its harness.
+    """Run a shop on this table, with empty buckets and queues. Yield the ShopHarness of the shop.
 
-    `queues`: the URL of each queue, by name. `patch` sets the environment variables of the functions.
+    `queues`: the URL of each queue, by name. `patch`: the MonkeyPatch with which to set the environment variables of
+    the Lambdas.
     """
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)

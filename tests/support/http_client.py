@@ -1,4 +1,4 @@
-"""Invokes the API's Lambda function as an HTTP API does, with real events (payload format 2.0)."""
+"""Invokes the API's Lambda as an API Gateway HTTP API does, with events in the payload format 2.0."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ WEBHOOK_SECRETS = {"current": "whsec_current", "previous": "whsec_previous"}
 
 @dataclass(frozen=True)
 class Token:
-    """The claims that the authorizer found in a token. `bearer`: the token itself, for requests to Cognito."""
+    """The claims of a user's access token. `bearer`: the token itself, which the shop sends to Cognito."""
 
     sub: str
     groups: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Token:
 
     @property
     def claims(self) -> dict[str, str]:
-        """The claims as an HTTP API passes them: all are strings."""
+        """The claims as an API Gateway HTTP API passes them to a Lambda: all values are strings."""
         groups = {"cognito:groups": f"[{' '.join(self.groups)}]"} if self.groups else {}
         return {
             **groups,
@@ -103,7 +103,7 @@ def http_event(
 
 @dataclass(frozen=True)
 class HandlerResponse:
-    """A response of the function. `headers`: by name in lower case. `body`: the parsed JSON."""
+    """A response of the API's Lambda. `headers`: the values by name in lower case. `body`: the parsed JSON."""
 
     status: int
     headers: Mapping[str, str]
@@ -115,7 +115,7 @@ class HandlerResponse:
 
     @property
     def problem_type(self) -> str:
-        """The slug of the problem type. Asserts that the response is a complete problem document (RFC 9457)."""
+        """The problem type of an error response, without its prefix "/docs#". Assert that RFC 9457 is followed."""
         assert self.headers["content-type"] == "application/problem+json", self.text
         assert self.body["status"] == self.status
         assert self.body["title"]
@@ -125,7 +125,7 @@ class HandlerResponse:
 
     @property
     def field_errors(self) -> dict[str, str]:
-        """The reasons why the request is malformed, by field."""
+        """For each wrong field of the request: the reason why the API rejected it."""
         assert self.problem_type == "malformed"
         return {one["field"]: one["why"] for one in self.body["errors"]}
 
@@ -147,7 +147,7 @@ def invoke_api(raw: Mapping[str, Any]) -> HandlerResponse:
 
 @dataclass(frozen=True)
 class ApiHarness:
-    """The API of a shop on its own table."""
+    """Sends requests to the API of a shop that has its own DynamoDB table."""
 
     shop: Shop
 
@@ -161,7 +161,7 @@ class ApiHarness:
         key: str | None = None,
         **query: Any,
     ) -> HandlerResponse:
-        """Send a request. `body` is sent as JSON, `key` as the Idempotency-Key header."""
+        """Send a request to the API. `body`: sent as JSON. `key`: sent as the Idempotency-Key header."""
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key is not None else {})}
         text = None if body is None else json.dumps(body)
         asked = urlencode({name.removesuffix("_"): value for name, value in query.items()})
@@ -175,12 +175,12 @@ class ApiHarness:
         key: str | None = "import-1",
         media_type: str = "application/x-ndjson",
     ) -> HandlerResponse:
-        """Import a file of products. Bytes are sent as binary data."""
+        """Send an import of a file of products. A file given as bytes is sent as binary data."""
         headers = {"content-type": media_type, **({"idempotency-key": key} if key is not None else {})}
         return invoke_api(http_event("POST", "/products:import", token=token, body=content, headers=headers))
 
     def place_order(self, key: str = "key-1", token: Token = ANN, **quantities: int) -> HandlerResponse:
-        """Place an order for these products, two mugs by default."""
+        """Place an order for these quantities by product id, two mugs by default."""
         return self.call("POST", "/orders", token, order_body(**quantities), key=key)
 
     def pay(self, order_id: str, *, event_id: str = "evt_1", payment_id: str = "pi_1", failed: bool = False) -> None:
@@ -199,7 +199,7 @@ class ApiHarness:
 
     @contextmanager
     def record_requests(self) -> Iterator[list[str]]:
-        """Record the DynamoDB operations that are called inside the `with` block."""
+        """Yield a list to which the name of each DynamoDB operation called in the `with` block is appended."""
         sent: list[str] = []
         events = self.shop.table.client.meta.events
         note = lambda model, **_: sent.append(model.name)  # noqa: E731  register and unregister need the same object
@@ -210,7 +210,7 @@ class ApiHarness:
             events.unregister("before-call.dynamodb", note)
 
     def table_images(self) -> list[Any]:
-        """Return every item in the table, sorted by key."""
+        """Return every item in the table with DynamoDB type tags, sorted by key."""
         found = self.shop.table.client.scan(TableName=self.shop.table.name, ConsistentRead=True)["Items"]
         return sorted(found, key=lambda image: (image["PK"]["S"], image["SK"]["S"]))
 

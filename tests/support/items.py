@@ -1,4 +1,7 @@
-"""Copies a table's items into another table, which is much faster than running the commands that created them."""
+"""Copies the items of a table into another table.
+
+This is much faster than to run the commands that created the items again.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +14,7 @@ BATCH = 25  # the limit of BatchWriteItem
 
 
 def read_items(client: "DynamoDBClient", table_name: str) -> list[Item]:
-    """Return every item of a table that is smaller than a megabyte."""
+    """Return every item of a table. The table must be smaller than a megabyte, because one Scan reads no more."""
     page = client.scan(TableName=table_name, ConsistentRead=True)
     assert "LastEvaluatedKey" not in page
     return list(page["Items"])

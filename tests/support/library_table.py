@@ -46,7 +46,7 @@ class Loan:
 
 @entity
 class Title:
-    """The view of a book in a list."""
+    """The attributes of a book that a list of books shows."""
 
     book_id: str
     title: str
@@ -103,7 +103,7 @@ KEY = BOOK.key(book_id="b1")
 
 
 class RefusedWrite(Exception):
-    """The condition of the write `name` failed. `found`: the item that the write found."""
+    """Raised when the condition of a test's write failed. `name`: the write. `found`: the item that DynamoDB found."""
 
     def __init__(self, name: str, found: Any) -> None:
         super().__init__(name)

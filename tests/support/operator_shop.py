@@ -1,4 +1,4 @@
-"""A fake of the running local shop, for tests of the operators' tools. It uses the test's engine."""
+"""A fake of the locally running shop, for tests of the command line tools in `ops`. It uses the test's table."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,10 @@ BUCKETS = {"ArchiveBucket": "archive", "FailuresBucket": "failures"}
 
 
 def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> SimpleNamespace:
-    """Return a replacement for the result of `local.shop_client.find`. `outputs`: the outputs of its stack."""
+    """Return a replacement for the result of `local.shop_client.find`, which describes the running local shop.
+
+    `outputs`: the CloudFormation outputs of the shop's stack.
+    """
 
     def resource_names(resource_type: str) -> list[Any]:
         return NAMES.get(resource_type, [])
@@ -28,5 +31,5 @@ def fake_running_shop(engine: Engine, table_name: str, **outputs: str) -> Simple
 
 
 def fake_shop_with_buckets(harness: ShopHarness) -> SimpleNamespace:
-    """Return a fake running shop for the test's shop, including its buckets."""
+    """Return a fake running shop that uses the table and the buckets of the test's shop."""
     return fake_running_shop(harness.engine, harness.shop.table.name, **BUCKETS)

@@ -12,7 +12,7 @@ from tests.support.credit_actions import new_gift_card
 
 
 def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
-    """Pay these amounts for an order, each with its own gift card. Return the order."""
+    """Make a payment for each of these amounts, each with a new gift card. Return the order after the payments."""
     for amount in amounts:
         source = accounts.gift_card_source(shop, new_gift_card(shop, amount))
         credit_payments.pay_with_credit(shop, ANN, f"pay {shop.new_id()}", order.order_id, source, amount)
@@ -45,7 +45,7 @@ def refunds(shop: Shop, order_id: str) -> list[Refund]:
 
 
 def refunded_total(shop: Shop, order_id: str) -> int:
-    """Return an order's refunded amount. Assert that its refunds, its payments and the order agree."""
+    """Return an order's refunded amount. Assert that the order, its refunds and its payments show the same amount."""
     order = get_order(shop, order_id)
     counted = [refund for refund in refunds(shop, order_id) if refund.why not in REFUND_REASONS_OUTSIDE_ORDER]
     total = sum(refund.amount for refund in counted)
@@ -56,5 +56,8 @@ def refunded_total(shop: Shop, order_id: str) -> int:
 
 
 def expiry_markers(shop: Shop, order_id: str) -> list[Expiry]:
-    """Return the order's Expiry items (their TTL starts the archiving): none or one."""
+    """Return the order's Expiry item as a list, which is empty if there is none.
+
+    When DynamoDB deletes this item by TTL, the order is archived.
+    """
     return [item for item in shop.table.query_all(ORDER_ITEM_COLLECTION, order_id=order_id) if isinstance(item, Expiry)]

@@ -1,4 +1,4 @@
-"""A fake payment provider for tests, without HTTP. It can also fail as the real provider does."""
+"""A fake client of the payment provider for tests. It sends no HTTP requests, and can fail as the real client does."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ REFUSED = RefundRejected("charge_already_refunded")
 
 @dataclass
 class FakeProvider:
-    """Makes refunds. It stores an idempotency key for 24 hours, the minimum that Stripe guarantees.
+    """A fake payment provider that makes refunds. It forgets an idempotency key after 24 hours, as Stripe may do.
 
     `paid_amounts`: the refundable amount by payment id (default: unlimited). `requests`: every request, as
-    ("refund", key) or ("list", payment id). `behaviors`: the outcomes of the next refunds, or the error that rejects
-    them.
+    ("refund", idempotency key) or ("list", payment id). `behaviors`: what happens to the next refund requests. Each
+    element is an outcome such as "succeeded", or an error to raise.
     """
 
     paid_amounts: dict[str, int] = field(default_factory=dict)
@@ -63,5 +63,5 @@ class FakeProvider:
 
 
 def provider_behaving(*moods: RefundBehavior | RefundRejected) -> FakeProvider:
-    """Create a fake payment provider. `moods`: the outcomes of its first refunds, in order."""
+    """Create a fake payment provider. `moods`: the outcomes of the first refund requests, or errors to raise."""
     return FakeProvider(behaviors=deque(moods))

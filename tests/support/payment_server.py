@@ -17,7 +17,7 @@ Reply = tuple[int, Any] | str
 
 @dataclass(frozen=True)
 class StripeRequest:
-    """A received request. `form`: its parsed body, or its parsed query if there is no body."""
+    """A request that the fake Stripe received. `form`: the parsed body, or the parsed query string without a body."""
 
     method: str
     path: str
@@ -27,10 +27,11 @@ class StripeRequest:
 
 @dataclass
 class FakeStripe:
-    """The state of the server. `replies`: the next replies, each as HTTP status and body (bytes are sent unchanged).
+    """The state of the fake Stripe server. `requests`: the requests that it received.
 
-    The reply HANGS closes the connection after half a second without a response, HANGS_UP closes it at once. If
-    `replies` is empty, each refund request succeeds.
+    `replies`: the next replies, each as (HTTP status, body). A body of bytes is sent unchanged. The reply HANGS closes
+    the connection after half a second without a response, and HANGS_UP closes it at once. If `replies` is empty, each
+    refund request succeeds.
     """
 
     url: str = ""
@@ -54,7 +55,7 @@ def stripe_refund(metadata: Mapping[str, str], status: str = "succeeded", **more
 
 
 def stripe_error(code: str | None = None, kind: str = "invalid_request_error") -> dict[str, Any]:
-    """Return an error in Stripe's format. Its message may contain personal data."""
+    """Return an error in Stripe's format. Its message contains personal data, which the shop must not store or log."""
     told = {"type": kind, "message": "Ann Ash's card ending in 4242", "request_log_url": "https://dashboard/ann"}
     return {"error": {**told, **({"code": code} if code else {})}}
 

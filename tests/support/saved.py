@@ -28,7 +28,7 @@ class SavedShop:
 
     @classmethod
     def save(cls, harness: ShopHarness, result: object) -> "SavedShop":
-        """Save the state of a shop, and the value that its setup returned."""
+        """Save the state of a shop. `result`: the value that the shop's setup function returned."""
         assert not any(harness.take_messages(queue) for queue in WORKERS), "a message in a queue is not saved"
         pages = harness.shop.table.client.get_paginator("scan").paginate(TableName=harness.shop.table.name)
         items = [item for page in pages for item in page["Items"]]
@@ -37,7 +37,10 @@ class SavedShop:
         return cls(pickle.dumps(state), copy.deepcopy(vars(harness.provider)))
 
     def write_to(self, harness: ShopHarness) -> Any:
-        """Copy the saved state to an empty shop, and set its clock to the time of saving. Return the setup's result."""
+        """Copy the saved state to an empty shop, and set the shop's clock to the time at which it was saved.
+
+        Return the value that the setup function returned.
+        """
         items, objects, mails, seen, saved_at, result = pickle.loads(self.pickled)  # noqa: S301  pickled by this class
         name = harness.shop.table.name
         for start in range(0, len(items), BATCH_WRITE_LIMIT):
@@ -53,15 +56,16 @@ class SavedShop:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(harness.provider).update(copy.deepcopy(self.provider))
-        harness.clock_offset = saved_at - datetime.now(UTC)  # otherwise the saved items are older in each later test
+        harness.clock_offset = saved_at - datetime.now(UTC)  # else the saved items would be older in each later test
         return result
 
 
 @dataclass
 class Reused(Generic[P, T]):
-    """Calls `setup` once for each combination of arguments. Later shops get a copy of the resulting state.
+    """Replaces a setup function, to save time. For each combination of arguments, it calls the function only once.
 
-    If a shop is not empty, or if a test advanced its clock, `setup` runs in this shop and nothing is copied.
+    The first call saves the resulting state of the shop. In other shops, a call with the same arguments copies this
+    state. But if a shop is not empty or a test advanced its clock, the setup function is called as usual.
     """
 
     setup: Callable[Concatenate[ShopHarness, P], T]
@@ -82,7 +86,7 @@ class Reused(Generic[P, T]):
 
 
 def reused(setup: Callable[Concatenate[ShopHarness, P], T]) -> Reused[P, T]:
-    """Wrap a setup function, so that it runs only once for all tests of a file. Later tests copy the first result."""
+    """Wrap a setup function, so that it runs only once for all tests of a file, and later tests copy its result."""
     return Reused(setup)
 
 

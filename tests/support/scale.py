@@ -4,5 +4,5 @@ from hypothesis import settings
 
 
 def many(much: int, little: int) -> int:
-    """Return `much` under the hypothesis profile "thorough", otherwise `little`."""
+    """Return `much` if the tests run with the Hypothesis profile "thorough" (slow tests), otherwise `little`."""
     return much if settings.get_current_profile_name() == "thorough" else little

@@ -1,4 +1,4 @@
-"""Reads a table's stream, in the format that a Lambda function gets."""
+"""Reads the stream of a table. The records have the format in which Lambda passes them to a function."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Taps a DynamoDB client: records its requests, measures their capacity units, and injects replies.
+"""Records the requests of a DynamoDB client, measures their capacity units, and injects replies.
 
 The local engine never returns conflicts, throttling or unprocessed requests, and never loses a response. This module
 injects such faults with botocore's event hooks, so that the product's code runs unchanged.
@@ -31,7 +31,10 @@ MEASURED = {
     "UpdateItem",
 }
 Reply = Callable[[AWSPreparedRequest], AWSResponse | None]
-"""A function that is called before a request is sent. None: send the request. A response: use it, send nothing."""
+"""A function that is called with a request before it is sent.
+
+If it returns None, the request is sent. If it returns a response, the client gets this response and nothing is sent.
+"""
 
 
 @dataclass
@@ -63,7 +66,7 @@ class WireTap:
         events.register("after-call.dynamodb", self._note)
 
     def reply_next(self, operation: str, *replies: Reply) -> None:
-        """Set the replies to the next requests of an operation, in order."""
+        """Set the replies to the next requests of an operation, such as "PutItem". Each request uses one reply."""
         self._replies[operation].extend(replies)
 
     def clear(self) -> None:
@@ -72,14 +75,14 @@ class WireTap:
         self.units_of.clear()
 
     def pop_unused_replies(self) -> list[str]:
-        """Return the operations with unused replies, and remove these replies."""
+        """Return the names of the operations with replies that no request has used. Remove these replies."""
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
         return waiting
 
     @property
     def units(self) -> float:
-        """The capacity units of all operations."""
+        """The sum of the capacity units that all recorded requests consumed."""
         return sum(self.units_of.values())
 
     @property
@@ -109,7 +112,7 @@ class _Raw(io.BytesIO):
 
 
 def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
-    """Reply with this body instead of sending the request."""
+    """Return a reply that does not send the request, and answers it with this body and status."""
 
     def reply(request: AWSPreparedRequest) -> AWSResponse:
         return AWSResponse(request.url, status, HTTPHeaders(), _Raw(json.dumps(body).encode()))
@@ -118,13 +121,16 @@ def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
 
 
 def error_reply(code: str, **more: Any) -> Reply:
-    """Reply with this error instead of sending the request."""
+    """Return a reply that does not send the request, and answers it with this DynamoDB error."""
     body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "made up by a test", **more}
     return reply_with(body, status=400)
 
 
 def transaction_cancelled_reply(*codes: str) -> Reply:
-    """Reply that the transaction was cancelled, and do not send it. `codes`: one reason code per write."""
+    """Return a reply that does not send the transaction, and answers that it was cancelled.
+
+    `codes`: the cancellation reason of each write in the transaction, such as "TransactionConflict".
+    """
     return error_reply("TransactionCanceledException", CancellationReasons=[{"Code": code} for code in codes])
 
 
@@ -135,7 +141,7 @@ def lose_response(request: AWSPreparedRequest) -> NoReturn:
 
 
 def run_before_sending(action: Callable[[], object]) -> Reply:
-    """Call `action` just before the request is sent."""
+    """Return a reply that calls `action`, and then lets the request be sent."""
 
     def reply(request: AWSPreparedRequest) -> None:
         action()
