@@ -226,7 +226,7 @@ def _missing_effect(people: DemoClients, order_id: str) -> str:
 def _check_invoices(people: DemoClients, placed: list[str]) -> None:
     """Check that each order has exactly one invoice, and that the invoice numbers have no gap.
 
-    Raises EffectMissing if this is not the case.
+    Raises EffectMissing if an invoice is missing or repeated, or if the numbers have a gap.
     """
     of_these = [one for one in _list_all(people, "/customers/me/invoices?limit=100") if one["order_id"] in set(placed)]
     numbers = sorted(int(one["invoice_id"].rpartition("-")[2]) for one in of_these)
@@ -237,10 +237,12 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
 
 
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
-    """Check that exactly one mail was sent for each event of each order. Raises EffectMissing if this is not the case.
+    """Check that exactly one mail was sent for each order and each event in EXPECTED_MAILS.
 
-    `allow_duplicates`: whether a process was killed during the test. Then a mail may be sent twice, or a sent mail may
-    have no file.
+    `placed`: the ids of the orders. `allow_duplicates`: True if a process was killed during the test. The killed
+    process may have sent a mail and not recorded it. Then the mail is sent twice, or it has no file in the local AWS.
+    So the function accepts two copies of a mail, and does not look for missing mails. Raises EffectMissing if a mail is
+    missing or was sent too often.
     """
     numbers = {order_id[:8].upper() for order_id in placed}
     subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())

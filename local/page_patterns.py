@@ -109,9 +109,10 @@ class PatternExplorer:
             ) from None
 
     def _table(self) -> Table:
-        """Return the table with a new DynamoDB client.
+        """Return the shop's table, with a new DynamoDB client at each call.
 
-        The result of a query lists all requests of its client. With a new client, it lists no request of other queries.
+        `run_pattern` records all requests of the client and shows them to the user. If two queries shared one client,
+        the result of one query would also show the requests of the second query.
         """
         return Table(self._running.engine.dynamodb(), self._running.table_name, ROWS_BY_TYPE)
 

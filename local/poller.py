@@ -55,7 +55,7 @@ Parallel batches never contain records of the same item, so the records of an it
 LAPTOP_ASSUMPTIONS = MappingAssumptions(retention_seconds=None)
 """The assumptions of the local shop about its stream: there is no retention limit.
 
-A laptop may sleep for days. The records that were not processed before must still be delivered after this time.
+A laptop may sleep for days. Records that were not processed before the sleep must still be delivered after it.
 """
 
 
@@ -247,9 +247,11 @@ class StreamPoller(threading.Thread):
     def _execute(self, action: Action) -> Outcome:
         """Execute an action and return its outcome. An unexpected error also becomes an outcome and is not raised.
 
-        Without an outcome, the model of the event source mapping would wait forever and not deliver the next records.
-        After an unexpected error, an invocation is retried, and the failed attempt does not count against the retry
-        limit. If a failed batch was being stored, the records are dropped.
+        An action is an invocation of the function, or the storing of a failed batch in an S3 bucket. The next records
+        wait until the outcome of the action is reported. Without an outcome, they would wait forever.
+
+        If an invocation ends with an unexpected error, it is retried, and this attempt does not count against the retry
+        limit. If the storing of a failed batch ends with an error, the records of the batch are dropped.
         """
         try:
             return self._invoke(action) if isinstance(action, Invoke) else self._store_failure(action)

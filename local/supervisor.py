@@ -64,7 +64,7 @@ class ProcessSupervisor(threading.Thread):
         """Return whether the process with this name is running. Raises KeyError for an unknown name."""
         try:
             return processes.running_process_id(self._directories[name]) is not None
-        except processes.ProcessFailed:  # the process is starting
+        except processes.ProcessFailed:  # raised while the process is being started: it is not running yet
             return False
 
     def kill(self, name: str) -> None:

@@ -98,7 +98,8 @@ class ShopTarget:
 def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
     """Return a parser with the options that select the target.
 
-    `needs_stack`: whether the tool needs the whole shop. If so, the option `--table` is left out.
+    `needs_stack`: True if the tool needs more than the table, such as queues or the event bus. Then the parser has no
+    option `--table`, because that option selects a table without the rest of the shop.
     """
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group()

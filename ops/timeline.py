@@ -22,7 +22,11 @@ from functions.shop.invoices import REACTION as INVOICING
 from ops.repair.order_history import change_ids
 
 TimelineEntry = Mapping[str, Any]
-"""An entry of the timeline: {"at" (UTC), "kind", "text"}. Entries of the journal have further fields."""
+"""An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "effect") and "text".
+
+An entry from the journal of the local shop also has other keys. The journal is the local shop's log of all requests,
+events and side effects.
+"""
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
 """The reactions (queues with a worker) that store an Effect item for each event that they handle.
 
@@ -36,7 +40,8 @@ def build_timeline(
 ) -> list[TimelineEntry]:
     """Merge the entries of the local shop's journal and of the table into one list, the oldest first.
 
-    Entries from the table are used only if they are older than the first entry of the journal.
+    Entries from the table are used only if they are older than the first entry of the journal. The journal itself has
+    all entries after this time.
     """
     begins = min((str(one["at"]) for one in journal_entries), default="~")
     return sorted(
@@ -91,7 +96,7 @@ def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
     An Effect item records what a worker did for one event. The result has the items for the events of the order. It
-    also has the item for the customer's change that brought the name which is now in the order.
+    also has the item of the worker that last copied the customer's name to the order, if there is one.
     """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)

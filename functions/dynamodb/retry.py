@@ -22,10 +22,10 @@ RETRYABLE_ERROR_CODES = {  # codes of errors and of cancelled transactions; the 
     "RequestLimitExceeded",
 }
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
-"""Error codes of requests that never succeed.
+"""Error codes of requests that DynamoDB will never accept, for example because an item is too large.
 
-An error with a code in neither set, such as AccessDenied, is raised: a retry succeeds only after an operator fixed the
-cause.
+Some codes, such as AccessDeniedException, are neither here nor in RETRYABLE_ERROR_CODES. Errors with these codes are
+raised unchanged, because a retry can succeed only after an operator has fixed the cause.
 """
 
 

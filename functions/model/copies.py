@@ -217,7 +217,8 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     A copy that stays equal, except for its version, is not written.
     """
     if change.name == "OrderArchiving":
-        # The archived S3 object shows the order as it was before this change. So the copies must not change now.
+        # This change only locks the order while the archive Lambda moves its items to S3. The S3 object must show the
+        # order and its copies as they were before the lock. So no copy is written.
         return CopyChanges((), (), ())
     before = {} if change.before is None else copies_of(t.ROWS_BY_TYPE[type(change.before).__name__], change.before)
     after = {} if change.after is None else copies_of(change.row, change.after)

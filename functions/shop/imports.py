@@ -87,7 +87,7 @@ def import_products(
 
 
 def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
-    """Return the lines, but replace each line whose product is already in an earlier line with a Rejected."""
+    """Return the lines, but replace each line whose product is already in an earlier line with a Rejected object."""
     first: dict[str, int] = {}
 
     def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
@@ -142,8 +142,8 @@ def write_part(
 
     Returns the import part with its new counts, or None if it has expired. `number`: the number of the import part,
     from 0. `is_retry`: True if an earlier attempt to write this import part did not complete. `wait` is called before
-    each line, to limit the rate. Raises TableBusy, and Permanent (retries are useless) if the lines of the import part
-    do not exist.
+    each line, to limit the rate. Raises TableBusy if the table cannot be written now. Raises Permanent (a retry is
+    useless) if the lines of the import part do not exist.
     """
     part = shop.table.get(IMPORT_PART_BY_NUMBER, import_id=import_id, part=number)
     if part is None or part.status == "DONE":
@@ -174,7 +174,10 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            if not writes:  # the transaction writes only the import part, so the line did not cause the error
+            # DynamoDB will never accept this transaction. If `writes` is empty, the transaction updates only the import
+            # part and stores nothing from the line. Then the line is not the cause, and the error is raised. Otherwise
+            # the line is rejected, and the next attempt updates only the import part.
+            if not writes:
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
         except WriteConflict as changed:

@@ -66,8 +66,8 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
         order = get_order_unless_archiving(shop, event.order_id)
         existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
         if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
-            # Ignore the event. The payment may be in the archive with a status that comes after the status of this
-            # event.
+            # The event brings no money, and the order is archived. Store nothing: the archive may already contain this
+            # payment, with a status that comes after the status in the event.
             return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
         if event.outcome == "succeeded":
             after = _capture(shop, existing, event, order)

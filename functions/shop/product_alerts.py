@@ -254,12 +254,16 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 
 
 def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status: CampaignStatus) -> None:
-    """Record the new status of a campaign, and the position in the list of followers up to which mails were sent.
+    """Store the new status of a campaign, and the position in the list of followers up to which mails were sent.
 
-    A campaign is the sending of the mails about one event to all followers. `after`: the position, or None if no
-    position was reached yet or the last page was notified. The stored position never moves back. The function writes
-    nothing if the campaign has ended, if another campaign has replaced it, or if neither the status nor the position
-    would move forward.
+    A campaign is the sending of the mails about one event, page by page, to all followers of a product. Its status is
+    TELLING until it ends. `after`: the position, or None to keep the stored position. It is None if no follower was
+    notified yet, or if the last page was notified. The stored position never moves back.
+
+    The function writes nothing in each of these cases:
+    - the campaign has ended;
+    - the stored campaign belongs to another event, or no campaign is stored any more;
+    - `status` is TELLING, and `after` is not behind the stored position in the list.
     """
 
     def attempt() -> None:

@@ -35,7 +35,7 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "DISPUTED": "regain_disputed",
     "UNMATCHED": "regain_unmatched",
 }
-"""The payment command that moves a payment to its new status after a refund, by the new status.
+"""Maps the new status of a payment after a refund to the command that moves the payment to this status.
 
 A refund changes the payment when the refund succeeds, or when a refund that had succeeded fails later.
 """
@@ -147,11 +147,14 @@ def _block_reason(payment: Payment) -> str:
 
 
 def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
-    """Send the refund to the provider, unless the provider already has the refund. Return its state at the provider.
+    """Send the refund to the provider, unless the provider has it already. Return the refund's state at the provider.
 
-    `block_reason`: why the payment cannot be refunded now, or "". An earlier request may have succeeded although its
-    answer was lost. So if the provider may have deleted the idempotency key, or if the payment cannot be refunded now,
-    the function first searches the provider's refunds of the payment.
+    `block_reason`: the reason why the payment cannot be refunded now, or "" if it can be refunded.
+
+    An earlier request may have succeeded although its answer was lost. Normally, the function repeats the request: the
+    provider recognizes the idempotency key and refunds the money only once. In two cases, the function first searches
+    the provider's refunds of the payment: the provider may have deleted the old key, or the payment cannot be refunded
+    now. If the payment cannot be refunded and the search finds nothing, the returned state is "failed".
     """
     metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
@@ -205,8 +208,9 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
                 )
             except WrongState:  # the event reports a status before the stored status: ignore it
                 pass
-        # A refund that had succeeded has failed now. A refund in progress always prevents archiving, but a refund that
-        # had succeeded does not. So the order may be archived at this moment. The check then fails the transaction.
+        # A refund that had succeeded has failed now, so the transaction changes the order's payment. The order must not
+        # be archived at the same time. A refund in progress prevents archiving, but a succeeded refund does not. So add
+        # a check that fails the transaction if the order has changed since it was read.
         if after is not refund and refund.status == "SUCCEEDED":
             writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
         return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
@@ -229,8 +233,8 @@ def _apply_refund_state(
     after = apply_refund_command(named, "succeed" if state.status == "succeeded" else "fail", now)
     writes: list[Write[Any]] = [update(REFUND, refund, after)]
     if (direction := (after.status == "SUCCEEDED") - (refund.status == "SUCCEEDED")) == 0:
-        # When a dispute ends, it retries the payment's failed refunds. Without this check of the payment, a dispute
-        # that ends at this moment would miss this failed refund and not retry it.
+        # The refund has failed. When the shop wins a dispute of the payment, the payment's failed refunds are
+        # retried. If this happened at this moment, it would miss this refund. So check that the payment is unchanged.
         return after, [
             *writes,
             check_unchanged(PAYMENT, payment),

@@ -81,11 +81,15 @@ class EventSourceMapping:
             )
 
     def iterator_request(self, shard_id: str) -> ShardIteratorRequest:
-        """Return the arguments of the GetShardIterator request with which the driver starts to read a shard.
+        """Return the arguments of the GetShardIterator request to start reading a shard.
 
-        If the shard has a checkpoint (the sequence number up to which all records are done), reading starts after the
-        checkpoint. Otherwise, it starts at the starting position in the settings. For a child shard, the assumption
-        `child_shards_start` replaces this setting. Raises KeyError if the shard was not added with `add_shard`.
+        The driver (the caller of this model) sends this request. Where reading starts depends on the shard:
+        - If the shard has a checkpoint (the sequence number up to which all records are done), reading starts after it.
+        - If it has no checkpoint and its parent shard was added to the model, reading starts at the position
+        `child_shards_start` in `self.assumptions`.
+        - In all other cases, reading starts at the starting position in `self.settings`.
+
+        Raises KeyError if the shard was not added with `add_shard`.
         """
         shard = self._shards[shard_id]
         if shard.checkpoint is not None:
@@ -96,10 +100,11 @@ class EventSourceMapping:
         )
 
     def should_read(self, shard_id: str) -> bool:
-        """Return whether the driver should read more of this shard.
+        """Return whether the driver (the caller of this model) should read more records of this shard.
 
-        Returns False while the parent shard is unfinished, because its records must be processed first. Also returns
-        False while this shard has `read_ahead_records` unfinished records or more, because they are kept in memory.
+        Returns False while the parent shard is unfinished, because the parent's records must be processed first. Also
+        returns False while this shard has `read_ahead_records` unfinished records or more. Unfinished records are kept
+        in memory, so their number must be limited.
         """
         shard = self._shards[shard_id]
         return self._can_run(shard) and len(shard.unfinished) < self.assumptions.read_ahead_records
@@ -137,7 +142,7 @@ class EventSourceMapping:
         return self._resume_from | shards
 
     def measure_load(self, now: float) -> MappingLoad:
-        """Return how many records wait, are in flight (being processed), or wait for a retry."""
+        """Return how many records wait, are being processed, or wait for a retry, and the age of the oldest of them."""
         lanes = [lane for shard in self._shards.values() for lane in shard.lanes]
         under_way = [record for lane in lanes if lane.action for record in lane.action.records]
         retrying = [record for lane in lanes for batch in lane.retries for record in batch.records]

@@ -151,9 +151,9 @@ def _metric_query(table: str, number: int, metric: str, index: str, operation: s
 
 
 def _throttled_key_rules(dynamodb: Any, table: str) -> Iterator[tuple[str, str]]:
-    """Yield each index with its Contributor Insights rule, if the rule counts throttled keys.
+    """Yield (index, rule name) for each Contributor Insights rule that counts throttled keys and is enabled.
 
-    "" means the table itself.
+    The index "" means the table itself.
     """
     for index in ("", *INDEX_PROJECTIONS):
         told = dynamodb.describe_contributor_insights(TableName=table, **({"IndexName": index} if index else {}))

@@ -38,7 +38,11 @@ from ops.scan.sweep_result import SweepResult
 from ops.targets import ShopTarget
 
 SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
-"""The keys of an EventBridge event pattern that this module can evaluate itself, in a replay from the table."""
+"""The keys of an EventBridge event pattern that this module can evaluate.
+
+A replay from the table to one rule sends the events directly to the rule's queues, without EventBridge. So this module
+must itself select the events that match the rule's pattern. If the pattern has another key, the replay is refused.
+"""
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}
 POLL_SECONDS = 5.0

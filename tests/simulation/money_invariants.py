@@ -53,9 +53,12 @@ def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:
     """Yield one sentence for each amount of an order that does not add up.
 
-    Some captured money is not included in the order's paid amount: it was refunded because it was too much or too late,
-    or the bank took it back (a chargeback) before the order was fully paid. The order's refunded amount consists of the
-    other refunds and the other chargebacks.
+    The captured money of the order must be the sum of these amounts:
+    - the order's paid amount;
+    - refunds of money that was never included in the paid amount, because it was too much or came too late;
+    - money that a bank took back (a chargeback) before the order was fully paid.
+
+    The order's refunded amount must be the sum of all refunds and chargebacks that are not in this list.
     """
     order, refunds = owned.order, owned.items_of_type("Refund")
     matched = [p for p in owned.items_of_type("Payment") if p.status in ("CAPTURED", "REFUNDED", "DISPUTED")]

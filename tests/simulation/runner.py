@@ -22,7 +22,10 @@ from tests.simulation.template import template
 from tests.simulation.world import Simulation
 
 ENGINES: list[Engine] = []
-"""The local DynamoDB engine that this worker process uses, as a list with one element."""
+"""Contains the local DynamoDB engine that this worker process uses, as its only element.
+
+The list is empty until `_init_worker` adds the engine. `_run_in_worker` replaces the engine when it restarts it.
+"""
 SEEDS_PER_ENGINE = 10
 """Restart the local DynamoDB engine after this many simulation runs.
 
@@ -78,7 +81,7 @@ def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, 
 
 def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
     """Run the simulation with these random seeds, in `jobs` processes. Yield the results without their traces."""
-    template()  # synthesize the template once and cache it, so that the workers need not
+    template()  # synthesize the template once and cache it, so that no worker has to synthesize it
     with (
         engines(jobs) as directories,
         get_context("spawn").Manager() as manager,

@@ -1,4 +1,8 @@
-"""Tests that items which expire while the archive Lambda fails for 48 hours are archived later. Run: `make outage`."""
+"""Tests that no item is lost if the archive Lambda fails for 48 hours. Run: `make outage`.
+
+During these 48 hours, many activity entries expire and many closed orders become due for archiving. When the archive
+Lambda works again, it must archive all these items unchanged.
+"""
 
 import hashlib
 import json
@@ -56,7 +60,10 @@ def every_type(chance: Random) -> Image:
 
 
 def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
-    """Yield the items of a closed order, which expires `days` days after it was closed. `commands`: what closed it."""
+    """Yield the items of a closed order, which expires `days` days after it was closed.
+
+    `commands`: the commands that are applied to the placed order, the first one first. The last command closes it.
+    """
     ends = BEGINS + chance.uniform(0, ALL_END_WITHIN_SECONDS)
     closed = ends - days * DAY
     placed_at, closed_at = at(closed - 5 * DAY), at(closed)

@@ -45,7 +45,10 @@ class EmittedMetrics:
         return found
 
     def clear(self) -> None:
-        """Delete the captured lines, so that a new period of the alarm begins without values."""
+        """Delete the captured lines. A test calls this when the next evaluation period of the alarm begins.
+
+        CloudWatch evaluates each period only with the values of this period, not with earlier values.
+        """
         self.lines.clear()
 
 
