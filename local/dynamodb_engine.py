@@ -50,8 +50,11 @@ CLIENT_CONFIG = Config(
     user_agent="local"
 )  # a constant user agent, because building the default takes longer than a request
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
-"""Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking"""
+BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10080)
+"""Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking
+
+4190 and 6679 are in that list, but Chromium 156 connects to them.
+"""
 TTL_ATTRIBUTE = "ttl"
 DATABASE_FILE = "dynamodb.sqlite"
 ADDRESS_FILE = "address.json"
