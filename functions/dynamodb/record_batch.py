@@ -3,13 +3,14 @@
 To park a record means to store it in the failure store, because it can never be processed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Record = Mapping[str, Any]
 
 
-class RecordBatch:
+class RecordBatch(ABC):
     """Collects the ids of the records that Lambda must retry. The base class of StreamBatch and MessageBatch.
 
     `park(record, reason)`: stores a record that can never be processed in the failure store.
@@ -26,9 +27,9 @@ class RecordBatch:
         self.park, self.log_failure = park, log_failure
         self._retry_ids: list[str] = []
 
+    @abstractmethod
     def id_of(self, record: Record) -> str:
         """Return the id by which Lambda identifies a record in the response."""
-        raise NotImplementedError
 
     def park_record(self, record: Record, error: Exception) -> None:
         """Store a record in the failure store. If storing fails, mark the record for retry."""
