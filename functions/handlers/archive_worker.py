@@ -8,7 +8,6 @@ Both kinds of object contain items in DynamoDB's JSON with type tags such as {"S
 So a restore can rebuild every attribute exactly.
 """
 
-import base64
 import gzip
 import hashlib
 import json
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from functions.adapters import object_store
-from functions.dynamodb.codec import Image
+from functions.dynamodb.codec import Image, decode_binary
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import WriteConflict
@@ -120,9 +119,21 @@ def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
 
 def parse_archive(body: bytes) -> list[Image]:
     """Return the items in an order's archive object in DynamoDB's JSON, with binary values as bytes as boto3 does."""
-    return [
-        {name: _decode_binary_values(value) for name, value in image.items()} for image in json.loads(body)["items"]
-    ]
+    return list(json.loads(body, object_hook=_decode_binary_values)["items"])
+
+
+def _decode_binary_values(value: dict[str, Any]) -> dict[str, Any]:
+    """Return {"B": bytes} for {"B": base64 text}, the same for a set of such values, and any other object unchanged.
+
+    `json.loads` calls this function with each object. In an item, only a type tag can be followed by text or a list of
+    text: the attributes of a nested map contain objects. So an attribute whose name is "B" is not mistaken for a tag.
+    """
+    match value:
+        case {"B": str(content)}:
+            return {"B": decode_binary(content)}
+        case {"BS": list(contents)}:
+            return {"BS": [decode_binary(content) for content in contents]}
+    return value
 
 
 def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
@@ -135,17 +146,3 @@ def archive_activity(bucket: str, events: Sequence[ReceivedEvent]) -> None:
         bucket, f"activity/day={day}/{digest}.ndjson.gz", gzip.compress(lines, mtime=0), "application/gzip"
     )
     log.info("activity_archived", extra={"activity": len(images), "day": day})
-
-
-def _decode_binary_values(value: Any) -> Any:
-    ((tag, content),) = value.items()
-    match tag:
-        case "B":
-            return {tag: base64.b64decode(content)}
-        case "BS":
-            return {tag: [base64.b64decode(one) for one in content]}
-        case "L":
-            return {tag: [_decode_binary_values(one) for one in content]}
-        case "M":
-            return {tag: {name: _decode_binary_values(one) for name, one in content.items()}}
-    return value

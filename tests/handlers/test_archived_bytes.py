@@ -35,7 +35,9 @@ def tagged(values: Any) -> Any:
     """Every type that has values inside it."""
     return some.one_of(
         some.lists(values, max_size=4).map(lambda found: {"L": found}),
-        some.dictionaries(some.text(), values, max_size=4).map(lambda found: {"M": found}),
+        some.dictionaries(some.one_of(some.text(), some.sampled_from(["B", "BS", "S"])), values, max_size=4).map(
+            lambda found: {"M": found}
+        ),
     )
 
 

@@ -414,7 +414,7 @@ def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
     assert encode_item(item) == image
     assert decode_item({"N": {"N": "1E+3"}}) == {"N": 1000}
     for impossible in (1.5, set(), {1, "a"}, object()):
-        with pytest.raises(TypeError, match=r"DynamoDB cannot store|a set must contain"):
+        with pytest.raises(TypeError, match=r"cannot store an empty set|not supported|Unsupported type"):
             encode_item({"x": impossible})
 
 
