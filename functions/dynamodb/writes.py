@@ -17,9 +17,9 @@ WriteKind = Literal["Put", "Update", "Delete", "ConditionCheck"]
 class WriteConflict(Exception):
     """The item changed after the writer read it. Read the item again and repeat the operation."""
 
-    def __init__(self, row: Row[Any], key: Mapping[str, Any]) -> None:
-        super().__init__(f"{row.type} changed meanwhile")
-        self.row, self.key = row, key
+    def __init__(self, item_type: str) -> None:
+        super().__init__(f"{item_type} changed meanwhile")
+        self.item_type = item_type
 
 
 ConditionErrorFactory = Callable[[T | None], Exception]
@@ -50,7 +50,7 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
     """Return a write that puts an item. The write fails if an item with the same key exists."""
     image = row.encode(item)
     request = {"Item": image, "ConditionExpression": "attribute_not_exists(PK)"}
-    return Write("Put", row, request, condition_error or _write_conflict(row, image), image)
+    return Write("Put", row, request, condition_error or _write_conflict(row), image)
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
@@ -66,7 +66,7 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":version": image["version"]},
     }
-    return Write("Put", row, request, _write_conflict(row, image), image)
+    return Write("Put", row, request, _write_conflict(row), image)
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
@@ -81,7 +81,7 @@ def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -
         "ExpressionAttributeNames": {"#holder": holder_field},
         "ExpressionAttributeValues": {":held_by": {"S": holder_value}},
     }
-    return Write("Put", row, request, _write_conflict(row, image), image)
+    return Write("Put", row, request, _write_conflict(row), image)
 
 
 def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorFactory[T] | None = None) -> Write[T]:
@@ -114,7 +114,7 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
         "Update",
         row,
         request,
-        condition_error or _write_conflict(row, old),
+        condition_error or _write_conflict(row),
         {name: new[name] for name in changed_names},
     )
 
@@ -131,7 +131,7 @@ def replace_with(before_row: Row[Any], before: Any, row: Row[T], item: T) -> Wri
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":read": old["version"]},
     }
-    return Write("Put", row, request, _write_conflict(row, image), image)
+    return Write("Put", row, request, _write_conflict(row), image)
 
 
 def adjust(
@@ -205,7 +205,7 @@ def copy_attributes(
         "ExpressionAttributeValues": values,
     }
     return Write(
-        "Update", row, request, lambda found: WriteConflict(row, key), {**image, **dict.fromkeys(removed_names)}
+        "Update", row, request, lambda found: WriteConflict(row.type), {**image, **dict.fromkeys(removed_names)}
     )
 
 
@@ -218,7 +218,7 @@ def check_unchanged(row: Row[T], item: T, *, condition_error: ConditionErrorFact
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":read": image["version"]},
     }
-    return Write("ConditionCheck", row, request, condition_error or _write_conflict(row, image))
+    return Write("ConditionCheck", row, request, condition_error or _write_conflict(row))
 
 
 def check_absent(row: Row[T], key: Mapping[str, Any], *, condition_error: ConditionErrorFactory[T]) -> Write[T]:
@@ -242,7 +242,7 @@ def delete(row: Row[T], item: T) -> Write[T]:
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":read": image["version"]},
     }
-    return Write("Delete", row, request, _write_conflict(row, image))
+    return Write("Delete", row, request, _write_conflict(row))
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
@@ -256,7 +256,7 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
         "ExpressionAttributeNames": {"#holder": holder_field},
         "ExpressionAttributeValues": {":held_by": {"S": holder_value}},
     }
-    return Write("Delete", row, request, lambda found: WriteConflict(row, key))
+    return Write("Delete", row, request, lambda found: WriteConflict(row.type))
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
@@ -272,7 +272,7 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
         "ExpressionAttributeNames": {"#version": "version"},
         "ExpressionAttributeValues": {":version": image["version"]},
     }
-    return Write("Delete", row, request, _write_conflict(row, image))
+    return Write("Delete", row, request, _write_conflict(row))
 
 
 def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, attribute: str) -> Write[T]:
@@ -287,8 +287,8 @@ def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, a
         "ExpressionAttributeNames": {"#marked": attribute, "#version": "version"},
         "ExpressionAttributeValues": {":version": {"N": str(version)}},
     }
-    return Write("Delete", row, request, lambda found: WriteConflict(row, key))
+    return Write("Delete", row, request, lambda found: WriteConflict(row.type))
 
 
-def _write_conflict(row: Row[T], image: Image) -> ConditionErrorFactory[T]:
-    return lambda found: WriteConflict(row, {"PK": image["PK"], "SK": image["SK"]})
+def _write_conflict(row: Row[T]) -> ConditionErrorFactory[T]:
+    return lambda found: WriteConflict(row.type)

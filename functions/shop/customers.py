@@ -145,7 +145,7 @@ def get_customer_by_email(shop: Shop, caller: Caller, email: str) -> Customer:
             raise NotFound("customer")
         found = get_customer(shop, caller, claim.customer_id)
         if found.email_hash != hashed:  # the address changed between the two reads: read again
-            raise WriteConflict(EMAIL_CLAIM, EMAIL_CLAIM.key_of(claim))
+            raise WriteConflict(EMAIL_CLAIM.type)
         return found
 
     return retry_on_conflict(shop, attempt)

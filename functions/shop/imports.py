@@ -181,7 +181,7 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
         except WriteConflict as changed:
-            if changed.row is IMPORT_PART:
+            if changed.item_type == IMPORT_PART.type:
                 return shop.table.get(IMPORT_PART_BY_NUMBER, import_id=part.import_id, part=part.part)
             is_retry = True
             backoff.wait()

@@ -182,7 +182,7 @@ def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) ->
     if isinstance(order, ArchivedOrder):
         return check_unchanged(ARCHIVED_ORDER, order)
     key = ORDER.key(order_id=order_id)
-    return check_absent(ORDER, key, condition_error=lambda found: WriteConflict(ORDER, key))
+    return check_absent(ORDER, key, condition_error=lambda found: WriteConflict(ORDER.type))
 
 
 # commands for staff ---------------------------------------------------------------------------------------------------

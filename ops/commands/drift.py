@@ -50,7 +50,7 @@ from ops.repair.total_checks import (
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sample_segments, sweep
-from ops.scan.sweep_result import AfterPage, LostRace, SweepResult
+from ops.scan.sweep_result import AfterPage, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAUSE_SECONDS = 30
@@ -338,7 +338,7 @@ class DriftCheck:
     def _repair(self, fault: Discrepancy) -> bool:
         try:
             fault.repair(self.shop)
-        except (WriteConflict, LostRace, Permanent):
+        except (WriteConflict, Permanent):
             self.unrepaired += 1
             return False
         self.repaired += 1

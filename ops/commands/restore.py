@@ -169,7 +169,7 @@ def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[I
         return _verify_and_read(stub, fetch(stub.object_key))
     except NotRestorable:
         if shop.table.get(ORDER_BY_ID, order_id=stub.order_id) != stub:
-            raise WriteConflict(ARCHIVED_ORDER, ARCHIVED_ORDER.key_of(stub)) from None
+            raise WriteConflict(ARCHIVED_ORDER.type) from None
         raise
 
 
@@ -182,7 +182,7 @@ def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, custom
     """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
-        return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER, key))
+        return check_absent(CUSTOMER, key, condition_error=lambda _: WriteConflict(CUSTOMER.type))
     return check_unchanged(ROWS_BY_TYPE[type(customer).__name__], customer)
 
 
@@ -276,11 +276,10 @@ def _put_item(image: Image) -> Write[Any]:
     same entry already.
     """
     row = _known_row(image)
-    key = {"PK": image["PK"], "SK": image["SK"]}
     request: dict[str, Any] = {"Item": image}
     if row.kind != "log":
         request["ConditionExpression"] = "attribute_not_exists(PK)"
-    return Write("Put", row, request, lambda _: WriteConflict(row, key))
+    return Write("Put", row, request, lambda _: WriteConflict(row.type))
 
 
 def _replace_stub(stub: ArchivedOrder, image: Image) -> Write[Any]:
@@ -294,7 +293,7 @@ def _replace_stub(stub: ArchivedOrder, image: Image) -> Write[Any]:
             ":sha256": {"S": stub.sha256},
         },
     }
-    return Write("Put", ORDER, request, lambda _: WriteConflict(ORDER, ARCHIVED_ORDER.key_of(stub)))
+    return Write("Put", ORDER, request, lambda _: WriteConflict(ORDER.type))
 
 
 def restore_orders_placed(

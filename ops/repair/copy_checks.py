@@ -6,7 +6,7 @@ item. A log entry records one change of its primary item.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class Discrepancy:
     def repair(self, shop: Shop) -> None:
         """Replace the wrong item by the expected item, or delete the wrong item if there should be none.
 
-        Safe to repeat. Raises WriteConflict or LostRace, and writes nothing, if the wrong item or its primary item has
+        Safe to repeat. Raises WriteConflict, and writes nothing, if the wrong item or its primary item has
         changed since it was read.
         """
         if self.kind == "name":
@@ -71,7 +71,7 @@ def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
     If the primary item did not exist at that read, the check fails if it exists now.
     """
     if isinstance(item, Mapping):
-        return check_absent(row, item, condition_error=lambda _: WriteConflict(row, item))
+        return check_absent(row, item, condition_error=lambda _: WriteConflict(row.type))
     return check_unchanged(row, item)
 
 
@@ -97,7 +97,7 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
             "ExpressionAttributeNames": {"#version": "version"},
         }
     request |= {"Key": key} if expected is None else {"Item": expected}
-    return Write("Delete" if expected is None else "Put", row, request, lambda _: WriteConflict(row, key), expected)
+    return Write("Delete" if expected is None else "Put", row, request, lambda _: WriteConflict(row.type), expected)
 
 
 # read primaries -------------------------------------------------------------------------------------------------------
@@ -130,11 +130,20 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 
 # an order and its partition -------------------------------------------------------------------------------------------
-def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image]) -> Iterator[Discrepancy]:
+LogEntries = Sequence[tuple[Row[Any], Any]]
+"""Log entries, each as (row of the log in the key table, entry)."""
+
+
+def find_order_discrepancies(
+    shop: Shop, order_id: str, images: Sequence[Image], entries: LogEntries | None = None
+) -> Iterator[Discrepancy]:
     """Yield the missing and wrong copies of one order, and the copies that the order must not have.
 
-    `images`: all items of the order's partition, in DynamoDB JSON. Yields nothing while the order is being archived.
-    Raises Unreadable. Raises Permanent if the order's history cannot be reconstructed.
+    `images`: all items of the order's partition, in DynamoDB JSON. `entries`: the log entries that the order must have;
+    if None, they are reconstructed from the order and its existing logs.
+
+    Yields nothing while the order is being archived. Raises Unreadable. Raises Permanent if the order's history must be
+    reconstructed and cannot be.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
@@ -147,7 +156,7 @@ def find_order_discrepancies(shop: Shop, order_id: str, images: Sequence[Image])
     in_partition = _copies_in_partition(item, images)
     expected = dict(_expected_snapshots(row, item))
     if isinstance(item, Order):
-        expected |= _expected_log_entries(shop, item, images)
+        expected |= _expected_log_entries(expected_log_entries(shop, item, images) if entries is None else entries)
         yield from _check_customer_name(shop, item, found)
     existing = {**load_existing(shop, [place for place in expected if place not in in_partition]), **in_partition}
     for place, (into, copy, least) in expected.items():
@@ -251,12 +260,8 @@ def _check_customer_name(shop: Shop, order: Order, image: Image) -> Iterator[Dis
         yield Discrepancy("name", item_key(image), image, wanted, (ORDER, order))
 
 
-def _expected_log_entries(shop: Shop, order: Order, images: Sequence[Image]) -> ExpectedCopies:
-    """Return every log entry that an order must have, by key. `images`: all items of the order's partition."""
-    return {
-        copies.key_pair(into, entry): (into, into.encode(entry), entry.version)
-        for into, entry in expected_log_entries(shop, order, images)
-    }
+def _expected_log_entries(entries: Iterable[tuple[Row[Any], Any]]) -> ExpectedCopies:
+    return {copies.key_pair(into, entry): (into, into.encode(entry), entry.version) for into, entry in entries}
 
 
 # copies in other partitions -------------------------------------------------------------------------------------------
@@ -324,7 +329,7 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
             yield Discrepancy("log wrong", place, image, wanted, (ARCHIVED_ORDER, item))
     elif item.status != "ARCHIVING" and timeline_key not in sources:
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
-        if place not in _expected_log_entries(shop, item, beside):
+        if place not in _expected_log_entries(expected_log_entries(shop, item, beside)):
             yield Discrepancy(ORPHAN_KINDS[ACTIVITY], place, image, None, (row, item))
 
 

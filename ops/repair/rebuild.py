@@ -10,15 +10,14 @@ event keeps its original id, so a consumer that has already handled the event re
 All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.keys import Row, to_instant
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.record_batch import Record
-from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent, put_if_newer
+from functions.dynamodb.writes import Write, check_unchanged, delete
 from functions.handlers.copies_reader import copy_deletions, total_writes, update_totals, write_unless_newer
 from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry
 from functions.model import changes, copies, events, totals
@@ -28,10 +27,10 @@ from functions.model.patterns import CUSTOMER_ACTIVITY, ORDER_ITEM_COLLECTION
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import ACTIVITY, COUNTED, EXPIRY, ROWS_BY_TYPE, TIMELINE
-from functions.shop import customer_names
 from functions.shop.shop import Shop, retry_on_conflict
-from ops.item_keys import item_key, load_existing, match_key
-from ops.repair.order_history import expected_log_entries, make_stream_record, reconstruct_history
+from ops.item_keys import ItemKey, item_key, match_key
+from ops.repair.copy_checks import Discrepancy, LogEntries, find_order_discrepancies
+from ops.repair.order_history import make_stream_record, reconstruct_history
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep
@@ -151,7 +150,12 @@ def republish_events(
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
-LogEntries = Sequence[tuple[Row[Any], Any]]
+REBUILT_KINDS = ("snapshot missing", "snapshot wrong", "log missing", "name")
+"""The kinds of discrepancies that `refresh_copies` repairs.
+
+It leaves the others to the `drift` command, which waits before it judges them: the stream's Lambda functions may still
+be about to change these items.
+"""
 
 
 def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = None, *, dry: bool = False) -> bool:
@@ -169,25 +173,30 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     row = ROWS_BY_TYPE[type(item).__name__]
     if getattr(item, "status", None) == "ARCHIVING":
         return False  # the archive Lambda is moving the order to S3, so write nothing
-    if isinstance(item, ArchivedOrder):
-        writes, ended = _write_missing_copies(shop, copies.copies_of(row, item)), copy_deletions(shop.table, item)
-    else:
-        expected = copies.copies_of(row, item)
-        writes = [*_write_missing_copies(shop, expected), *_write_missing_entries(shop, item, recorded_entries)]
-        ended = []
-    todo = totals.current_contribution(row, item, shop.now_instant())
-    counting = total_writes(shop, todo) if todo else []
-    renamed = customer_names.get_newer_customer(shop, item) if isinstance(item, Order) else None
+    obsolete = copy_deletions(shop.table, item) if isinstance(item, ArchivedOrder) else []
+    faults = _find_rebuilt(shop, item, recorded_entries) if isinstance(item, Order | ArchivedOrder) else []
+    contribution = totals.current_contribution(row, item, shop.now_instant())
+    counting = total_writes(shop, contribution) if contribution else []
     if not dry:
-        for write in ended:
+        for write in obsolete:
             write_unless_newer(shop.table, write)
-        for write in writes:
-            _write_if_source_unchanged(shop, row, item, write)
+        for fault in faults:
+            for write in _delete_estimated_entries(shop, fault.key) if recorded_entries is not None else ():
+                shop.table.write(check_unchanged(row, item), write)
+            fault.repair(shop)
         if counting:
             shop.table.write(check_unchanged(row, item), *counting)
-        if renamed:
-            customer_names.set_customer_name(shop, item.order_id, renamed)
-    return bool(writes or ended or counting or renamed)
+    return bool(obsolete or faults or counting)
+
+
+def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: LogEntries | None) -> list[Discrepancy]:
+    """Return the discrepancies in the copies of an order that are to be repaired. See `refresh_copies`."""
+    if recorded_entries is not None:
+        now = shop.now().timestamp()
+        recorded_entries = [(row, entry) for row, entry in recorded_entries if not row.has_ttl or entry.ttl > now]
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
+    found = find_order_discrepancies(shop, order.order_id, images, recorded_entries)
+    return [fault for fault in found if fault.kind in REBUILT_KINDS]
 
 
 def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> bool:
@@ -204,82 +213,31 @@ def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> boo
     return True
 
 
-class CopyExists(Exception):
-    """The table already has the copy, with the same version as the copy to write or a newer one."""
+def _delete_estimated_entries(shop: Shop, place: ItemKey) -> Iterator[Write[Any]]:
+    """Yield the writes that delete entries of the same change as the log entry with this key, but with another time.
 
-
-def _write_missing_copies(shop: Shop, expected: Mapping[tuple[str, str], tuple[Row[Any], Any]]) -> list[Write[Any]]:
-    """Return the writes for the copies that are missing or outdated.
-
-    `expected`: the correct copies by key, each with its row of the key table. A stored copy that differs only in its
-    version is correct and gets no write.
+    An earlier run without the stream record may have written such an entry with an estimated time. The time in the
+    stream record is correct. Yields nothing if the key is not that of a log entry.
     """
-    lie = load_existing(shop, list(expected))
-    found = []
-    for place, (into, copy) in expected.items():
-        wanted = into.encode(copy)
-        if {**lie.get(place, {}), "version": wanted["version"]} != wanted:
-            found.append(put_if_newer(into, copy, or_same_version=True))
-    return found
+    for row, load_log in LOG_READERS.items():
+        if entry := match_key(row, place):
+            for image in load_log(shop, entry):
+                key = match_key(row, item_key(image))
+                if key and key["change_id"] == entry["change_id"]:
+                    yield delete(row, row.decode(image))
 
 
-def _write_missing_entries(shop: Shop, item: Any, recorded_entries: LogEntries | None) -> Iterator[Write[Any]]:
-    """Yield the writes for the log entries of an item that are missing in the table.
+LOG_READERS: Mapping[Row[Any], Callable[[Shop, Mapping[str, str]], Iterable[Image]]] = {
+    TIMELINE: lambda shop, key: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=key["order_id"]),
+    ACTIVITY: lambda shop, key: shop.table.query_raw(
+        CUSTOMER_ACTIVITY, customer_id=key["customer_id"], since=Instant(key["at"])
+    ),
+}
+"""For each log (a row of the key table): a function that reads the entries beside one whose key attributes are given.
 
-    `recorded_entries`: the entries from a stream record. If None, they are derived from the order and its existing
-    logs.
-
-    An earlier run without the stream record may have written an entry for the same change with an estimated time. The
-    time in the stream record is correct. So the entry with the estimated time is deleted.
-    """
-    of_record = recorded_entries is not None
-    if recorded_entries is None and isinstance(item, Order):
-        recorded_entries = list(
-            expected_log_entries(
-                shop, item, shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
-            )
-        )
-    places = {
-        copies.key_pair(into, one): (into, one) for into, one in recorded_entries or () if not _is_expired(shop, one)
-    }
-    lie = load_existing(shop, list(places))
-    for into, one in (pair for place, pair in places.items() if place not in lie):
-        if of_record:
-            yield from (delete(into, other) for other in _find_entries_of_change(shop, into, one))
-        yield put_if_absent(into, one)
-
-
-def _find_entries_of_change(shop: Shop, into: Row[Any], entry: Any) -> Iterator[Any]:
-    """Yield the stored entries of a log that describe the same change as `entry`.
-
-    `into`: the row of the key table that declares the log.
-    """
-    beside = {
-        TIMELINE: lambda: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=entry.order_id),
-        ACTIVITY: lambda: shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=entry.customer_id, since=entry.at),
-    }
-    for image in beside[into]():
-        key = match_key(into, item_key(image))
-        if key and key["change_id"] == entry.change_id:
-            yield into.decode(image)
-
-
-def _write_if_source_unchanged(shop: Shop, row: Row[Any], item: Any, write: Write[Any]) -> None:
-    """Write a copy in a transaction that fails if the primary item (its source) has changed since it was read.
-
-    So no copy is added to the partition of an order that was archived in the meantime. `item`: the primary item. `row`:
-    its row of the key table. `write`: the write of the copy. If the table already has the copy with the same version or
-    a newer one, nothing is written. Raises WriteConflict if the primary item has changed.
-    """
-    try:
-        shop.table.write(check_unchanged(row, item), replace(write, condition_error=lambda _: CopyExists()))
-    except CopyExists:
-        return
-
-
-def _is_expired(shop: Shop, item: Any) -> bool:
-    ttl: int | None = getattr(item, "ttl", None)
-    return ttl is not None and ttl <= shop.now().timestamp()
+Of the activity log, it reads the entries from this entry's time on, because an estimated time is never earlier than
+the real time.
+"""
 
 
 # events ---------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress, approximate_item_count
-from ops.scan.sweep_result import AfterPage, ItemAction, LostRace, SweepResult
+from ops.scan.sweep_result import AfterPage, ItemAction, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAGE_SIZE = 500
@@ -151,7 +151,7 @@ class _SweepRun:
         while True:
             try:
                 did = self.act(image)
-            except (WriteConflict, LostRace):
+            except WriteConflict:
                 found.lost += 1
                 backoff.wait()
                 again = self.table.batch_get_raw([key], consistent=True)
@@ -172,7 +172,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
     """Update an item from the state `before` to the state `after`, both in DynamoDB JSON.
 
     The update is conditional: the stored version and the attributes to change must still be as in `before`. Raises
-    LostRace if one of them has changed. Raises Impossible if DynamoDB rejects the update and a retry cannot help.
+    WriteConflict if one of them has changed. Raises Impossible if DynamoDB rejects the update and a retry cannot help.
     Raises TableBusy. Safe to repeat, also if a response was lost.
     """
     request = _update_request(table, before, after)
@@ -190,7 +190,7 @@ def rewrite_item(table: Table, before: Image, after: Image) -> None:
             if code != "ConditionalCheckFailedException":
                 raise
             if error.response.get("Item") != after:  # if equal, an earlier attempt has written `after`
-                raise LostRace from None
+                raise WriteConflict(before["type"]["S"]) from None
         return
 
 

@@ -12,14 +12,10 @@ ItemAction = Callable[[Image], bool | None]
 The action gets the item in DynamoDB JSON. It returns True if it has changed the item (or would change it in a dry run),
 False if the item is already correct, and None if the action does not apply to the item.
 
-The action raises WriteConflict or LostRace if the item has changed since it was read. The sweep then reads the item
+The action raises WriteConflict if the item has changed since it was read. The sweep then reads the item
 again and repeats the action. The action raises Unreadable, InvalidKeyValue or Permanent if the item cannot be read or
 written. The sweep then skips the item and lists it in the result.
 """
-
-
-class LostRace(Exception):
-    """The item was not written, because another writer has changed it since it was read."""
 
 
 @dataclass

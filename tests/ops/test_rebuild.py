@@ -240,16 +240,16 @@ def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_the
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
-    missing = rebuild._write_missing_copies
+    find = rebuild._find_rebuilt
     cancelled: list[Any] = []
 
     def just_then(*arguments: Any) -> Any:
-        found = missing(*arguments)
+        found = find(*arguments)
         if not cancelled:
             cancelled.append(cancellation.cancel_order(harness.shop, ANN, order_id))
         return found
 
-    monkeypatch.setattr(rebuild, "_write_missing_copies", just_then)
+    monkeypatch.setattr(rebuild, "_find_rebuilt", just_then)
     harness.new_records()  # lost
     found = rebuild_copies(harness.shop)
     assert found.lost == 1

@@ -156,7 +156,7 @@ def is_right(harness: ShopHarness) -> None:
 
 @pytest.mark.parametrize(
     ("name", "dies_at"),
-    [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 40), ("restore", 10), ("restore", 18)],
+    [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 30), ("restore", 10), ("restore", 18)],
 )
 def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
     here: ShopHarness, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]

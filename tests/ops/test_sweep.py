@@ -22,7 +22,7 @@ from ops.scan import sweep as module
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked, load_sweeps
 from ops.scan.progress import ProgressBar, SweepProgress
 from ops.scan.sweep import filter_by_type, rewrite_item, sweep
-from ops.scan.sweep_result import LostRace, SweepResult
+from ops.scan.sweep_result import SweepResult
 from tests.support.samples import SAMPLES
 from tests.support.tapped_client import ManualClock, clock, patient_wire, tapped, tapped_patient, wire
 from tests.support.wire_tap import WireTap, error_reply, lose_response, run_before_sending
@@ -118,8 +118,7 @@ def test_what_nobody_can_read_is_listed_and_stops_nothing(shelf: Table, error: E
     assert found.summary() == "23 matched (of 23 read), 22 changed, 0 already correct, 1 skipped"
 
 
-@pytest.mark.parametrize("lost_race", [LostRace(), WriteConflict(PRODUCT, {})])
-def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table, lost_race: Exception) -> None:
+def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table) -> None:
     asked: list[str] = []
 
     def act(image: Image) -> bool:
@@ -127,7 +126,7 @@ def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table, lost_
             asked.append(image["price"]["N"])
             if len(asked) < 3:
                 shelf.client.put_item(TableName=shelf.name, Item=product("p03", price=100 * len(asked)))
-                raise lost_race
+                raise WriteConflict(PRODUCT.type)
         return False
 
     found = sweep(shelf, act)
@@ -139,7 +138,7 @@ def test_what_is_gone_when_it_is_decided_again_is_nobodys_business(shelf: Table)
     def act(image: Image) -> bool:
         if id_of(image) == "p03":
             shelf.batch_delete([PRODUCT.key(product_id="p03")])
-            raise LostRace
+            raise WriteConflict(PRODUCT.type)
         return False
 
     assert sweep(shelf, act) == SweepResult(read=23, right=22, lost=1)
@@ -147,7 +146,7 @@ def test_what_is_gone_when_it_is_decided_again_is_nobodys_business(shelf: Table)
 
 def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Table, clock: ManualClock) -> None:
     def act(image: Image) -> bool:
-        raise LostRace
+        raise WriteConflict(PRODUCT.type)
 
     with pytest.raises(TableBusy):
         sweep(shelf, act)
@@ -194,7 +193,7 @@ def test_what_was_written_meanwhile_is_never_written_over(shelf: Table, meanwhil
         shelf.batch_delete([PRODUCT.key(product_id="p00")])
     else:
         shelf.client.put_item(TableName=shelf.name, Item=now)
-    with pytest.raises(LostRace):
+    with pytest.raises(WriteConflict):
         rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
     assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
 

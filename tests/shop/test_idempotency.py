@@ -81,7 +81,7 @@ def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
 
 def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) -> None:
     def never() -> None:
-        raise WriteConflict(PRODUCT, {})
+        raise WriteConflict(PRODUCT.type)
 
     with pytest.raises(TableBusy):
         retry_on_conflict(shop, never)

@@ -304,7 +304,7 @@ _TURN = writes.replace_with
 
 
 def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
-    return writes.check_exists(row, key, condition_error=lambda found: WriteConflict(row, key))
+    return writes.check_exists(row, key, condition_error=lambda found: WriteConflict(row.type))
 
 
 # The archive ----------------------------------------------------------------------------------------------------------
