@@ -3,7 +3,6 @@
 An invalid argument raises an error that names the field.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -112,9 +111,7 @@ def find_pattern(id: str) -> Pattern:
     by_id = {pattern.id: pattern for pattern in PATTERNS}
     if id in by_id:
         return by_id[id]
-    like = difflib.get_close_matches(id.capitalize(), by_id, n=1)
-    meant = f" (did you mean {like[0]}?)" if like else ""
-    said = f"there is no access pattern {id}{meant}; list all with: python -m ops query"
+    said = f"there is no access pattern {id}; list all with: python -m ops query"
     raise InvalidArgument("pattern", "is not an access pattern", said)
 
 

@@ -348,18 +348,3 @@ def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str
 def _add_amounts(total: Any, added: Mapping[str, int]) -> Any:
     sums = {name: getattr(total, name) + amount for name, amount in added.items()}
     return replace(total, **sums, version=total.version + 1)
-
-
-def recompute_totals(items: Mapping[Row[Any], list[Any]]) -> dict[str, dict[str, int]]:
-    """Recompute all totals from all source items, and return their summed fields by the key of the total.
-
-    `items`: all source items, by their row of the key table (item type).
-    """
-    sums: dict[str, dict[str, int]] = {}
-    for row, primaries in items.items():
-        for item in primaries:
-            for where, (into, part) in contributions_of(row, item).items():
-                total = sums.setdefault(where, dict.fromkeys(TOTAL_FIELDS[into], 0))
-                for name, amount in amounts_of(into, part).items():
-                    total[name] += amount
-    return sums

@@ -49,12 +49,11 @@ class MappingSettings:
     filters: FilterCriteria = field(default_factory=FilterCriteria)
     starting_position: Literal["TRIM_HORIZON", "LATEST"] = "TRIM_HORIZON"
     on_failure: str | None = None
-    enabled: bool = True
 
     def __post_init__(self) -> None:
         for setting in _NUMBERS:
             _check_range(getattr(self, setting.name), **setting.metadata)
-        for name in ("bisect_on_error", "report_item_failures", "enabled"):
+        for name in ("bisect_on_error", "report_item_failures"):
             if getattr(self, name) not in (True, False):
                 raise ValueError(f"{name} {getattr(self, name)!r}: true or false is expected")
         if self.starting_position not in ("TRIM_HORIZON", "LATEST"):
@@ -75,6 +74,8 @@ class MappingSettings:
         rest = {name: value for name, value in properties.items() if name not in _IGNORED_PROPERTIES}
         if rest.pop("TumblingWindowInSeconds", 0):
             raise ValueError("TumblingWindowInSeconds: tumbling windows (functions with state) are not supported here")
+        if rest.pop("Enabled", True) is not True:
+            raise ValueError("Enabled: a mapping that is switched off is not supported here")
         if "StartingPosition" not in rest:
             raise ValueError("StartingPosition is required for a stream")
         response_types = rest.pop("FunctionResponseTypes", [])
@@ -90,7 +91,6 @@ class MappingSettings:
             filters=FilterCriteria(patterns),
             starting_position=rest.pop("StartingPosition"),
             on_failure=destination,
-            enabled=rest.pop("Enabled", True),
             **{n.name: rest.pop(n.metadata["parameter"]) for n in _NUMBERS if n.metadata["parameter"] in rest},
         )
         if rest:

@@ -293,7 +293,7 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("a9", "there is no access pattern a9 (did you mean A9?); list all with: python -m ops query"),
+        ("a9", "there is no access pattern a9; list all with: python -m ops query"),
         ("everything", "there is no access pattern everything; list all with: python -m ops query"),
         ("A9", "A9 (reviews of a product, newest first) needs --arg product_id=…"),
         ("A9 --arg product=1", "A9 has no argument product; its arguments: product_id [written_at] [customer_id]"),
