@@ -32,7 +32,7 @@ REPORTED_ERRORS = (
     demo.EffectMissing,
     UnexpectedResponse,
 )
-"""Errors for which the command prints only the message, without a traceback. The exit code is 1."""
+"""For these errors, `python -m local` prints only the message, without a traceback. The exit code is 1."""
 
 
 def main() -> None:

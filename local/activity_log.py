@@ -1,8 +1,8 @@
 """Stores the activity log of the local shop: what happened in the shop, such as requests, events, mails and failures.
 
 The log is one SQLite file, which survives a restart. Most entries are made from the log lines of the Lambda functions.
-Local programs, such as the simulated warehouse, add others. The terminal and the shop's web page show the entries. The
-Lambda functions never read this log, so the shop also works without it.
+Local programs, such as the simulated warehouse, add the other entries. The terminal and the shop's web page show the
+entries. The Lambda functions never read this log, so the shop also works without it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,16 @@ SCHEMA_SQL = """
 """
 
 BASE_FIELDS = {"at", "kind", "order_id", "text", "once"}
-"""The input fields that `_build_entry` handles one by one. It copies all other input fields to the entry unchanged."""
+"""The input fields for which `_build_entry` has its own rules.
+
+`_build_entry` copies every other input field to the entry unchanged, if the value is not None.
+"""
 
 ActivityLogEntry = dict[str, Any]
-"""An entry of the activity log: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and fields of this kind."""
+"""An entry of the activity log: {"id", "at" (UTC), "kind", "order_id" (or null), "text"}, and further fields.
+
+The `kind` of the entry, such as "request" or "delivery", determines the further fields.
+"""
 
 
 class ActivityLog:
@@ -50,9 +56,8 @@ class ActivityLog:
                 part.unlink()
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute(
-            "PRAGMA synchronous = OFF"
-        )  # this is faster, but a power failure may lose the last entries
+        # Do not wait until the disk stores each entry. This is faster, but a power failure may lose the last entries.
+        self._database.execute("PRAGMA synchronous = OFF")
         self._database.executescript(SCHEMA_SQL)
         self._on_entry = on_entry
         self._new = threading.Condition()
@@ -65,8 +70,9 @@ class ActivityLog:
     def append_all(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Add entries, each with its `kind` and `text`, in one transaction.
 
-        Optional fields of an entry are `at` (the time in epoch seconds; the default is now), `order_id`, and `once`. If
-        an entry with the same `once` exists, the new entry is ignored. All further fields are stored unchanged.
+        Optional fields of an entry are `at` (the time in epoch seconds; the default is now), `order_id`, and `once` (a
+        text that prevents duplicates). If the log already has an entry with the same `once`, the new entry is ignored.
+        All further fields are stored unchanged, except fields with the value None.
 
         If the disk is full, the entries are not stored, but `on_entry` is still called with each entry.
         """
@@ -85,9 +91,11 @@ class ActivityLog:
             self._new.notify_all()
 
     def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
-        """Insert entries, and return those that were inserted. Entries with an existing `once` are not inserted.
+        """Insert entries, and return the inserted entries.
 
-        About once per 1000 entries, this method also deletes the oldest entries, so that about MAX_ENTRIES remain.
+        `once` is a text that prevents duplicates. If the log already has an entry with the same `once`, the new entry
+        is not inserted. After about every 1000 entries, this method also deletes old entries, so that about MAX_ENTRIES
+        entries remain.
         """
         new, last = [], 0
         self._database.execute("BEGIN")
@@ -141,7 +149,10 @@ def _build_entry(note: Mapping[str, Any]) -> ActivityLogEntry:
 
 
 def _is_damaged(file: Path) -> bool:
-    """Return whether the file exists but is not a readable activity log or has damaged pages."""
+    """Return whether the file is damaged: SQLite cannot read it as an activity log, or it has damaged pages.
+
+    Returns False if the file does not exist. Other errors, such as a locked file, do not count as damage.
+    """
     if not file.exists():
         return False
     try:

@@ -7,9 +7,9 @@ environment variables, and the functions inherit these variables. local/deploy.p
 The local AWS has two ports (local/aws_server.py). The internal port requires a key, which is part of the endpoint's
 URL. The public port serves the shop's API and the sign-in of users.
 
-ministack saves its state only when SIGTERM stops the process. Therefore each clean stop copies the saved state to a
-snapshot with checksums. After a deploy, `save_snapshot` stops and starts the process to make a snapshot. Every start
-restores the last snapshot, together with the files that must match it: the checkpoints of the stream pollers.
+ministack saves its state only when SIGTERM stops the process. After each clean stop, this module copies the saved state
+to a snapshot with checksums. After a deploy, `save_snapshot` stops and starts the process to make a snapshot. Every
+start restores the last snapshot, together with the files that must match it: the checkpoints of the stream pollers.
 
 After a clean stop, restoring changes nothing. After a kill -9, the stream records since the snapshot are delivered
 again. This is harmless, because all consumers expect at-least-once delivery. The snapshot does not contain the S3
@@ -42,7 +42,8 @@ API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
 """The Python code that starts the server process.
 
-The process does not start with `python -m`, because then each process forked from it would import the server again.
+The process does not start with `python -m`. If it did, each forked worker process (local/forked_workers.py) would
+import the server again.
 """
 QUEUE_URL_PORT = "4566"
 """The port in the URLs of SQS queues. The saved state contains these URLs, so the port must not change.
@@ -55,9 +56,9 @@ The local AWS may listen on other ports.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 # The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
-# SNAPSHOT is the folder of the newest snapshot. PREVIOUS_SNAPSHOT is the folder of the snapshot before it, while a new
-# one is saved. ROLLBACK_FILES is a folder inside a snapshot. It contains copies of files outside ministack's state,
-# such as the checkpoints of the stream pollers, which a start restores together with the snapshot.
+# SNAPSHOT is the folder of the newest snapshot. PREVIOUS_SNAPSHOT is the folder of the previous snapshot, which exists
+# only while a new snapshot is saved. ROLLBACK_FILES is a folder inside a snapshot. It contains copies of files outside
+# ministack's state, such as the checkpoints of the stream pollers. Each start restores these files, too.
 SNAPSHOT, PREVIOUS_SNAPSHOT, ROLLBACK_FILES = "saved", "saved-before", "beside"
 
 
@@ -71,14 +72,14 @@ class FunctionFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class LocalAwsAddress:
-    """The address of a local AWS, as stored in its address file.
+    """The address of a local AWS (the process that emulates AWS), as stored in its address file.
 
     The file contains the key, so only the user who started the local AWS can read the file.
 
-    `port`: the internal port, for callers with the `key`.
+    `port`: the internal port, which serves only requests with the `key`.
     `public_port`: the port of the shop's API.
     `functions_use`: the URL of DynamoDB and DynamoDB Streams for the functions.
-    `goes_back_with_it`: the paths of the files that each start restores together with the snapshot.
+    `goes_back_with_it`: the paths of the files that each start restores together with the snapshot (the saved state).
     `allowed_origins`: the origins of web pages that may call the API.
     """
 
@@ -104,7 +105,7 @@ class LocalAws:
 
     `directory`: the folder of its state.
     `was_killed`: whether the previous run was killed. If so, this run started from a snapshot made before the kill.
-    `started`: the server process if this process started it, else None.
+    `started`: the server process if the current Python process started it, else None.
     """
 
     directory: Path
@@ -190,7 +191,7 @@ def start(
     `dynamodb_endpoint`: the URL of DynamoDB and DynamoDB Streams for the functions.
     `public_port`: the port of the shop's API. If it is None, a free port is used.
     `rollback_files`: files outside ministack's state that must match this state, such as checkpoints. Each snapshot
-    includes them. Each start restores them from the snapshot, and deletes those that the snapshot does not contain.
+    includes these files, and each start restores them. If the snapshot does not contain a file, the start deletes it.
     `allowed_origins`: the origins of web pages that may call the API.
 
     Raises processes.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot
@@ -252,7 +253,10 @@ def shell_environment(aws: LocalAws, engine: Engine) -> str:
 
 
 def _read_mail(file: Path) -> Mail | None:
-    """Read a mail file. Return None if the file is damaged, because nothing depends on stored mails."""
+    """Read a mail file and return the mail, or None if the file is damaged.
+
+    A damaged file is not an error, because the shop itself never reads the mails that it has sent.
+    """
     try:
         found: Any = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
@@ -263,7 +267,8 @@ def _read_mail(file: Path) -> Mail | None:
 def _environment(directory: Path, address: LocalAwsAddress) -> dict[str, str]:
     """Return the environment variables of the ministack process.
 
-    The Lambda functions inherit these variables. So they do not include variables of the user, such as credentials.
+    The Lambda functions inherit these variables. Therefore the result does not contain the user's own environment
+    variables, such as credentials.
     """
     home = str(directory / TEMPORARY)
     return {
@@ -329,7 +334,13 @@ def find_snapshot(directory: Path) -> Path | None:
 
 
 def _restore_snapshot(directory: Path, rollback_files: Sequence[str]) -> None:
-    """Restore the newest snapshot. If there is none, no deploy has finished, so delete the partial state."""
+    """Restore the newest snapshot. If there is no snapshot, delete the state of the local AWS and its S3 objects.
+
+    Without a snapshot, no deploy has finished, so the state is incomplete.
+
+    `rollback_files`: the files outside this state that must match it. They are restored, too. If the snapshot does not
+    contain a file, the file is deleted.
+    """
     copy = find_snapshot(directory)
     shutil.rmtree(directory / STATE, ignore_errors=True)
     if copy:

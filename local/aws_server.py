@@ -92,8 +92,8 @@ class LocalAwsServer:
 
     async def _serve_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope.get("method", "GET")
-        # Web pages of the allowed origins may call the API, but not the sign-in route, which signs in any user, also
-        # the shop's staff.
+        # Web pages of the allowed origins may call the API. They may not call the sign-in route, because it signs in
+        # any user, also the shop's staff.
         origins = () if scope["path"] == TOKEN_PATH else self._address.allowed_origins
         why = rejection_reason(method, _headers(scope), self._address.public_port, origins)
         if why or scope["type"] != "http":
@@ -149,13 +149,13 @@ def _rewrite_for_api(scope: Scope) -> Scope:
 
 
 def _with_path(scope: Scope, move: Callable[[str], str]) -> Scope:
-    """Return the request with its path changed by `move`."""
+    """Return a copy of the request with another path. `move` gets the old path and returns the new path."""
     raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1")
     return {**scope, "path": move(scope["path"]) or "/", "raw_path": (move(raw_path) or "/").encode("latin-1")}
 
 
 def _replace_gateway_errors(send: Send) -> Send:
-    """Return an ASGI `send` that replaces errors of the API gateway by problem documents (RFC 9457).
+    """Return an ASGI `send` function that replaces 5xx responses of the API gateway by problem documents (RFC 9457).
 
     The functions send all their errors as application/problem+json. So an error with another content type comes from
     the gateway. An example is the response after a function timeout.
@@ -177,7 +177,7 @@ def _replace_gateway_errors(send: Send) -> Send:
 
 
 async def _reject(scope: Scope, receive: Receive, send: Send, status: HTTPStatus, detail: str) -> None:
-    """Reject a request with a problem document, without reading the body. Close a WebSocket before it opens."""
+    """Reject a request with a problem document, without reading the body. Reject a WebSocket by closing it."""
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008})
@@ -199,7 +199,7 @@ def _problem_document(status: HTTPStatus, detail: str) -> dict[str, Any]:
 def _headers(scope: Message) -> dict[str, str]:
     """Return the headers by lower-case name. The values of a repeated header are joined with commas.
 
-    So a caller cannot pass a check with one allowed value and a second, forbidden value.
+    So a check sees all values of a header, and a caller cannot hide a forbidden value behind an allowed value.
     """
     found: dict[str, str] = {}
     for raw_name, value in scope["headers"]:
@@ -236,7 +236,10 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def _read_body(receive: Receive, max_bytes: int) -> bytes:
-    """Read and return the body. If it is longer than `max_bytes`, return only the part that was read until then."""
+    """Read and return the body. If it is longer than `max_bytes`, stop early and return only the first part.
+
+    This first part is also longer than `max_bytes`, so the caller can see that the body is too long.
+    """
     body = b""
     while len(body) <= max_bytes:
         message = await receive()
@@ -249,7 +252,8 @@ async def _read_body(receive: Receive, max_bytes: int) -> bytes:
 def _add_key_to_authorizer_requests(aws: LocalAws) -> None:
     """Make ministack's JWT authorizer send the secret key of the internal port when it fetches the user pool's JWKS.
 
-    The JWKS are the public keys that verify tokens. ministack sends no other request to itself.
+    The JWKS are the public keys that verify tokens. ministack sends no other request to itself, so no other request
+    needs the key.
     """
     fetch = apigateway._urlopen_async
 
@@ -265,7 +269,10 @@ def _limit_batches() -> None:
 
 
 def main(directory: Path) -> None:
-    """Serve both ports until SIGTERM. ministack then saves its state."""
+    """Serve the internal and the public port until SIGTERM. ministack (the emulator of AWS) then saves its state.
+
+    `directory`: the folder of the local AWS, which contains its address file.
+    """
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     address = LocalAwsAddress.read(directory)

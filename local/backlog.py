@@ -63,13 +63,14 @@ class BacklogMonitor(threading.Thread):
         while not self._stopping.wait(CHECK_INTERVAL_SECONDS):
             try:
                 self.measure()
-            except (BotoCoreError, ClientError, OSError):  # the local AWS is down, or the disk is full
+            except (BotoCoreError, ClientError, OSError):  # the local AWS is down, or the disk is full: try again later
                 continue
 
     def measure(self) -> None:
-        """Measure the lag of all consumers once, and report in the activity log which are behind or have caught up.
+        """Measure the lag of all consumers once, and log which consumers are behind or have caught up.
 
-        A consumer is a stream poller or a queue. One that stays behind gets an entry every REPORT_INTERVAL_SECONDS.
+        A consumer is a stream poller or a queue. While a consumer is behind, it gets a new entry in the activity log
+        every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
         self.consumer_lags = [*self._measure_readers(), *self._measure_queues(now)]
@@ -100,7 +101,11 @@ class BacklogMonitor(threading.Thread):
 
 
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
-    """Return the last measurement that the shop's process wrote, or [] if the shop is starting or stopping."""
+    """Return the last measured lag of each consumer (a stream poller or a queue).
+
+    The shop's process writes the file every two seconds. Returns [] if there is no file, because the shop is starting
+    or stopping.
+    """
     try:
         return [ConsumerLag(**one) for one in json.loads(file.read_bytes())]
     except (OSError, ValueError):

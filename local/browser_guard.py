@@ -17,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 ALLOWED_FETCH_SITES = ("same-origin", "none")
-"""The allowed values of Sec-Fetch-Site. "same-origin": the server's own page sent the request. "none": the user did."""
+"""The allowed values of Sec-Fetch-Site.
+
+"same-origin": the server's own page sent the request. "none": the user entered the URL or opened a bookmark.
+"""
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -33,8 +36,8 @@ def rejection_reason(
 
     `headers`: the headers by lower-case name.
     `port`: the port of 127.0.0.1 that the server listens on.
-    `allowed_origins`: the origins of web pages that may call the server, such as http://localhost:5173 (`*`: all).
-    The API's CORS configuration applies to these pages, too.
+    `allowed_origins`: the origins of web pages that may call the server, such as http://localhost:5173. `*` allows all
+    origins. The browser also checks the CORS headers that the API sends to these pages.
     `allow_navigation`: whether a user may follow a link from another page to this server. This is safe if a GET request
     changes nothing.
     """

@@ -50,7 +50,7 @@ class Chaos:
             "advance": self._advance,
             "kill": self._kill,
         }
-        for queue in queues.by_name.values():  # a run that was killed may have left a function disabled
+        for queue in queues.by_name.values():  # enable all functions: a killed run may have left a function disabled
             self._set_worker_enabled(queue, enabled=True)
 
     def stop(self) -> None:
@@ -88,7 +88,9 @@ class Chaos:
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
         with self._fail_lock:
-            self._set_worker_enabled(queue, enabled=False)  # disable the function before the response promises failures
+            # Disable the function before the user reads that the next deliveries will fail. Otherwise the function
+            # could still process a message.
+            self._set_worker_enabled(queue, enabled=False)
             self.fail_next[queue.name] = times
             if queue.name not in self._failing_threads:
                 thread = threading.Thread(
@@ -108,7 +110,9 @@ class Chaos:
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            with self._fail_lock:  # with the lock, a new request either extends this loop or starts a new thread
+            # `_fail_queue` holds the same lock when the user requests more failures. So either this loop sees the new
+            # request and continues, or it ends and `_fail_queue` starts a new thread.
+            with self._fail_lock:
                 is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
                 if is_over:
                     del self._failing_threads[queue.name]
@@ -119,7 +123,8 @@ class Chaos:
         while self.fail_next[queue.name] > 0 and not self._stopping.wait(0.1):
             try:
                 restarts = self._keeper.restarts["aws"]
-                if off_since != restarts:  # a restart of the local AWS may have enabled the function again
+                # A restart of the local AWS may have enabled the function. If so, disable the function again.
+                if off_since != restarts:
                     self._set_worker_enabled(queue, enabled=False)
                     off_since = restarts
                 message = self._queues.receive(queue, REDELIVERY_SECONDS)
@@ -153,7 +158,8 @@ class Chaos:
     def _write_poison_order(self, _: Mapping[str, Any]) -> SwitchResult:
         """Write an order with an unknown schema version, which no function can read.
 
-        On AWS, a newer version of the code could write such an item before a rollback.
+        On AWS, this can happen after a rollback: the new version of the code wrote the item, and the old version must
+        read it.
         """
         order_id = f"poison-{uuid.uuid4().hex[:12]}"
         item = {

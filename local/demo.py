@@ -27,7 +27,7 @@ class EffectMissing(RuntimeError):
 
 
 def run_demo(shop: RunningShop) -> None:
-    """Run and print all demo scenarios. Each creates new products and orders, so this is safe to repeat.
+    """Run and print all demo scenarios. Each scenario creates new products and orders, so this is safe to repeat.
 
     Raises EffectMissing if an expected result, such as a mail or an invoice, does not arrive in time or is wrong.
     """
@@ -42,7 +42,10 @@ def run_demo(shop: RunningShop) -> None:
 
 
 class DemoClients:
-    """The clients of the demo and the load test: act as Alice or as staff, pay orders, and read mails and stock."""
+    """API clients for the demo and the load test. One acts as the customer Alice, the other as the shop's staff.
+
+    The methods create products, place and pay orders, and read mails and stock.
+    """
 
     def __init__(self, shop: RunningShop) -> None:
         self.shop = shop
@@ -87,7 +90,7 @@ class DemoClients:
             raise EffectMissing(f"the payment provider answered {answer.status}: {answer.data!r}")
 
     def mailed_events(self, order_id: str) -> list[str]:
-        """Return the types of the order's events for which a mail was sent, such as OrderPaid, in sorted order."""
+        """Return the sorted event types, such as OrderPaid, for which the shop sent a mail about this order."""
         found = self.alice.get(f"/orders/{order_id}/notifications?limit=100")["items"]
         return sorted(one["event"] for one in found if one["status"] == "SENT")
 
@@ -189,7 +192,10 @@ def demo_order_expiry(people: DemoClients) -> None:
 
 
 def advance(shop: RunningShop, by: timedelta) -> int:
-    """End the unpaid orders and delete the items that are due within the duration `by`. Return the number of items."""
+    """Advance the time of expiry by the duration `by`. Return the number of deleted items.
+
+    At the advanced time, unpaid orders end, old shipped orders are marked as delivered, and expired items are deleted.
+    """
     lapse = shop.stack.function_name("functions.handlers.order_deadlines.handler")
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
 
@@ -229,7 +235,7 @@ def _has_status(people: DemoClients, path: str, status: str) -> bool:
 
 
 def _refunded_amount(people: DemoClients, path: str) -> int:
-    """Return the refunded amount of all payments of an order. `path` is the path of the order."""
+    """Return the refunded amount of all payments of an order, in cents. `path`: the order's path in the API."""
     return sum(one["refunded"] for one in people.alice.get(f"{path}/payments")["items"])
 
 

@@ -1,4 +1,6 @@
-"""Deploys a synthesized CDK stack to the local AWS: the adapted template and the source code of the functions.
+"""Deploys a synthesized CDK stack to the local AWS: an adapted template, and the source code of the functions.
+
+`ADAPTATIONS` lists the changes of the template, each with its reason.
 
 The CDK's asset bundle is not used here, because it contains packages that were built for the processors of AWS Lambda.
 Instead, the source folder is uploaded without packages. The functions import packages from the virtual environment of
@@ -41,8 +43,10 @@ class DeployFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class TemplateAdaptation:
-    """A change of the template for one type of resource, which ministack (the emulator of AWS) or the local shop needs.
+    """A change of the template for one type of resource.
 
+    `resource_type`: a CloudFormation resource type, or "Output" for the outputs of the stack.
+    `reason`: why ministack (the emulator of AWS) or the local shop needs the change.
     `change`: takes a resource and returns the changed resource, or None to omit the resource from the template.
     """
 
@@ -100,7 +104,7 @@ ADAPTATIONS = (
 
 @dataclass(frozen=True)
 class DeployedStack:
-    """A deployed stack.
+    """A CloudFormation stack in the local AWS, with its template, its outputs and its resources.
 
     `resources`: the physical name of each resource, by logical id.
     `changed`: whether this deploy created or updated the stack.

@@ -46,14 +46,13 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parent.parent
 REGION: Final = "eu-central-1"
-CLIENT_CONFIG = Config(
-    user_agent="local"
-)  # a constant user agent, because building the default takes longer than a request
+# A constant user agent, because botocore needs more time to build its default user agent than to send a request.
+CLIENT_CONFIG = Config(user_agent="local")
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10080)
 """Ports that every browser refuses for every kind of request. Source: https://fetch.spec.whatwg.org/#port-blocking
 
-4190 and 6679 are in that list, but Chromium 156 connects to them.
+The ports 4190 and 6679 are missing here. The source lists them, but Chromium 156 connects to them.
 """
 TTL_ATTRIBUTE = "ttl"
 DATABASE_FILE = "dynamodb.sqlite"
@@ -71,7 +70,8 @@ STREAM_INDEX = """
 """
 
 
-# With an index on the expiry time, a query finds expired items without reading all items.
+# This SQL expression is the expiry time of an item. With an index on it, a query finds expired items without reading
+# all items.
 EXPIRY_EXPRESSION = "CAST(json_extract(item_json, '$.\"{attribute}\".N') AS INTEGER)"
 CREATE_EXPIRY_INDEX = 'CREATE INDEX IF NOT EXISTS "{table}::ends" ON "{table}" ({ends})'
 SELECT_EXPIRED = "SELECT 1 FROM \"{table}\" WHERE {ends} <= CAST(strftime('%s', 'now') AS INTEGER) LIMIT 1"
@@ -99,7 +99,7 @@ class Engine:
     `port`: serves DynamoDB and DynamoDB Streams.
     `tools_port`: serves the engine's tools, such as the deletion of expired items.
     `tools_key`: the bearer token for `tools_port`.
-    `started`: the engine's process if this process started it, else None.
+    `started`: the engine's process if the current Python process started it, else None.
     """
 
     directory: Path
@@ -184,8 +184,8 @@ class Engine:
     def has_expired_items(self) -> bool:
         """Return whether any table has an expired item.
 
-        Call this before `delete_expired_items`, which reads every item of every table. This method only reads an index,
-        which the first call creates.
+        This check is fast, because it only reads an index on the expiry time. The first call creates the index.
+        `delete_expired_items` reads every item of every table. So call it only if this method returns True.
         """
         with closing(sqlite3.connect(self.database, timeout=30)) as database:
             tables = database.execute("SELECT table_name, ttl_attribute FROM _tables WHERE ttl_enabled").fetchall()
@@ -261,9 +261,9 @@ def restart(engine: Engine) -> Engine:
 
 @contextmanager
 def temporary_engine() -> Iterator[Engine]:
-    """Run an engine during a `with` block, and delete its file at the end.
+    """Run a new local DynamoDB during a `with` block. At the end, stop it and delete its database file.
 
-    The file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
+    The database file is in shared memory (/dev/shm) if at least 1 GB is free there, else on disk.
     """
     roomy = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > MIN_SHARED_MEMORY_BYTES
     with tempfile.TemporaryDirectory(prefix="orderstream-", dir=SHARED_MEMORY if roomy else None) as directory:

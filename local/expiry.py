@@ -1,9 +1,9 @@
-"""Deletes expired items of the local DynamoDB, and can advance the time of expiry.
+"""Deletes expired items of the local DynamoDB, and can advance the time of expiry, as if some days had passed.
 
-Only two things use the advanced time: the deletion of expired items, and the schedule event of the function that ends
-unpaid orders. The functions read the real clock, as on AWS. The advanced time is not stored: the command
-`python -m local advance 400d` always means 400 days from now. So an order that is placed after this command keeps its
-full lifetime.
+Only two things use the advanced time: the deletion of expired items, and the scheduled event of the function
+`order_deadlines`, which ends unpaid orders and marks old shipped orders as delivered. All other functions read the real
+clock, as on AWS. The advanced time is not stored: the command `python -m local advance 400d` always means 400 days from
+now. So an order that is placed after this command keeps its full lifetime.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
 the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
@@ -61,11 +61,13 @@ def parse_duration(text: str) -> timedelta:
 
 
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
-    """End the unpaid orders and delete the items that are due within the duration `by`. Return the number of items.
+    """Advance the time of expiry by the duration `by`, and delete the items that are then expired.
 
-    `expire_orders`: ends the unpaid orders that are due at the given time, as a scheduled Lambda function does every
-    minute. It is called first, because the end of an order may write items that are due within the same duration. Safe
-    to repeat.
+    Returns the number of deleted items. Safe to repeat.
+
+    `expire_orders`: ends the unpaid orders that are due at the given time, and marks old shipped orders as delivered. A
+    scheduled Lambda function does the same every minute. `expire_orders` is called first, because it may write items
+    that expire within the same duration.
     """
     until = datetime.now(UTC) + by
     expire_orders(until)

@@ -29,7 +29,7 @@ FORK_CONTEXT = multiprocessing.get_context("forkserver") if sys.platform == "lin
 
 
 def fork_workers() -> None:
-    """Make ministack fork all further worker processes of Python functions. Works only on Linux."""
+    """Make ministack fork all further worker processes of Python functions. Does nothing if the system is not Linux."""
     if FORK_CONTEXT is None:
         return
     FORK_CONTEXT.set_forkserver_preload(["local.worker_packages"])

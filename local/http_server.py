@@ -38,7 +38,10 @@ WriteBytes = Callable[[bytes], object]
 
 
 class InvalidField(Exception):
-    """A field of the request is invalid. The attribute `field` is its name, and `reason` says what is wrong."""
+    """A field of the request is invalid.
+
+    `field`: the name of the field. `reason`: what is wrong with the value.
+    """
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
@@ -51,7 +54,10 @@ class NoSuchResource(Exception):
 
 @dataclass
 class PageRequest:
-    """A request whose path starts with /local/. `path_parameters`: the values of the placeholders in the route."""
+    """A request whose path starts with /local/.
+
+    `path_parameters`: the values of the placeholders in the route, by name, such as `id` in /local/orders/{id}/story.
+    """
 
     path_parameters: Mapping[str, str]
     query: Mapping[str, str]
@@ -60,7 +66,10 @@ class PageRequest:
 
     @property
     def json_body(self) -> dict[str, Any]:
-        """The JSON object in the body. Raises InvalidField if the body or the content type is not JSON."""
+        """The JSON object in the body.
+
+        Raises InvalidField if the body is not a JSON object, or if the Content-Type is not application/json.
+        """
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):  # not JSON, or nested too deeply
@@ -70,7 +79,9 @@ class PageRequest:
         return found
 
     def query_number(self, name: str, default: int, maximum: int) -> int:
-        """Return a number from the query string, or the default. If it is above `maximum`, return `maximum`.
+        """Return the number in the query parameter `name`, but at most `maximum`.
+
+        If the query has no such parameter, the value is `default`.
 
         Raises InvalidField if the value is not a number.
         """
@@ -159,7 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: LoopbackServer
     protocol_version = "HTTP/1.1"
     timeout = SOCKET_TIMEOUT_SECONDS
-    wbufsize = 1 << 16  # buffer, so that head and body are one packet: a second packet could be delayed by 40 ms
+    # Buffer the response, so that its head and its body are one packet. A second packet could be delayed by 40 ms.
+    wbufsize = 1 << 16
 
     def _handle(self) -> None:
         headers = {name.title(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
@@ -184,8 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _reject(self, status: HTTPStatus, detail: str) -> None:
         """Send an error response and close the connection.
 
-        This method first reads the rest of the request. If it did not, TCP would reset the connection, and the client
-        might not get the response.
+        Before it closes the connection, this method reads the rest of the request. Otherwise TCP could reset the
+        connection, and the client might not get the response.
         """
         self.close_connection = True
         self._send(problem_response(status, detail))

@@ -239,19 +239,19 @@ def _check_invoices(people: DemoClients, placed: list[str]) -> None:
 def _check_mails(people: DemoClients, placed: list[str], *, allow_duplicates: bool) -> None:
     """Check that exactly one mail was sent for each order and each event in EXPECTED_MAILS.
 
-    `placed`: the ids of the orders. `allow_duplicates`: True if a process was killed during the test. The killed
-    process may have sent a mail and not recorded it. Then the mail is sent twice, or it has no file in the local AWS.
-    So the function accepts two copies of a mail, and does not look for missing mails. Raises EffectMissing if a mail is
-    missing or was sent too often.
+    `placed`: the ids of the orders.
+    `allow_duplicates`: True if a process was killed during the test. Then a mail may have been sent a second time, or
+    its file in the local AWS may be missing. So the function accepts two copies of a mail, and ignores missing mails.
+
+    Raises EffectMissing if a mail is missing or was sent too often.
     """
     numbers = {order_id[:8].upper() for order_id in placed}
     subjects = Counter(mail["Subject"] for mail in people.shop.aws.list_mails())
     ours = {subject: count for subject, count in subjects.items() if any(number in subject for number in numbers)}
     if wrong := {subject: count for subject, count in ours.items() if count > (2 if allow_duplicates else 1)}:
         raise EffectMissing(f"mails sent too often: {wrong}")
-    if not allow_duplicates and len(ours) != len(placed) * len(
-        EXPECTED_MAILS
-    ):  # a killed process may have sent a mail without writing its file
+    # Skip this check if a process was killed, because that process may have sent a mail without writing its file.
+    if not allow_duplicates and len(ours) != len(placed) * len(EXPECTED_MAILS):
         raise EffectMissing(f"expected {len(placed) * len(EXPECTED_MAILS)} different mails, found {len(ours)}")
 
 

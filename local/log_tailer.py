@@ -21,8 +21,10 @@ NewEntry = dict[str, Any]
 
 
 def _request_entries(line: LogLine) -> Iterator[NewEntry]:
+    # Skip GET requests, because they change nothing and the web page sends many of them. Do not skip a GET request that
+    # failed with a server error (5xx).
     if line["route"].startswith("GET ") and line["status"] < 500:
-        return  # skip reads unless the server failed: they change nothing, and the web page sends many of them
+        return
     yield {
         "kind": "request",
         "text": f"{line['route']} → {line['status']}",

@@ -55,7 +55,7 @@ FORWARDED_RESPONSE_HEADERS = (
     "Idempotent-Replayed",
 )
 PAGE_SETTINGS = {"laptop": True, "shop": "Orderstream", "api": "/api"}
-"""The settings that the web page loads first, from /settings.json. On AWS, /settings.json is a file for each stage."""
+"""The settings that the web page loads first, from /settings.json. On AWS, each stage has its own settings.json."""
 HEARTBEAT_SECONDS = 15
 MAX_ENTRY_ID = 1 << 60
 
@@ -177,9 +177,8 @@ class PageServer:
 
     def _forward_to_api(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         """Forward a request to the shop's API and return the response. Returns 503 if the API does not answer."""
-        if {".", ".."} & set(
-            urllib.parse.unquote(target.partition("?")[0]).split("/")
-        ):  # reject the path: `..` could lead to other parts of the local AWS
+        # Reject a path that contains `..`, because it could lead to other parts of the local AWS.
+        if {".", ".."} & set(urllib.parse.unquote(target.partition("?")[0]).split("/")):
             return problem_response(HTTPStatus.NOT_FOUND, "This route does not exist.")
         sent = {name: headers[name] for name in FORWARDED_REQUEST_HEADERS if name in headers}
         try:
@@ -238,9 +237,9 @@ class PageServer:
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
         url = f"{self._running.provider_url}/v1/payment_intents"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
-        if (
-            answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        ):  # the outcome is unknown, so the web page retries with the same idempotency key
+        # After a server error, the outcome of the payment is unknown. The web page then sends the request again with
+        # the same idempotency key.
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The payment provider does not answer. Try again.")
         intent = answer.json()
         if answer.status != HTTPStatus.OK:
@@ -294,7 +293,9 @@ class PageServer:
         )
 
     def _redrive(self, asked: PageRequest) -> HttpResponse:
-        _ = asked.json_body  # check that the body is JSON, which an HTML form cannot send
+        # `json_body` raises InvalidField if the body is not JSON. An HTML form of another site cannot send JSON, so it
+        # cannot start a redrive.
+        _ = asked.json_body
         return HttpResponse(self._queries.redrive(asked.path_parameters["key"]))
 
     def _stream_events(self, asked: PageRequest) -> HttpResponse:
@@ -333,11 +334,15 @@ class PageServer:
 
 
 def _error_response(error: Exception) -> HttpResponse:
-    """Return the error response for an exception."""
+    """Return an error response for an exception. The type of the exception determines the HTTP status.
+
+    For an unknown type, the status is 503, and the text asks the user to try again.
+    """
     match error:
         case InvalidField():
             return field_problem_response(error)
-        case NoSuchResource() | InvalidKeyValue():  # no item can have a key with this value
+        # InvalidKeyValue means that no item can have this value in its key. So no such item exists.
+        case NoSuchResource() | InvalidKeyValue():
             return problem_response(HTTPStatus.NOT_FOUND, str(error))
         case UnicodeError():
             return problem_response(HTTPStatus.BAD_REQUEST, "Use text that can be encoded as UTF-8.")

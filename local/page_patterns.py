@@ -53,14 +53,14 @@ JsonObject = dict[str, Any]
 
 
 class PatternExplorer:
-    """Lists and runs access patterns on the table of the running shop."""
+    """Lists the access patterns (named queries) of the table, and runs them on the table of the running shop."""
 
     def __init__(self, running: RunningShop) -> None:
         self._running = running
         self._known = self._table()
 
     def list_patterns(self, customer_id: str | None) -> JsonObject:
-        """Return all access patterns with their arguments, and example values by argument name.
+        """Return all access patterns (named queries) with their arguments, and example values by argument name.
 
         `customer_id`: the signed-in customer, whose items are the first examples. It is None if the user has not
         registered as a customer. Then the examples come from the orders of all customers.
@@ -183,9 +183,10 @@ def find_examples(table: Table, customer_id: str | None) -> Mapping[str, Iterabl
 
 
 def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
-    """Yield items whose attributes are example arguments, the items of the customer first.
+    """Yield items whose attributes serve as example arguments of access patterns (named queries).
 
-    If an item of an order cannot be decoded, the remaining items of this order are skipped.
+    The items of the customer come first. If an item of an order cannot be decoded, the remaining items of this order
+    are skipped.
     """
     orders: list[Any] = []
     if customer_id:

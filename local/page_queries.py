@@ -1,4 +1,4 @@
-"""Answers requests of the local web page that the API does not offer, such as the mails and the archive of an order."""
+"""Gives the local web page data that the shop's API does not offer, such as the mails and the archive of an order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ JsonObject = dict[str, Any]
 
 
 class PageQueries:
-    """Reads orders, mails and failures of the running shop, restores archived orders, and retries failures.
+    """Reads orders, mails and failures of the running shop, and restores archived orders.
+
+    Also redrives failures: processes the failed records or messages again.
 
     Thread-safe.
     """
@@ -108,8 +110,8 @@ class PageQueries:
     def redrive(self, key: str) -> JsonObject:
         """Redrive the failed batch or message with this key: process its records or messages again.
 
-        Returns whether the redrive succeeded (`redriven`), and the reason if it did not (`why`). Raises NoSuchResource
-        if the failure store has no such failure.
+        Returns {"redriven": whether the redrive succeeded, "why": the reason if it did not succeed}. Raises
+        NoSuchResource if there is no failure with this key.
         """
         publish = make_publisher(self._place.shop, self._place.client("events"), self._place.bus_name)
         found = redrive_entries(self._failures, self._place.shop, publish, lambda entry: entry.key == key)

@@ -9,7 +9,8 @@ The field `payment_method` selects the outcome. Its values are the names of Stri
 - `pm_card_refundFail`: a refund succeeds first, and then fails.
 
 The provider writes each event to disk before it responds. It then sends the event as a webhook, and retries until the
-shop accepts the event, also after a kill. (Stripe stops retrying after some days.)
+shop accepts the event. After a kill, the next start continues to send the event. (Stripe stops retrying after some
+days.)
 
 Sources: Stripe's API reference, "PaymentIntents", "Refunds" and "Check the webhook signatures"; "Testing".
 """
@@ -67,7 +68,7 @@ def stripe_signature_header(secret: str, payload: str, at: int) -> str:
 class PaymentProviderServer:
     """The payment provider, as an HTTP server on 127.0.0.1.
 
-    `directory`: the folder of the file with all events. The provider rebuilds its state from them at each start.
+    `directory`: the folder of the file with all events. At each start, the provider rebuilds its state from the events.
     `webhook_url`: the URL of the shop's API to which the provider sends its events.
     `secret`: returns the secret that signs webhooks.
     `key`: returns the API key. Only callers with this key may make or list refunds.
@@ -174,7 +175,9 @@ class PaymentProviderServer:
             return intent
 
     def create_refund(self, form: dict[str, str], idempotency_key: str | None) -> StripeObject:
-        """Refund the given amount of a payment, or the whole remaining amount. Return the refund. Raises StripeError.
+        """Refund a payment and return the refund. Raises StripeError.
+
+        If the form has no `amount`, the whole remaining amount of the payment is refunded.
 
         A second call with the same idempotency key and the same fields returns the first refund.
         """
@@ -248,11 +251,9 @@ class PaymentProviderServer:
                     for event, done in zip(waiting, senders.map(self._deliver_event, waiting), strict=True)
                     if done
                 ]
-            with (
-                self._lock,
-                suppress(OSError),
-                self._delivered_file.open("a") as file,
-            ):  # if the file cannot be written, the events are sent again, and the shop ignores duplicates
+            # Ignore an OSError: if the file cannot be written, the provider sends the events again. The shop ignores
+            # duplicates.
+            with self._lock, suppress(OSError), self._delivered_file.open("a") as file:
                 for event in taken:
                     file.write(json.dumps(event["id"]) + "\n")
                     self._undelivered.remove(event)
@@ -303,8 +304,10 @@ def _parse_metadata(form: dict[str, str]) -> dict[str, str]:
 def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
     """Return the decoded lines of a JSON Lines file, or [] if the file does not exist.
 
-    A kill can leave an incomplete last line. This function removes such a line from the file. If any other line is not
-    JSON, the function raises DamagedState if `required` is true, and skips the line if it is false.
+    A kill can leave an incomplete last line. This function removes the incomplete line from the file.
+
+    `required`: what happens if another line is not JSON. If True, the function raises DamagedState. If False, it skips
+    the line.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

@@ -197,7 +197,8 @@ class StreamPoller(threading.Thread):
     def _read_stream(self) -> None:
         """Read new records of all shards, and add them to the model of the event source mapping.
 
-        A shard is skipped while the model has too many unfinished records of this shard or of its parent.
+        A shard is skipped while its parent shard is unfinished. A shard is also skipped while the model has too many
+        unfinished records of this shard.
         """
         if not self._iterators:
             shards = self._streams.describe_stream(StreamArn=self._stream_arn)["StreamDescription"]["Shards"]
@@ -380,7 +381,10 @@ def _order_id_of(event: Mapping[str, Any]) -> str | None:
 
 
 def _order_version_of(event: Mapping[str, Any]) -> str | None:
-    """Return the order's version if the changed item is an order that was not deleted, else None."""
+    """Return the `version` attribute of an order after the change in a stream record.
+
+    Returns None if the changed item is not an order, or if the order was deleted.
+    """
     image: Mapping[str, Any] = event["dynamodb"].get("NewImage") or {}
     version: str | None = image.get("version", {}).get("N") if image.get("type", {}).get("S") == ORDER.type else None
     return version
@@ -389,7 +393,7 @@ def _order_version_of(event: Mapping[str, Any]) -> str | None:
 def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
     """Return the sequence numbers of the records in the batch that will be delivered again.
 
-    If the function reports failed records, the first of them and all later records are delivered again. If the
+    If the function reports failed records, the first failed record and all later records are delivered again. If the
     invocation itself failed, all records are delivered again.
     """
     numbers = [record.sequence_number for record in action.records]

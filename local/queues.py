@@ -45,9 +45,11 @@ class StackQueues:
         self.by_name = {queue.name: queue for queue in _find_queues(stack)}
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the numbers of messages of each queue, as dicts with the keys of DEPTH_ATTRIBUTES, and `dead`.
+        """Return a dict for each queue: its `name`, its `kind`, and how many messages it has in each state.
 
-        `dead` is the number of messages in the dead-letter queue.
+        `kind`: "reaction" if a function of the stack consumes the queue, otherwise "foreign".
+        `waiting`, `in_flight`, `delayed`: the approximate numbers of messages in the queue.
+        `dead`: the number of messages in its dead-letter queue.
         """
         return [self._status(queue) for queue in self.by_name.values()]
 

@@ -83,7 +83,7 @@ class RunningShop:
     def token_supplier(self, user: str) -> Callable[[], str]:
         """Return a function that returns an access token of this user, valid for at least half an hour.
 
-        The function caches the token and renews it in time.
+        The function caches the token for half an hour. A new token is valid for one hour.
         """
         return _cached_token(self.aws, self.stack, user)
 
@@ -94,8 +94,9 @@ def find(state: Path = STATE_FOLDER) -> RunningShop | None:
     if ready is None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
-    # After a kill, the ready file remains until the next start deletes it. If the file changed between the two reads, a
-    # new start began, and the addresses found here may be of the previous run.
+    # The shop writes the ready file when it is ready. After a kill, this file remains until the next start deletes it.
+    # If the file changed between the two reads, a new start began. Then the addresses found here may be of the previous
+    # run, so they are not returned.
     if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:

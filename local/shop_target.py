@@ -1,4 +1,4 @@
-"""Makes the running local shop a target of the operator tools (`python -m ops`)."""
+"""Lets the operator tools (`python -m ops`) work on the running local shop, instead of a shop on AWS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from ops.targets import ShopTarget
 
 
 def find_local_target() -> ShopTarget:
-    """Return the running local shop as a target. If the shop is not running, exit with an error message."""
+    """Return the running local shop as a target of the operator tools.
+
+    If the shop is not running or not ready, exit with an error message.
+    """
     found = shop_client.find()
     if found is None:
         sys.exit("The shop is not running here, or not ready yet. Start it with: make up")
@@ -22,7 +25,10 @@ def find_local_target() -> ShopTarget:
 
 
 def local_target(shop: RunningShop) -> ShopTarget:
-    """Return the target for a running local shop: its clients, stack outputs and activity log."""
+    """Return the object with which the operator tools access a running local shop.
+
+    It contains the boto3 clients and the stack outputs. It also reads the activity log and the lags of the consumers.
+    """
 
     def client(service: str) -> Any:
         if service == "dynamodb":

@@ -1,6 +1,6 @@
 """Checks the files that the previous run of the shop left on this machine, before a start uses them.
 
-The following three belong together and must match:
+The following three parts of the saved data must come from the same shop:
 
 - the table (`engine/`),
 - the snapshot of the local AWS, with users, secrets and queues (`aws/saved`),
@@ -103,6 +103,8 @@ def read_fingerprint(directory: Path) -> Fingerprint | None:
 def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, stack_is_new: bool) -> None:
     """Check that the table and the local AWS belong to the same shop. Raises DamagedState if they do not.
 
+    A fingerprint is a set of names and a hash that identify a shop.
+
     `aws`: the directory of the local AWS, for the error message.
     `fingerprint`: the fingerprint of the local AWS, which is compared with the fingerprint stored with the table.
     `stack_is_new`: whether this start created the stack. If it is False, the table must exist.
@@ -119,7 +121,10 @@ def check_fingerprint(engine: Engine, aws: Path, fingerprint: Fingerprint, *, st
 
 
 def write_fingerprint(engine: Engine, fingerprint: Fingerprint) -> None:
-    """Save the fingerprint in the database file of the local DynamoDB, so that it stays with the table."""
+    """Save the fingerprint (names and a hash that identify the shop) in the database file of the local DynamoDB.
+
+    This file also contains the table, so the fingerprint stays with the table.
+    """
     with closing(sqlite3.connect(engine.database, timeout=30)) as database, database:
         database.execute(CREATE_FINGERPRINT_TABLE)
         rows = list(fingerprint.items())

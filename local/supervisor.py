@@ -57,7 +57,7 @@ class ProcessSupervisor(threading.Thread):
 
     @property
     def process_names(self) -> list[str]:
-        """The names of the supervised processes."""
+        """The names of the supervised processes: "dynamodb" and "aws"."""
         return list(self._directories)
 
     def is_running(self, name: str) -> bool:

@@ -146,8 +146,9 @@ def _start_parts(
 ) -> tuple[RunningShop, ProcessSupervisor]:
     """Start the basic parts of the shop, from DynamoDB to the payment provider. Return the shop and the supervisor.
 
-    The warehouse and the web page are not started here, because they need the running shop that this returns.
-    `exit_stack` gets a callback for each part, so that it stops the parts in reverse order.
+    This function does not start the warehouse and the web page, because they need the running shop that it returns.
+
+    `exit_stack`: gets a callback for each part, so that it stops the parts in reverse order.
     """
     template = _run_step("synthesizing the stack", lambda: synthesize_template(settings))
     _check_previous_state(state)
@@ -197,7 +198,7 @@ def _start_parts(
 
 
 def _check_previous_state(state: Path) -> None:
-    """Rename the logs of the previous run, and check the data of the previous run. Raises DamagedState."""
+    """Rename the logs of the previous run, and check its data. Raises DamagedState if the data cannot be used."""
     for log in ("engine/log", "aws/log", f"aws/{local_aws.FUNCTION_LOG}"):
         processes.rotate_log(state / log)
     check_database(state / "engine")
@@ -206,7 +207,7 @@ def _check_previous_state(state: Path) -> None:
 
 
 def _create_table(engine: Engine, aws: LocalAws, stack: DeployedStack) -> LocalAws:
-    """Create the table and the users unless they exist. Return the running local AWS.
+    """Create the table and the users if they do not exist. Return the running local AWS.
 
     If the deploy changed the stack, this function saves a snapshot, which restarts the local AWS. Raises DamagedState
     if the existing table belongs to another shop, or if the table of an existing stack is missing.

@@ -122,7 +122,8 @@ class LocalWarehouse(threading.Thread):
         return len(messages) == MAX_MESSAGES
 
     def _accept_shipment(self, shipment: Mapping[str, Any], receipt: str) -> None:
-        if known := self._parcels.get(shipment["shipment_id"]):  # the request was redelivered during packing
+        # SQS may deliver the request again during packing. Then continue the packing with the new receipt handle.
+        if known := self._parcels.get(shipment["shipment_id"]):
             known.receipt = receipt
             return
         heavy = sum(shipment["quantities"].values()) >= HEAVY_QUANTITY
@@ -149,8 +150,8 @@ class LocalWarehouse(threading.Thread):
     def _advance_parcel(self, id: str, parcel: PackingJob) -> Exception | None:
         """Take all due steps of one shipment. If a step fails, forget the shipment and return the error.
 
-        After its visibility timeout, SQS delivers the request for this shipment again. Then the warehouse starts with
-        the first step.
+        After the visibility timeout of the request for this shipment, SQS delivers the request again. Then the
+        warehouse starts with the first step.
         """
         try:
             while id in self._parcels and parcel.due_at <= time.monotonic():
@@ -204,7 +205,7 @@ def receive_requests(aws: LocalAws, queue_url: str) -> Iterator[dict[str, Any]]:
 
 
 def first_parcel_quantities(quantities: Mapping[str, int]) -> dict[str, int]:
-    """Return the quantities of the first of two parcels, by product id, or {} if one parcel is enough."""
+    """Return the quantities in the first parcel, by product id. Return {} if the shipment needs only one parcel."""
     many = sorted(id for id, quantity in quantities.items() if quantity >= SPLIT_QUANTITY)
     return {many[0]: quantities[many[0]]} if len(many) > 1 else {}
 

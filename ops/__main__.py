@@ -1,4 +1,7 @@
-"""Run an operator tool: `python -m ops COMMAND`. It works on a table on AWS or on the local shop."""
+"""Run an operator tool: `python -m ops COMMAND`.
+
+A tool works on a shop or a single table on AWS, or on the local shop (the shop that runs on this machine).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         with cli_errors.exit_on_error():
             args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # the program that reads the output has ended, such as `head`
+    except BrokenPipeError:  # the program that reads our output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         sys.exit(130)

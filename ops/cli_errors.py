@@ -14,7 +14,7 @@ from ops.scan.checkpoint import Locked
 
 
 class UsageError(Exception):
-    """The operator used the command wrongly. The message is one sentence that says what to do."""
+    """The operator used the command wrongly. The message says what is wrong or what to do."""
 
 
 class RecordNotFound(Exception):
@@ -23,9 +23,10 @@ class RecordNotFound(Exception):
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Return a context manager that prints an error of its block as one line and exits.
+    """Return a context manager that prints an expected error of its `with` block as one line and ends the process.
 
-    The exit code is 2 for wrong usage and 1 for all other errors.
+    The exit code is 2 for wrong usage. It is 1 for the other expected errors, such as a missing record or an AWS error.
+    Unexpected exceptions are not caught.
     """
     try:
         yield

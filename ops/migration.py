@@ -1,4 +1,4 @@
-"""Define the class for migrations of stored items: which item type a migration transforms, and how."""
+"""Define the class Migration: it says which type of stored items a migration changes, and how."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ops.item_codec import decode_value, encode_item
 
 Item = dict[str, Any]
 TransformItem = Callable[[Item], Item | None]
-"""Function that transforms a stored item, given as plain values with its keys and type.
+"""Function that transforms a stored item. The item is a dict of plain Python values, including its keys and type.
 
 The function returns the new item, or None to leave the item unchanged. The function must have no side effects. If it
 raises an error such as KeyError or ValueError, the migration skips the item and lists the item as unreadable.
@@ -28,8 +28,8 @@ class Migration:
 
     `up`: transforms an item to the new format.
     `down`: undoes `up`, so that the previous version of the code can read the item.
-    `rederives_copies`: whether the migration, after `up`, also writes the copies of each item (items that are derived
-    from it).
+    `rederives_copies`: whether the migration also writes the copies of each item again, after it has applied `up`. A
+    copy is an item that is derived from another item.
     """
 
     description: str
@@ -55,10 +55,11 @@ def rekey_items(row: Row[Any], description: str) -> Migration:
 
 
 def rederive_copies(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes all copies of the items of one type again. Use it to backfill a new copy.
+    """Return a migration that writes all copies of the items of one type again.
 
-    A copy is an item that is derived from another item. `row`: the row of the key table that declares the item type.
-    Raises TypeError if no copies are derived from this item type.
+    A copy is an item that is derived from another item. Use the migration when the code has a new kind of copy.
+
+    `row`: the row of the key table that declares the item type. Raises TypeError if this item type has no copies.
     """
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")

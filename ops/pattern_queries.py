@@ -1,6 +1,6 @@
-"""Describe the access patterns, and build a query from an operator's arguments.
+"""Describe the access patterns (named reads of the table), and build a query from an operator's arguments.
 
-An invalid argument raises an error that names the field.
+An invalid argument raises an error that names the argument.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,8 @@ Pattern: TypeAlias = Get[Any] | Query[Any]
 class InvalidArgument(cli_errors.UsageError):
     """An argument of a query is invalid.
 
-    `field`: the argument. `reason`: why it is invalid. The message contains both.
+    `field`: the name of the argument. `reason`: why it is invalid. `message`: the text for the operator; if it is "",
+    the text consists of `field` and `reason`.
     """
 
     def __init__(self, field: str, reason: str, message: str = "") -> None:
@@ -58,9 +59,11 @@ class PatternSpec:
 class PatternQuery:
     """An access pattern with its arguments.
 
-    `known`: the arguments by name. `since`, `until`: the range in the format of the sort key; "" if not limited.
-    `limit`: items per page. `after`: the cursor of the previous page; None for the first page. `all`: whether to read
-    all pages.
+    `known`: the arguments by name.
+    `since`, `until`: the bounds of the range, in the format of the sort key. "" means that there is no such bound.
+    `limit`: the maximum number of items per page.
+    `after`: the cursor of the previous page; None for the first page.
+    `all`: whether to read all pages.
     """
 
     pattern: Pattern
@@ -76,7 +79,8 @@ class PatternQuery:
 class DisplayFilter:
     """Selects the items and fields to show. The filter runs after the read, so it saves no DynamoDB capacity.
 
-    `where`: the required value of each given field. `fields`: the fields to show; empty to show all fields.
+    `where`: the value that an item must have in each of these fields, by field name. `fields`: the names of the fields
+    to show; empty to show all fields.
     """
 
     where: Mapping[str, str]
@@ -126,7 +130,10 @@ def build_query(
     after: str | None = None,
     all: bool = False,  # noqa: A002  the name of the command-line option
 ) -> PatternQuery:
-    """Return the query of an access pattern with these arguments. Raises InvalidArgument, InvalidKeyValue."""
+    """Check the arguments of an access pattern, and return the query with the parsed arguments.
+
+    Raises InvalidArgument, InvalidKeyValue.
+    """
     known = _parse_arguments(pattern, arguments)
     if isinstance(pattern, Get):
         given = {"from": since, "to": until, "limit": limit, "cursor": after, "all": all}
@@ -189,7 +196,10 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 
 
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
-    """Parse an argument. Returns an int if the key template formats the field as a padded number, else the text."""
+    """Return the value of an argument: an int if the key contains it as a number with leading zeros, otherwise `text`.
+
+    `field`: how the error message names the argument. Raises InvalidArgument if `text` must be a number, but is none.
+    """
     if not _is_number(pattern, name):
         return text
     try:
@@ -235,8 +245,9 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         )
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. So if `until` is the end of
-    # a key, use a bound just below it.
+    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If `left` has one field, this
+    # is the last field of the sort key, so a key can end with exactly `until`. Then the upper bound is the highest key
+    # below `until`.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 

@@ -1,6 +1,7 @@
-"""Run an access pattern and return its requests, items and consumed capacity as data. Nothing is written.
+"""Run an access pattern (a named read of the table) and return its requests, its items and the consumed capacity.
 
-The boto3 client records each request when it is sent, so the result shows exactly the requests that DynamoDB received.
+A hook in the boto3 client records each request when it is sent. So the result shows exactly the requests that DynamoDB
+received. Nothing is written to the table.
 """
 
 import json
@@ -19,10 +20,10 @@ PLACEHOLDER_PARAMETERS = ("Key", "ExpressionAttributeNames", "ExpressionAttribut
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRequest:
-    """A DynamoDB request as it was sent. `sent`: the parameters as text, by name.
+    """A DynamoDB request of an access pattern, as it was sent. `sent`: the parameters as text, by name.
 
-    For the first request, `sent` has all parameters. For later requests, `sent` has only the differences from the first
-    request. The value None means that the first request has the parameter, but this request does not.
+    For the first request of the access pattern, `sent` has all parameters. For a later request, `sent` has only the
+    differences from the first request. If a later request lacks a parameter of the first request, `sent` has None.
     """
 
     operation: str
@@ -31,9 +32,10 @@ class RecordedRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemGroup:
-    """The returned items of one type, in the order in which they were returned. Each field is text.
+    """The returned items of one type, in the order in which they were returned.
 
-    If the operator chose no fields, the fields that are empty in all items are left out.
+    `fields`: the names of the shown fields. `items`: for each item, the values of these fields as text.
+    If the operator chose no field of this type, `fields` has each field with a value in at least one item.
     """
 
     type: str
@@ -46,9 +48,9 @@ class PatternResult:
     """The result of an access pattern.
 
     `read`: the number of items that DynamoDB read.
-    `passed_over`: the number of read items that are not in the result, because they have expired, come after the end of
-    the page, or do not match the query.
-    `shown`: the number of items that are shown: items in the result that match the display filter.
+    `passed_over`: the number of items that DynamoDB read, but that are not in the result. These items have expired, do
+    not match the query, or belong to a later page.
+    `shown`: the number of items in the result that match the display filter. Only these items are shown.
     `units`: the consumed read capacity units.
     `cursor`: where the next page starts; None if there is no next page.
     """
@@ -110,7 +112,7 @@ def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter
 
 
 def _run_query(table: Table, query: PatternQuery) -> tuple[list[Any], int, str | None]:
-    """Return the items, the number of pages, and the cursor of the next page; None if there is no next page."""
+    """Return (items, number of pages read, cursor of the next page). The cursor is None if there is no next page."""
     if isinstance(query.pattern, Get):
         item = table.get(query.pattern, **query.known)
         return [] if item is None else [item], 1, None
@@ -151,9 +153,10 @@ def _request_parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _format_value(value: Any) -> str:
-    """Format a parameter value without its DynamoDB type. Text is quoted, with escapes for invisible characters.
+    """Return a value of a request parameter as text, without its DynamoDB type.
 
-    `value`: a typed value such as {"S": "x"}, or an attribute name, which is returned unchanged.
+    A number such as {"N": "7"} gives 7. A string such as {"S": "x"} gives 'x' in quotes, and invisible characters are
+    escaped. An attribute name is a plain str and is returned unchanged.
     """
     if isinstance(value, str):
         return value

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 LAG_THRESHOLD_SECONDS = 5.0
-"""A queue or stream reader that is behind by this time or more is reported."""
+"""A queue, or a Lambda function that reads the table's stream, counts as behind if it lags by this time or more."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class ConsumerLag:
     """How far a stream reader (a Lambda function that reads the table's stream) or a queue is behind.
 
     `waiting`: the number of unfinished records or messages.
-    `seconds`: for a reader, the age of the oldest record; for a queue, for how long the queue has not been empty.
+    `seconds`: for a stream reader, the age of its oldest unfinished record. For a queue, the time since the queue was
+    last empty.
     """
 
     name: str
@@ -74,9 +75,9 @@ class ShopTarget:
     resources: Callable[[str], Sequence[str]]
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
-    """A function that returns the lag of each stream reader and queue of the local shop.
+    """A function that returns the lag of each stream reader and each queue of the local shop.
 
-    On AWS, it returns nothing. Use CloudWatch there.
+    For a shop on AWS, the function returns an empty sequence. CloudWatch measures the lag there.
     """
 
     @cached_property
@@ -91,15 +92,15 @@ class ShopTarget:
 
     @property
     def bus_name(self) -> str:
-        """The name of the shop's event bus."""
+        """The name of the shop's EventBridge event bus."""
         return self.resources("AWS::Events::EventBus")[0]
 
 
 def target_options(*, needs_stack: bool = False) -> argparse.ArgumentParser:
-    """Return a parser with the options that select the target.
+    """Return a parser with the options that select the shop or the table on which the tool works.
 
     `needs_stack`: True if the tool needs more than the table, such as queues or the event bus. Then the parser has no
-    option `--table`, because that option selects a table without the rest of the shop.
+    option `--table`, because that option selects only a table, without queues and event bus.
     """
     parser = argparse.ArgumentParser(add_help=False)
     which = parser.add_mutually_exclusive_group()
@@ -164,16 +165,20 @@ def throttle_options() -> argparse.ArgumentParser:
 
 
 def units_per_second(args: argparse.Namespace) -> float | None:
-    """Return the value of the option `--units-per-second`, or the default of the target. None means no limit."""
+    """Return the limit of capacity units per second: the value of the option `--units-per-second`, or its default.
+
+    The default is DEFAULT_UNITS_PER_SECOND_ON_AWS on AWS. On the local shop it is None, which means no limit.
+    """
     if args.units_per_second is None and (args.stack or getattr(args, "table", None)):
         return DEFAULT_UNITS_PER_SECOND_ON_AWS
     return cast(float | None, args.units_per_second)
 
 
 def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
-    """Return a parser with the options of a tool that stores a checkpoint.
+    """Return a parser with the option `--restart`, for a tool that stores its progress and can resume a stopped run.
 
-    `with_segments`: whether the tool can scan several segments of the table in parallel.
+    `with_segments`: True if the tool can scan several segments of the table in parallel. Then the parser also has the
+    option `--segments`.
     """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--restart", action="store_true", help="start from the beginning, do not resume a stopped run")
@@ -190,8 +195,10 @@ def resume_options(*, with_segments: bool = True) -> argparse.ArgumentParser:
 def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str, task: str) -> Checkpoint:
     """Return the checkpoint of a tool: its stored progress and its lock.
 
-    If a run with the same `task` stopped less than a day ago, the checkpoint resumes this run, unless `--restart` is
-    given. `tool`, `name`: the key of the checkpoint. Raises Locked if another run holds the lock.
+    With the option `--restart`, the run starts from the beginning. Without it, the run resumes the last run if that run
+    had the same `task` and stopped less than a day ago.
+
+    `tool`, `name`: the key of the checkpoint. Raises Locked if another run holds the lock.
     """
     checkpoint = Checkpoint(
         table,

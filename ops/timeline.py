@@ -1,8 +1,8 @@
 """Build the timeline of an order from the journal of the local shop and from the items in the table.
 
-The local shop keeps a journal of every request, stream record, delivery, event and side effect, such as a mail. On AWS
-there is no journal. For times before the first entry of the journal, or without a journal, the items in the table are
-used.
+The local shop keeps a journal of every request, stream record, delivery, event and side effect, such as a mail. The
+items in the table are used for the time before the journal's first entry. On AWS there is no journal, so only the items
+in the table are used.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from functions.shop.invoices import REACTION as INVOICING
 from ops.repair.order_history import change_ids
 
 TimelineEntry = Mapping[str, Any]
-"""An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "effect") and "text".
+"""An entry of an order's timeline: a mapping with the keys "at" (a UTC time), "kind" (such as "change") and "text".
 
-An entry from the journal of the local shop also has other keys. The journal is the local shop's log of all requests,
-events and side effects.
+The local shop keeps a journal: a log of all requests, events and side effects. An entry from the journal also has other
+keys.
 """
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
 """The reactions (queues with a worker) that store an Effect item for each event that they handle.
@@ -40,8 +40,9 @@ def build_timeline(
 ) -> list[TimelineEntry]:
     """Merge the entries of the local shop's journal and of the table into one list, the oldest first.
 
-    Entries from the table are used only if they are older than the first entry of the journal. The journal itself has
-    all entries after this time.
+    The journal is the local shop's log of all requests, events and side effects. It is complete from its first entry
+    on. So an entry from the table is used only if it is older than the journal's first entry, or if there is no
+    journal.
     """
     begins = min((str(one["at"]) for one in journal_entries), default="~")
     return sorted(
@@ -52,11 +53,13 @@ def build_timeline(
 def entries_from_table(
     order: Any, items: Iterable[Any], mails: Sequence[Notification], effects: Sequence[Effect]
 ) -> Iterator[TimelineEntry]:
-    """Yield the timeline entries of an order that can be built from the items in the table.
+    """Build timeline entries of an order from its items in the table, and yield them in any order.
 
-    There is an entry for each change, payment, return, refund and shipment of the order, and for each side effect: an
-    invoice, a mail, the archive object, and each result of a worker in `effects`. `items`: the order's items. `mails`:
-    the mails about the order. `effects`: the items that record what a worker did for an event.
+    Each change, payment, return, refund and shipment of the order gives an entry. So does each side effect: an invoice,
+    a mail, the archive object, and each item of `effects`.
+
+    `items`: the order's items. `mails`: the mails about the order. `effects`: the items that record what a worker did
+    for an event.
     """
     for item in items:
         yield from _entries_of_item(item)
@@ -95,8 +98,9 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
-    An Effect item records what a worker did for one event. The result has the items for the events of the order. It
-    also has the item of the worker that last copied the customer's name to the order, if there is one.
+    An Effect item records what a worker did for one event. The result has the Effect items for the order's own events.
+    If the order is not archived and the customer is not erased, it also has the Effect item for the customer's change
+    from which the order's customer name was copied.
     """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)

@@ -11,7 +11,10 @@ from functions.model import metrics
 from functions.model.metrics import MetricDefinition
 
 AlarmTarget = Literal["queue", "dead letters", "reader", "api", "api's function", "watch"]
-"""The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind."""
+"""The kinds of resources for `AlarmDefinition.for_each`. One alarm is created for each resource of the kind.
+
+"reader": a Lambda that reads the table's stream. "watch": the Lambda that measures backlogs.
+"""
 DIMENSIONS: dict[AlarmTarget, str] = {
     "queue": "QueueName",
     "dead letters": "QueueName",
@@ -23,9 +26,9 @@ DIMENSIONS: dict[AlarmTarget, str] = {
 Statistic = Literal["Maximum", "Minimum", "Sum"]
 RUNBOOKS = "docs/runbooks"
 RATE_LIMITED_REACTIONS = frozenset({"bulk", "notices"})
-"""Workers that are slow on purpose: they write large product imports, or send mails to thousands of followers.
+"""The reactions (queues) whose workers are slow on purpose. The lag alarms for 5 minutes and 1 hour do not watch them.
 
-The alarms for a lag of 5 minutes and 1 hour do not watch the queues of these workers.
+The worker of "bulk" writes large product imports. The worker of "notices" sends mails to thousands of followers.
 """
 
 
@@ -33,14 +36,15 @@ The alarms for a lag of 5 minutes and 1 hour do not watch the queues of these wo
 class AlarmDefinition:
     """An alarm: when it is raised, what it means, and which runbook to follow.
 
-    The alarm compares the `statistic` of `metric` with the limit `above` or `below`. It is raised if the limit is
-    exceeded in `periods` consecutive periods. `minutes`: the length of one period.
+    The alarm is raised if the `statistic` of `metric` is above the limit `above`, or below the limit `below`, in
+    `periods` consecutive periods. Exactly one of the two limits is set. `minutes`: the length of one period.
 
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
     `description`: what is wrong while the alarm is raised. `runbook`: the name of the document that says what to do.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
-    `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm on a gauge keeps its
-    state, and an alarm on another metric is not raised. But an alarm with `below` is always raised by missing data.
+    `is_level`: whether the metric is a gauge (a current level). This decides what missing data does to an alarm with
+    `above`: an alarm on a gauge keeps its state, any other alarm is not raised. Missing data raises an alarm with
+    `below`.
     `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
     """
 
@@ -73,8 +77,8 @@ class AlarmDefinition:
 LAG_LEVELS = (("5-minutes", 300), ("1-hour", 3_600), ("6-hours", 21_600))
 """The lag, in seconds, at which an alarm is raised.
 
-After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 12 hours the stream's
-event source mappings stop retrying a record, and 6 hours are half of this time.
+After 5 minutes a person should check the cause. After 1 hour customers notice the lag. After 6 hours half of the time
+for a repair is over: after 12 hours the stream's event source mappings stop retrying a record.
 """
 
 

@@ -18,7 +18,7 @@ from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 MonitoredResources = Mapping[AlarmTarget, Mapping[str, str]]
-"""The resources that alarms watch. For each kind of resource: the name in CloudWatch by readable name."""
+"""The resources that alarms watch: {kind of resource: {readable name: name of the resource in CloudWatch}}."""
 
 
 EMAIL_RETRY_REASON = "SNS retries a mail for hours, and CloudWatch shows the alarm for as long as it is raised."
@@ -27,7 +27,8 @@ EMAIL_RETRY_REASON = "SNS retries a mail for hours, and CloudWatch shows the ala
 class Alarms(Construct):
     """All alarms and their SNS topic.
 
-    `topic_arn`: the topic to subscribe to. `rollback_alarms`: the alarms that stop and roll back a release.
+    `topic_arn`: the ARN of the topic; subscribe to it to get the alarms. `rollback_alarms`: the alarms that stop and
+    roll back a release.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.Key, places: MonitoredResources) -> None:
@@ -78,11 +79,11 @@ class Alarms(Construct):
             )
 
         topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
-        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # "*" means this key
+        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # here "*" is this key
 
 
 def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
-    """Return the CDK arguments for the threshold of an alarm and for missing data."""
+    """Return the CDK arguments for an alarm's threshold, and for how the alarm treats missing data."""
     compared, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
     if alarm.below is not None:
         return {
@@ -100,9 +101,10 @@ def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:
 def _alarm_metrics(
     scope: Construct, alarm: AlarmDefinition, places: MonitoredResources
 ) -> Iterator[tuple[str, cloudwatch.Metric]]:
-    """Yield the name and metric of each alarm to create for a definition.
+    """Yield the name and the metric of each alarm to create for a definition.
 
-    A definition with `for_each` yields one name and metric for each resource of this kind.
+    If the definition has no `for_each`, this is one alarm. Otherwise it is one alarm for each resource of the kind
+    `for_each`, except the `excluded` resources.
     """
     if alarm.for_each is None:
         assert isinstance(alarm.metric, MetricDefinition), (

@@ -36,8 +36,8 @@ ACCESS_LOG = {
 class ShopApi(Construct):
     """The HTTP API and its routes.
 
-    `url`: the endpoint of the API. `api_id`: the id of the API in metrics. `function`: the Lambda function or alias
-    that the API calls.
+    `url`: the endpoint of the API. `api_id`: the id of the API, which is a dimension of its CloudWatch metrics.
+    `function`: the Lambda function or alias that the API calls.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # must be first: it selects the CDK's Node
+from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # must precede aws_cdk: it selects Node
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 
@@ -17,10 +17,10 @@ VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 
 
 def build_app(context: Mapping[str, object] | None = None) -> App:
-    """Return the app, ready to synthesize. Raises stage.InvalidSetting.
+    """Return the app, ready to synthesize. Raises stage.InvalidSetting if a setting is wrong.
 
-    `context` overrides cdk.json, and the context of the command line overrides both. With `laptop=true` the Lambda
-    bundle has no packages, because the local AWS runs the Lambdas with the packages of its own Python.
+    `context` overrides cdk.json, and the context of the command line overrides both. If the context has `laptop=true`,
+    the Lambda bundle has no packages: the local AWS (an emulator) runs the Lambdas with the packages of its own Python.
     """
     given = {**synth_cache.context_from_environment(), **(context or {})}
     laptop = synth_cache.is_laptop(given)

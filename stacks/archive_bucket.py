@@ -1,4 +1,7 @@
-"""The archive bucket: an object for each archived order, and objects with daily activity. Objects never expire."""
+"""The archive bucket: an object for each archived order, and objects with the activity entries of each day.
+
+The objects never expire.
+"""
 
 from aws_cdk import Duration
 from aws_cdk import aws_kms as kms
@@ -15,7 +18,7 @@ NONCURRENT_VERSION_DAYS = 30
 The time is short, because the erasure job replaces objects to remove personal data.
 """
 MIN_GLACIER_BYTES = 128 * 1024
-"""Only objects larger than this move to Glacier Instant Retrieval, which bills at least 128 KB per object.
+"""The size limit in bytes. Only larger objects move to Glacier Instant Retrieval, which bills at least 128 KB for each.
 
 Smaller objects are cheaper in S3 Standard (S3 pricing).
 """

@@ -66,8 +66,8 @@ def current_target() -> BundleTarget:
 def build_bundle(source_only: bool = False, target: BundleTarget = LAMBDA_TARGET) -> tuple[Path, str]:
     """Return the folder with the bundle to deploy, and a hash of its inputs. Build the bundle if it is not cached.
 
-    `source_only`: leave out the packages, for a Python that has them installed. Several processes may call this at the
-    same time. Raises RuntimeError if uv fails.
+    `source_only`: leave out the packages, for a Python that has them installed. Several processes may call this
+    function at the same time. Raises RuntimeError if uv cannot install the packages.
     """
     compiler = None if source_only else find_python(target)
     digest = _digest(source_only, target, compiled=compiler is not None)
@@ -113,7 +113,7 @@ def find_python(target: BundleTarget) -> str | None:
 
 
 def _digest(source_only: bool, target: BundleTarget, compiled: bool) -> str:
-    """Return a hash of all inputs of a bundle, including this file. The hash is the same on every machine."""
+    """Return a hash of all inputs of a bundle, including this file. The same inputs give the same hash everywhere."""
     digest = hashlib.sha256(f"{source_only} {compiled} {target}".encode())
     for file in (Path(__file__), *_inputs()):
         content = file.read_bytes()
@@ -165,7 +165,10 @@ def _strip_documentation(model: Path) -> str:
 
 
 def _without_documentation(model: Any) -> Any:
-    """Return a service model without documentation texts. A field that is named `documentation` is kept."""
+    """Return a botocore service model without documentation texts.
+
+    A key `documentation` whose value is not a text is kept: it is a field of an AWS data type.
+    """
     if isinstance(model, list):
         return [_without_documentation(part) for part in model]
     if not isinstance(model, dict):

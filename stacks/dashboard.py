@@ -14,7 +14,7 @@ from stacks.alarms import MonitoredResources, aws_metric, shop_metric
 GraphMetric = Any
 """A metric, or a math expression over metrics."""
 WidgetRow = Sequence[tuple[Callable[[str, Sequence[GraphMetric], int], Any], str, Sequence[GraphMetric]]]
-"""The widgets of one dashboard row: kind, title and metrics of each widget."""
+"""The widgets of one dashboard row. Each widget is (function that creates it, title, metrics)."""
 QUEUE_AGE_METRIC, QUEUE_DEPTH_METRIC = (
     "AWS/SQS ApproximateAgeOfOldestMessage",
     "AWS/SQS ApproximateNumberOfMessagesVisible",
@@ -42,7 +42,7 @@ class Dashboard(Construct):
         )
 
     def _orders(self) -> WidgetRow:
-        """Return the first row, which shows how many orders are placed, paid and fulfilled, and which failures wait."""
+        """Return the first row: how many orders are processed, how long events wait, and how many failures wait."""
         steps = [self._sum_metric(metric) for metric in (m.ORDERS_PLACED, m.ORDERS_PAID, m.ORDERS_FULFILLED)]
         levels = self._level_metrics(m.ORDERS_STALLED, m.PARKED_WAITING, m.GIVEN_UP_WAITING)
         failures = [*levels, *_metric_per_resource(QUEUE_DEPTH_METRIC, self._monitored["dead letters"])]

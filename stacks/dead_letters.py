@@ -1,4 +1,4 @@
-"""Dead-letter queues for messages that could not be processed or delivered. An operator processes them again."""
+"""Dead-letter queues for messages that could not be processed or delivered. The messages wait there for an operator."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs

@@ -1,5 +1,6 @@
-"""The KMS key that encrypts all stored data. It is managed in this account and used only through a few services.
+"""The KMS key that encrypts the table, the secrets, the backups, and the buckets with orders and failed records.
 
+Roles of this account can use the key only through a few AWS services.
 A role needs its own permission to use the key; docs/permissions.md lists the permissions that this stack grants. An
 administrator of the account can manage the key, but cannot use it directly to decrypt data copied out of a bucket or a
 table. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html

@@ -1,4 +1,4 @@
-"""Build the Lambda event filters of the two stream readers from the model.
+"""Build the Lambda event filters of the two stream readers from the declarations in functions/model.
 
 Sources: Lambda developer guide, "Using event filtering with a DynamoDB event source"; DynamoDB developer guide,
 "DynamoDB Streams and Time to Live", for how to recognize the deletion of an expired item.
@@ -18,11 +18,11 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 
 
 def build_copies_patterns() -> list[str]:
-    """Return the filter patterns for the stream records from which copies and totals are updated.
+    """Return the filter patterns of the stream reader that updates copies (derived items) and totals.
 
     The patterns match new and changed primary items, from which copies and totals are derived. They also match deleted
-    items that were counted in totals. Raises ValueError if a copy is derived from another copy, because the reader
-    could then invoke itself forever.
+    items that were counted in totals. Raises ValueError if a copy is derived from another copy. Then the reader's own
+    writes could invoke it again, without end.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
@@ -34,9 +34,10 @@ def build_copies_patterns() -> list[str]:
 def build_publisher_patterns() -> list[str]:
     """Return the filter patterns for the stream records that are published as events.
 
-    The patterns exclude copies, because they have no events. They include a deletion by TTL only if an event exists for
-    it. If items of a type change very often, the pattern also checks the old image,
-    so that Lambda invokes the function only for the changes that have an event.
+    The patterns match only changes that may have an event, so they do not match a written copy (derived item). They
+    match a deletion by TTL only if an event exists for it. If items of a type change very often, the pattern also
+    checks the old image (the item before the change). Then Lambda invokes the function only for changes that have an
+    event.
     """
     published = {(event.row, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}

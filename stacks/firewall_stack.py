@@ -23,12 +23,13 @@ MANAGED_RULE_GROUPS = (
 COUNT_ONLY_RULES = {"AWSManagedRulesCommonRuleSet": ("SizeRestrictions_BODY",)}
 """Firewall rules that only count requests and do not block them.
 
-The rule for body sizes would block imports, which are larger than 8 KB. The API checks the size of a body itself.
+The rule SizeRestrictions_BODY would block product imports, because their bodies are larger than 8 KB. The API checks
+the size of a body itself.
 """
 
 
 class FirewallStack(Stack):
-    """The stack with the web ACL. Its output `WebAclArn` is the value of the setting `web_acl`."""
+    """The stack with the web ACL. Its output `WebAclArn` is the value for the main stack's setting `web_acl`."""
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage) -> None:
         description = f"The firewall of {stage.shop_name} ({stage.name})"
@@ -105,7 +106,10 @@ def _managed_rule(name: str, priority: int) -> waf.CfnWebACL.RuleProperty:
 
 
 def _visibility(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
-    """Enable CloudWatch metrics, but no sampled requests: they contain tokens and IP addresses."""
+    """Return settings that enable CloudWatch metrics, but no sampled requests.
+
+    Sampled requests contain tokens and IP addresses.
+    """
     return waf.CfnWebACL.VisibilityConfigProperty(
         cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False
     )

@@ -23,7 +23,8 @@ USE_KEY_ACTIONS = (
     "kms:Encrypt",
     "kms:GenerateDataKey",
     "kms:DescribeKey",
-)  # these are the actions that the CDK's own grants allow
+)
+"""The actions on the KMS key that a role needs to read and write encrypted data."""
 
 # These texts say why a function has no dead-letter queue. Lambda uses such a queue only for asynchronous invocations.
 NO_DLQ_SYNCHRONOUS = "It is invoked synchronously, so the caller gets the error."
@@ -91,21 +92,21 @@ class ShopFunction(Construct):
         )
 
     def add_environment(self, **more: str) -> None:
-        """Add environment variables whose values are known only after the function was created."""
+        """Add environment variables whose values are not known before the function is created."""
         for name, value in more.items():
             self.function.add_environment(name.upper(), value)
 
     def grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
-        """Allow these actions on these resources. A wildcard resource needs a reason for cdk-nag (`because`)."""
+        """Allow the function these actions on these resources. `because`: the reason for a wildcard, for cdk-nag."""
         grant_actions(self, self.role, *actions, on=on, because=because)
 
 
 def grant_actions(
     scope: Construct, grantee: iam.IGrantable, *actions: str, on: str | list[str], because: str = ""
 ) -> None:
-    """Allow a role or policy of this construct these actions on these resources.
+    """Add a permission for these actions on these resources to a role or policy (`grantee`).
 
-    `because`: the reason for a wildcard in a resource. Raises ValueError if a wildcard has no reason.
+    `because`: the reason for a wildcard in a resource, for cdk-nag. Raises ValueError if a wildcard has no reason.
     """
     resources = [on] if isinstance(on, str) else on
     grantee.grant_principal.add_to_principal_policy(iam.PolicyStatement(actions=list(actions), resources=resources))

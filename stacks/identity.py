@@ -19,9 +19,9 @@ With the second scope the API can read the e-mail address of a new customer from
 
 
 class Identity(Construct):
-    """The user pool and its client.
+    """The user pool and its app client.
 
-    `pool`, `client`: for the API's authorizer, and for sign-in on the shop's web page. `sign_in`: the address and
+    The API's authorizer and the sign-in on the shop's web page use `pool` and `client`. `sign_in`: the address and the
     parameters of Cognito's sign-in pages, for the settings of the web page.
     """
 
@@ -37,7 +37,7 @@ class Identity(Construct):
             standard_attributes=cognito.StandardAttributes(
                 email=cognito.StandardAttribute(required=True, mutable=True)
             ),
-            # A new e-mail address counts only after it is verified. Until then the old one stays.
+            # If a user enters a new e-mail address, Cognito keeps the old address until the new one is verified.
             keep_original=cognito.KeepOriginalAttrs(email=True),
             password_policy=cognito.PasswordPolicy(
                 min_length=12,
@@ -77,7 +77,7 @@ class Identity(Construct):
                 cognito_domain=cognito.CognitoDomainOptions(domain_prefix=stage.page),
                 managed_login_version=cognito.ManagedLoginVersion.NEWER_MANAGED_LOGIN,
             )
-            # Without a style the sign-in pages are not shown. This is Cognito's default style.
+            # Cognito shows its sign-in pages only if the app client has a style. This is Cognito's default style.
             cognito.CfnManagedLoginBranding(
                 self,
                 "Style",

@@ -1,4 +1,4 @@
-"""Run cdk-nag on the app. A finding fails the synth unless its construct gives a reason to accept it."""
+"""Run cdk-nag on the app. The synth fails if cdk-nag has a finding and the code gives no reason to accept it."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ def add_nag_checks(app: IConstruct) -> None:
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     """Accept cdk-nag findings on one construct.
 
-    `reasons`: the full id of each rule (AwsSolutions-S1), with the reason.
+    `reasons`: the reason to accept a finding, by the full id of its rule, such as AwsSolutions-S1.
     """
     for rule, reason in reasons.items():
         Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
@@ -28,7 +28,7 @@ def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> N
 
 
 def _as_nag_text(value: object) -> str:
-    """Return a resource in the notation of cdk-nag's findings, with references in angle brackets."""
+    """Return a resource in the notation of cdk-nag's findings: a reference is in angle brackets, such as <Key.Arn>."""
     match value:
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(_as_nag_text, parts))

@@ -98,7 +98,7 @@ class OperatorRole(Construct):
         archive_bucket: ArchiveBucket,
         failures: FailureStore,
     ) -> None:
-        """Allow the commands of the runbooks.
+        """Allow operators to run the AWS commands of the runbooks.
 
         These permissions are in a separate managed policy, because IAM limits the total size of a role's inline
         policies.
@@ -111,8 +111,8 @@ class OperatorRole(Construct):
         grant("sqs:PurgeQueue", on=[queue.queue_arn for queue in runbook_resources.failed_run_queues.values()])
         grant("secretsmanager:PutSecretValue", "secretsmanager:ListSecretVersionIds", on=secrets.rotatable_arns)
         grant("secretsmanager:UpdateSecretVersionStage", on=secrets.rotatable_arns)
-        # The archive bucket is versioned: a deleted object stays as a noncurrent version. Only the erasure job may
-        # delete that version.
+        # Operators may delete objects, but no versions of objects. The archive bucket is versioned, so a deleted object
+        # stays as a noncurrent version for 30 days. Only the erasure job may delete this version earlier.
         grant("s3:DeleteObject", on=archive_bucket.orders_arn, because="One object for each order.")
         grant("s3:DeleteObject", on=failures.parked_arn, because="Objects that will never be redriven.")
 
@@ -137,15 +137,15 @@ class OperatorRole(Construct):
         )  # fmt: skip
 
     def _grant(self, *actions: str, on: str | list[str], because: str = "") -> None:
-        """Allow these actions on these resources. A wildcard resource needs a reason for cdk-nag (`because`)."""
+        """Allow operators these actions on these resources. `because`: the reason for a wildcard, for cdk-nag."""
         grant_actions(self, self.role, *actions, on=on, because=because)
 
 
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
-    """Return the principals that may assume the role: the `operators` of the stage, or the account if there are none.
+    """Return the principals that may assume the operator role: the `operators` of the stage, or else the account.
 
-    If the principal is the account, the account's IAM policies decide who may assume the role. MFA is required, except
-    for roles in `operators`, because role sessions have no MFA context.
+    If the principal is the account, the account's IAM policies decide who may assume the role. The account's principals
+    and the users in `operators` need MFA. The roles in `operators` do not, because role sessions have no MFA context.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

@@ -198,7 +198,7 @@ class OrdersStack(Stack):
     def create_reaction_workers(self) -> Sequence[ShopFunction]:
         """Create a queue for each reaction to events, and return the functions that process the queues.
 
-        If a reaction has no function, an external system reads the queue. Then the URL of the queue is a stack output.
+        If a reaction has no function, an external system reads its queue. So the URL of this queue is a stack output.
         """
         create_worker: Mapping[str | None, Callable[[], ShopFunction | None]] = {
             "archive_worker": self.create_archive_worker,
@@ -364,7 +364,7 @@ class OrdersStack(Stack):
         return order_deadlines, erasure, backlog_metrics
 
     def create_operator_role(self) -> OperatorRole:
-        """Create the role for the ops tools. No other role may scan the table."""
+        """Create the IAM role with which operators run the ops tools. No other role may scan the table."""
         return OperatorRole(
             self,
             "Operators",
@@ -388,7 +388,7 @@ class OrdersStack(Stack):
         function.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
     def create_function(self, module: str, environment: Any, **settings: Any) -> ShopFunction:
-        """Create the Lambda of a module in functions/handlers."""
+        """Create the Lambda whose handler is in a module of functions/handlers, with its IAM role and log group."""
         return ShopFunction(
             self,
             function_id(module),
@@ -400,7 +400,7 @@ class OrdersStack(Stack):
         )
 
     def allow_parking(self, function: ShopFunction) -> None:
-        """Allow the function to park records: to store records that it can never process in the failure store.
+        """Allow the function to park a record: to store it in the failure store if it can never be processed.
 
         The failure store and the table are encrypted. So this also allows the function to use the KMS key.
         """

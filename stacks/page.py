@@ -40,7 +40,7 @@ class ShopPage(Construct):
             code=cloudfront.FunctionCode.from_file(file_path=str(PROJECT / "stacks" / "page_index.js")),
             runtime=cloudfront.FunctionRuntime.JS_2_0,
         )
-        # CloudFront names are global per account, so they contain the region.
+        # The names of CloudFront resources must be unique in the account, across all regions. So add the region.
         name = f"{Stack.of(self).stack_name}-page-{Aws.REGION}"
         access = cloudfront.S3OriginAccessControl(self, "Access", origin_access_control_name=name)
         front.add_paths(

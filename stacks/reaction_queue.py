@@ -1,4 +1,7 @@
-"""The infrastructure of a reaction: a rule on the bus, a queue with its dead-letter queue, and a function."""
+"""The infrastructure of a reaction to events: an EventBridge rule, an SQS queue, and the mapping to a Lambda function.
+
+The queue has a dead-letter queue.
+"""
 
 from aws_cdk import Duration
 from aws_cdk import aws_events as events
@@ -17,7 +20,7 @@ from stacks.stage import Stage
 
 MAX_RECEIVE_COUNT = 5
 EXTERNAL_WORKER_SECONDS = 300
-"""The visibility timeout of a queue that an external system of the shop reads."""
+"""The visibility timeout, in seconds, of a queue that an external system of the shop reads."""
 
 
 class ReactionQueue(Construct):

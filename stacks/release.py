@@ -1,7 +1,7 @@
 """Release a new version of a function behind an alias: all at once, or shifted step by step by CodeDeploy.
 
 CodeDeploy rolls back as soon as one of the given alarms is raised. If no setting of the stage needs published versions,
-there is no alias, and the API calls the latest deployed code. A laptop never has an alias.
+there is no alias, and the API calls the latest deployed code. The default settings of a laptop need no alias.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,15 @@ ALIAS = "live"
 
 
 def uses_versions(stage: Stage) -> bool:
-    """Return whether the settings of the stage need published versions."""
+    """Return whether a setting of the stage needs published versions: SnapStart, or a gradual shift of requests."""
     return stage.snap_start or stage.shift != "all-at-once"
 
 
 class Release(Construct):
     """The alias of a function and its published versions.
 
-    `alias`: callers use the alias instead of the function. Each deploy that changes the function publishes a version.
+    `alias`: the alias, which callers call instead of the function. Each deploy that changes the function publishes a
+    version.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, function: ShopFunction) -> None:
@@ -47,9 +48,9 @@ class Release(Construct):
         self.alias.node.add_dependency(*(other.function for other in others))
 
     def roll_back_on(self, alarms: Sequence[cloudwatch.Alarm]) -> None:
-        """Stop the release and roll back if one of these alarms is raised.
+        """Let CodeDeploy shift the requests to a new version, and roll back if one of these alarms is raised.
 
-        Does nothing if a new version takes over all requests at once.
+        Does nothing if the stage's settings say that a new version takes over all requests at once.
         """
         if not self._shifts:
             return

@@ -15,18 +15,18 @@ from stacks.stage import Stage
 
 
 class ShopSecrets(Construct):
-    """The secrets in Secrets Manager.
+    """The secrets in Secrets Manager, and their ARNs.
 
-    `pepper_arn`: the text from which order ids and e-mail hashes are derived.
-    `webhook_arn`: the secret with which the payment provider signs webhooks, as JSON {"current": ..., "previous": ...}.
-    The API accepts both values, so no webhook is rejected during a rotation.
-    `provider_arn`: the API key of the payment provider, which the provider issues. Fill it in after the first deploy.
-    Until then refunds wait in their queue.
+    `pepper_arn`: the ARN of the secret from which order ids and e-mail hashes are derived.
+    `webhook_arn`: the ARN of the secret with which the payment provider signs webhooks. The secret is JSON {"current":
+    ..., "previous": ...}. The API accepts both values, so no webhook is rejected during a rotation.
+    `provider_arn`: the ARN of the secret for the API key that the payment provider issues. Fill the key in after the
+    first deploy. Until then refunds wait in their queue.
     `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API, and its ARN. Without a firewall
     they are None and "". The secret is JSON like the webhook secret. CloudFront sends the current value of the secret
     version with which it was deployed. The API accepts the current and the previous value.
     `required_origin_secret_arn`: the ARN of the origin secret if the API rejects requests without this secret, else "".
-    `rotatable_arns`: the secrets that operators may change, but never read.
+    `rotatable_arns`: the ARNs of the secrets that operators may change, but never read.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:

@@ -84,50 +84,54 @@ REPLICA_REFUSAL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """The settings of one deployment. `protect`: Data is kept when the stack is deleted, and has deletion protection.
+    """The settings of one deployment.
 
+    `protect`: Data is kept when the stack is deleted, and has deletion protection.
     `shop_name`: The name of the shop in mails and on invoices.
     `sender`: The sender address of mails. SES must have verified this address or its domain.
-    `shipping`: The shipping price of an order, in minor units, one for each currency (EUR:490). Other currencies: free.
+    `shipping`: The shipping price of an order for each currency, in minor units (EUR:490 means 4.90 euros). For other
+    currencies shipping is free.
     `tax_rate`: The tax rate that is included in all prices, in hundredths of a percent (2000 means 20 %).
     `provider_url`: The base URL of the payment provider's API, which must be compatible with Stripe.
     `product_url`: The URL of a product page. Mails to the followers of a product link to it.
     `notices_per_second`: The maximum number of mails per second to followers. Leave some SES quota for other mails.
-    `cors_origins`: The web origins that may call the API. `retention_days`: How long a closed order stays in the table.
-    `payment_window_minutes`: How long stock is reserved for an unpaid order.
-    `assumed_delivered_days`: After this time a shipped order counts as delivered without a confirmation.
-    `return_window_days`: How long after the delivery goods can be returned.
-    `log_retention_days`: How long logs are kept.
+    `cors_origins`: The web origins that may call the API.
+    `retention_days`: How many days a closed order stays in the table.
+    `payment_window_minutes`: How many minutes stock is reserved for an unpaid order.
+    `assumed_delivered_days`: After this number of days, a shipped order counts as delivered without a confirmation.
+    `return_window_days`: How many days after the delivery goods can be returned.
+    `log_retention_days`: How many days logs are kept.
     `parallelization`: The number of concurrent batches per stream shard. Records of one item stay in order.
     `import_lines_per_second`: The maximum number of imported products per second. A product takes about 6 write units.
-    `requests_per_second`, `burst_requests`: Above these limits the API answers 429.
+    `requests_per_second`, `burst_requests`: The rate limit and the burst limit of the API. Above them it answers 429.
     `alarm_address`: The e-mail address for alarms. Its owner must confirm the subscription. Empty: no mails.
     `operators`: The ARNs of the roles and users that may assume the operator role. Users need MFA. For a role, require
     MFA in its own trust policy. Empty: all principals that the account's IAM policies allow, with MFA.
     `billing`: The capacity mode of the table and its indexes: on-demand, or provisioned with autoscaling.
-    `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`;
-    `*` means all others. They apply only with provisioned `billing`.
+    `read_units`, `write_units`: The minimum and maximum of provisioned units per second, as `table:5-400,GSI1:5-100`.
+    The entry `*` applies to the table and all indexes without their own entry. Both settings apply only with
+    provisioned `billing`.
     `utilization`: The target utilization of autoscaling, in percent of the provisioned units.
     `most_read_units`, `most_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index. The command
-    `python -m ops hot-keys` prints them. CloudWatch bills two rules for each of them, and the events.
+    `python -m ops hot-keys` prints them. CloudWatch bills two rules for the table, two for each index, and the events.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. The command
     `python -m ops capacity` prints which class is cheaper.
-    `daily_backup_days`, `monthly_backup_days`: How long AWS Backup keeps the daily backups, and the backups of the
-    first day of a month. 0: no such backups. Point-in-time recovery (35 days) is always on. Backups keep erased data
-    until they expire.
+    `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
+    first day of a month. 0: no backups of this kind. Point-in-time recovery (35 days) is always on. Backups keep erased
+    data until they expire.
     `backup_copy_vault`: The ARN of a vault in another region or account. Each backup is copied to it.
-    `restored_stream`: The stream ARN of a restored table, which the stack uses instead of its own table
-    (docs/runbooks/restore-table.md). Configure billing, class and indexes on that table itself.
+    `restored_stream`: The stream ARN of a restored table. The stack then uses this table instead of its own table
+    (docs/runbooks/restore-table.md). Configure billing, class and indexes on the restored table itself.
     `snap_start`: Lambda starts the API function from a snapshot of its loaded code. Each published version costs money.
     `shift`: How a new version of the API function takes over: all requests at once, or ten percent more each minute,
     with a rollback as soon as its alarms are raised.
     `replica_regions`: Regions for table replicas. Always rejected, and the error message gives the reason.
-    `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. Its output is the value for
-    `web_acl`.
+    `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. The output of the second stack is the
+    value for `web_acl`.
     `web_acl`: The ARN of a CloudFront web ACL. If it is set, CloudFront and the firewall are in front of the API.
-    `front_only`: With `web_acl`, the API's own address answers 403. Set false while clients still use that address.
+    `front_only`: If `web_acl` is set, the API's own address answers 403. Set false while clients use that address.
     `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
     the warehouse's systems. Webhooks of the payment provider are always exempt.
     `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
@@ -180,9 +184,9 @@ class Stage:
     front_secret_version: str = ""
 
     def capacity_range(self, which: str, target: str) -> tuple[int, int]:
-        """Return the minimum and maximum of provisioned units of a target (CAPACITY_TARGETS).
+        """Return the minimum and the maximum of provisioned units of the table or of one index.
 
-        `which`: "read_units" or "write_units".
+        `which`: "read_units" or "write_units". `target`: "table" or the name of an index.
         """
         named = {one.partition(":")[0]: one.partition(":")[2] for one in getattr(self, which)}
         least, _, most = named[target if target in named else "*"].partition("-")
@@ -375,7 +379,10 @@ OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
-    """Return the stage that the CDK context selects, with the settings from the context. Raises InvalidSetting."""
+    """Return the stage that the CDK context selects, with the settings from the context.
+
+    Raises InvalidSetting if a setting is unknown or its value is wrong.
+    """
     name = context.get("stage") or "dev"
     if not isinstance(name, str) or name not in STAGES:
         raise InvalidSetting(f"stage is {name!r}: it must be one of {', '.join(STAGES)}")

@@ -27,11 +27,11 @@ inspect the records afterwards.
 
 
 class StreamReader(Construct):
-    """Event source mapping that invokes a function with the stream records that match the filter patterns.
+    """An event source mapping, which invokes a function with the stream records that match the filter patterns.
 
     Records are delivered without delay, and in order for each item. A failing batch is split until only the failing
-    records are left. When these reach the maximum age, Lambda writes them to the failure store. `mapping_id`: the id of
-    the mapping.
+    records are left. When these records reach the maximum age, Lambda writes them to the failure store (an S3 bucket).
+    `mapping_id`: the id of the mapping.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Resources that the runbooks use: mappings and rules to switch off by hand, and queues to empty by hand."""
+"""The resources that the runbooks use.
+
+An operator enables event source mappings and rules that someone has disabled, and empties dead-letter queues.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -30,14 +30,15 @@ LAPTOP_INPUTS = (
 )
 """The inputs of the cache key on a laptop.
 
-The handlers are not among them: the local AWS deploys their source itself, so an edit needs no new synthesis.
+The source of the handlers is not an input here. The local AWS (an emulator) deploys this source without the CDK, so an
+edit of a handler needs no new synthesis.
 """
 CHECKSUM = "checksum"
 CONTEXT_VARIABLE, OUTPUT_VARIABLE = "CDK_CONTEXT_JSON", "CDK_OUTDIR"
 
 
 class SynthFailed(RuntimeError):
-    """The app could not be synthesized. The text is its stderr; the last line is the reason."""
+    """The app could not be synthesized. The error's text is the stderr of the app; its last line is the reason."""
 
 
 def load_template(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
@@ -65,11 +66,14 @@ def get_assembly(context: Mapping[str, object]) -> Path:
 
 
 def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
-    """Write the assembly of this context to a folder, as `cdk synth` would. Raises the errors of `get_assembly`."""
+    """Write the files that `cdk synth` would write for this context to a folder.
+
+    Raises the same errors as `get_assembly`.
+    """
     source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
-        if path.is_dir():  # it is an asset: its name is the hash of its content
+        if path.is_dir():  # an asset, named by the hash of its content: an existing copy is equal
             if not copy.exists():
                 shutil.copytree(path, copy, copy_function=_link)
         elif path.name != CHECKSUM:
@@ -85,15 +89,15 @@ def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
     """
     files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
     ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
-    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # no template depends on it
+    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # no template depends on this file
         if not any(file.is_relative_to(PROJECT / name) for name in _inputs(context)):
             raise RuntimeError(f"{file.relative_to(PROJECT)} is missing in the inputs of stacks/synth_cache.py")
 
 
 def is_laptop(context: Mapping[str, object]) -> bool:
-    """Return whether the app is synthesized for a laptop.
+    """Return whether the app is synthesized for a laptop, where an emulator of AWS runs the Lambdas.
 
-    The Lambda bundle then has no packages, because the local AWS runs the Lambdas with the packages of its own Python.
+    Then the Lambda bundle has no packages, because the emulator runs the Lambdas with the packages of its own Python.
     """
     return context.get("laptop") in (True, "true")
 
@@ -113,7 +117,7 @@ def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
 def _digest(context: Mapping[str, object]) -> str:
     """Return a hash of all inputs that the assembly depends on."""
     digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
-    if not is_laptop(context):  # without a Python of Lambda's version, the bundle is not compiled
+    if not is_laptop(context):  # the bundle is compiled only if a Python of Lambda's version is found
         digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())
     for name in _inputs(context):
         path = PROJECT / name
@@ -125,7 +129,7 @@ def _digest(context: Mapping[str, object]) -> str:
 
 
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
-    """Run the app in a separate process, so that the CDK's Node ends with that process. Raises SynthFailed."""
+    """Run the app in a separate process, so that the CDK's Node process ends with it. Raises SynthFailed."""
     shutil.rmtree(folder, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
     try:

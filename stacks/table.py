@@ -13,7 +13,8 @@ from stacks.stage import Stage
 class OrdersTable(Construct):
     """The DynamoDB table.
 
-    `name`, `arn`, `stream_arn`: of the table. `index_arns`: the ARN of each index by its name.
+    `name`, `arn`: the table's name and ARN. `stream_arn`: the ARN of the table's stream. `index_arns`: the ARN of each
+    index, by the name of the index.
     """
 
     def __init__(self, scope: Construct, id: str, *, stage: Stage, key: kms.IKey) -> None:
@@ -90,7 +91,11 @@ def _billing(stage: Stage) -> dynamodb.Billing:
 
 
 def _capacity(stage: Stage, where: str) -> dict[str, Any]:
-    """Return the capacity of the table or an index as CDK arguments: the limit on demand, or the autoscaling range."""
+    """Return the capacity of the table or an index as CDK arguments.
+
+    With on-demand billing: the maximum units for reads and for writes, if the stage limits them. With provisioned
+    billing: the autoscaling ranges.
+    """
     if stage.billing == "on-demand":
         most = {"read": stage.most_read_units, "write": stage.most_write_units}
         return {f"max_{way}_request_units": units for way, units in most.items() if units}
@@ -104,6 +109,6 @@ def _autoscaled_capacity(least: int, most: int, stage: Stage) -> dynamodb.Capaci
     return dynamodb.Capacity.autoscaled(
         min_capacity=least,
         max_capacity=most,
-        seed_capacity=least,  # CloudFormation needs it to make an on-demand table provisioned
+        seed_capacity=least,  # CloudFormation needs this to change an on-demand table to provisioned
         target_utilization_percent=stage.utilization,
     )

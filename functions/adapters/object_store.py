@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError
 from functions.runtime import clients
 
 REDRIVEN_PREFIX = "redriven/"
-"""A key prefix in the failure store, the S3 bucket of records and messages that a Lambda could not process.
+"""The key prefix of marker objects in the failure store, the S3 bucket of records that a Lambda could not process.
 
-The rest of such a key is the key of an object that was redriven (processed again). The objects under the prefix contain
-no personal data.
+A marker object shows that another object of the bucket was redriven (processed again). Its key is this prefix, followed
+by the key of the redriven object. Marker objects contain no customer data.
 """
 
 

@@ -1,8 +1,8 @@
 """HTTP client of the payment provider, with Stripe's API: https://docs.stripe.com/api/refunds
 
-Each POST has an idempotency key. If a key is sent again within a day, the provider repeats its first answer, even if
-that answer was an error 500 (https://docs.stripe.com/api/idempotent_requests). So an immediate retry would not help,
-and this client does not retry. SQS delivers the message that requests the refund again later.
+Each POST request has an idempotency key. If a key is sent a second time within a day, the provider repeats its first
+answer, even if that answer was an error 500 (https://docs.stripe.com/api/idempotent_requests). So an immediate retry
+would not help, and this client does not retry. Later, SQS delivers the message with the refund to the Lambda again.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""The HTTP API. `routes` has one module per noun; `http` checks requests and builds answers; `app` joins them."""
+"""The HTTP API. `routes`: routes by kind of item. `http`: checks and responses. `app`: the router with all routes."""

@@ -1,7 +1,7 @@
-"""Count consumed capacity units and throttled attempts from DynamoDB's responses.
+"""Count the consumed capacity units and the throttled attempts, from DynamoDB's responses.
 
-The units include the writes to indexes. Each throttled attempt is counted, even if the client retries it automatically.
-A response that leaves items of a batch unprocessed is also counted as a throttled attempt. Lost connections and
+The units include the writes to indexes. If the client retries a throttled request automatically, each throttled attempt
+is counted. A response that leaves items of a batch unprocessed also counts as a throttled attempt. Lost connections and
 internal errors of DynamoDB are not counted.
 """
 
@@ -20,7 +20,7 @@ THROTTLING_ERROR_CODES = {
 
 
 class ConsumedCapacityCounter:
-    """Counts the capacity units and throttled attempts of the DynamoDB clients that `instrument` was called with.
+    """Counts the capacity units and throttled attempts of DynamoDB clients. Call `instrument` once for each client.
 
     The class is thread-safe, because a Lambda may send several requests in parallel.
     """
@@ -29,7 +29,7 @@ class ConsumedCapacityCounter:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._thread_state = local()  # .counted: True if the thread's last attempt was already counted as throttled
+        self._thread_state = local()  # .counted: whether the thread's last attempt is counted as throttled
         self._last_reported = (0.0, 0.0)
 
     @property

@@ -25,8 +25,9 @@ Image = Mapping[str, Any]
 class LazyMap(Mapping[str, Any]):
     """A map attribute of an item. Its values are decoded on first access to the map.
 
-    A stream record has two images of an item: before and after the change. `counterpart` is the same attribute in the
-    item's other image, or None. If both images have an equal map, the map is decoded once and both share the result.
+    A stream record has two images (the item in DynamoDB's JSON): before and after the change. `counterpart` is the same
+    map attribute in the other image. It is None if there is no other image, or if the other image lacks the attribute.
+    If the maps in both images are equal, only one of them is decoded, and both share the result.
     """
 
     __slots__ = ("_image", "_made", "_read", "_twin")
@@ -67,10 +68,10 @@ class LazyMap(Mapping[str, Any]):
 def entity(cls: type[T]) -> type[T]:
     """Class decorator: declare a class whose instances are items of the table, or values nested in an item.
 
-    mypy treats the class as frozen. At run time the class is a slotted dataclass whose slots the decoder fills, because
-    decoding into a truly frozen dataclass is three times slower.
+    For mypy the class is frozen. At run time it is a dataclass with slots that is not frozen, because decoding into a
+    frozen dataclass is three times slower.
     """
-    cls.__doc__ = cls.__doc__ or cls.__name__  # dataclass() would set a generated signature as docstring
+    cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise dataclass() sets a generated signature as docstring
     made: Any = dataclass(slots=True, kw_only=True, repr=False, eq=False, match_args=False)(cls)
     # All classes share these functions, because generating methods for each class would slow down a cold start.
     made.__repr__, made.__eq__, made.__hash__ = _item_repr, _items_equal, None
@@ -187,7 +188,7 @@ def is_map(hint: Any) -> bool:
 
 
 def set_element_type(hint: Any) -> Any:
-    """Return the element type of a set that an item can contain. Returns None for any other type."""
+    """Return X if the type is `frozenset[X]` and DynamoDB has sets of X. Return None for any other type."""
     inner = unwrap_newtype(typing.get_args(hint)[0]) if typing.get_origin(hint) is frozenset else None
     return inner if inner in SCALAR_TYPES and inner is not bool else None
 
@@ -195,27 +196,32 @@ def set_element_type(hint: Any) -> Any:
 def _is_set_field(field: Field[Any], hint: Any) -> bool:
     """Return whether a field is stored as a DynamoDB set.
 
-    DynamoDB stores no empty set, so the encoder leaves out an empty set and the decoder reads a missing set as empty.
-    This works only for a top-level attribute whose default is missing or an empty set.
+    DynamoDB cannot store an empty set. So the encoder leaves out an empty set, and the decoder reads a missing
+    attribute as an empty set. This works only if the field's own type is a set (not, for example, a list of sets), and
+    if the field has no default or an empty set as default.
     """
     return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
 
 
 def build_decoder(cls: type[T]) -> Callable[[Image], T]:
-    """Return a function that decodes an image into an instance of `cls`, without calling __init__.
+    """Return a function that decodes an image (an item in DynamoDB's JSON) into an instance of `cls`.
 
-    If the image lacks an attribute, the field gets its default. Without a default, an optional field gets None and a
-    set is empty. The function raises Unreadable if any other attribute is missing, or if a value is not of the declared
-    type. It ignores undeclared attributes.
+    If the image lacks an attribute, the field gets its default value. If the field has no default value, an optional
+    field gets None, and a set field gets an empty set. If any other attribute is missing, the function raises
+    Unreadable. It also raises Unreadable if a value is not of the declared type. It ignores attributes that the class
+    does not declare. It does not call __init__.
     """
     return cast(Callable[[Image], T], _build_decoder(cast(Any, cls)))
 
 
 def build_lazy_decoder(cls: type[T]) -> Callable[[Image, T | None], T]:
-    """Return a decoder that decodes maps of nested objects on first access. That access may raise UnreadableWithin.
+    """Return a function that decodes an image (an item in DynamoDB's JSON), but leaves maps of objects for later.
+
+    Such a map is decoded on first access to the map. If it is malformed, this access raises UnreadableWithin.
 
     A stream record has two images of an item: before and after the change. The second argument of the returned function
-    is the decoded item of the other image, or None. Maps that are equal in both images are decoded once.
+    is the item decoded from the other image, or None if there is no such item. If a map is equal in both images, it is
+    decoded once.
     """
     return cast(Callable[[Image, T | None], T], _build_decoder(cast(Any, cls), lazy=True))
 
@@ -260,10 +266,10 @@ def _field_decoder(
 
 
 def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
-    """Return a function that encodes an instance of `cls` as an image.
+    """Return a function that encodes an instance of `cls` as an image (an item in DynamoDB's JSON).
 
-    To save space, the function leaves out three values: an empty set, None, and a zero or False that is the field's
-    default. If such an attribute is missing, the decoder sets the same value again.
+    The function leaves out three kinds of values: an empty set, None, and a zero or False that is the field's default.
+    If one of these attributes is missing, the decoder sets the same value again.
     """
     return cast(Callable[[T], dict[str, Any]], _build_encoder(cast(Any, cls)))
 
@@ -285,7 +291,7 @@ def _build_encoder(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _field_encoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], bool]]:
-    """Return the encoder of a field, and a function that returns whether to leave a value out of the image."""
+    """Return the encoder of a field, and a function that returns whether the image omits a given value."""
     if _is_set_field(field, hint):
         tag, _, write = SCALAR_TYPES[set_element_type(hint)]
         return (lambda value: {f"{tag}S": sorted(map(write, value))}), not_

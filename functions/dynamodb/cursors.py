@@ -1,4 +1,6 @@
-"""Pagination cursors: opaque texts that mark the end of a page. Only the same caller can use one, for the same query.
+"""Pagination cursors: opaque texts that mark where the next page of a query starts.
+
+A cursor works only for the caller and the query for which it was made.
 
 A cursor contains the sort key of an item. The key may contain a customer id that the caller must not see. So the cursor
 is encrypted and authenticated with AES-SIV (RFC 5297). AES-SIV needs no nonce, so the same position, caller and query

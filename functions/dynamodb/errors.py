@@ -1,18 +1,23 @@
 """The errors of reading and writing items.
 
-Do not rename these classes: their names are stored in the failure store as the reason why a record was parked.
+Do not rename these classes. If a record can never be processed, it is stored in the failure store (an S3 bucket) with
+the name of the error class as the reason.
 """
 
 
 class Permanent(Exception):
     """A record can never be processed successfully.
 
-    The record is parked (stored in the failure store) at once, so that it does not block later records.
+    The record is parked (stored in the failure store, an S3 bucket) at once. So it does not block later records.
     """
 
 
 class Unreadable(ValueError):
-    """An image cannot be decoded into its class: an attribute is missing, of another type, or malformed."""
+    """An image (an item in DynamoDB's JSON) cannot be decoded.
+
+    Either an attribute is missing, malformed or of the wrong type. Or the code does not know the item's type or schema
+    version.
+    """
 
 
 class UnreadableWithin(Unreadable):

@@ -4,7 +4,7 @@ The template of an index is "partition / sort", for example "CUSTOMER#{customer_
 `{name}` stands for a field or a property of the item's class. If its value is None, the item is not in that index.
 
 `Row.check` rejects mistakes in a template: a number without zero padding, a sort key that ends with a time instead of
-an id, and an unknown name. A value that contains the separator "#" is rejected when the key is built.
+an id, and a field that does not exist. A value that contains the separator "#" is rejected when the key is built.
 """
 
 import re
@@ -56,9 +56,9 @@ SEPARATOR = "#"
 class InvalidKeyValue(ValueError):
     """A value cannot be part of a key.
 
-    Either the value is empty or contains an unprintable character. Or the value contains the separator "#", so that it
-    could forge another item's key. Or the value is a number that is negative or has too many digits for its zero
-    padding, so that keys would not sort by number.
+    There are three cases. The value is empty or contains an unprintable character. The value contains the separator
+    "#": then it could forge another item's key. The value is a number that is negative or has too many digits for its
+    zero padding: then keys would not sort by number.
     """
 
     def __init__(self, name: str, value: object) -> None:
@@ -73,7 +73,7 @@ class KeyTemplate:
     text: str
 
     def check(self) -> None:
-        """Raise TypeError if the declaration is wrong."""
+        """Raise TypeError if the template is empty or malformed, or has two fields without a "#" between them."""
         if not self.text or not all(re.fullmatch(r"[^{}]*({\w+(:\w+)?}[^{}]*)?", part) for part in self.segments):
             raise TypeError(f"'{self.text}': each part of a key template can have at most one field")
 
@@ -101,7 +101,10 @@ class KeyTemplate:
 
     @cached_property
     def _tokens(self) -> list[tuple[str, str, str]]:
-        """The template as (fixed text, field after it, format of the field); field and format may be ""."""
+        """The template as a list of (fixed text, name of the field after it, format of this field).
+
+        If there is no field after the text, name and format are "". If the field has no format, the format is "".
+        """
         found = re.findall(r"([^{]*)(?:{(\w+)(?::(\w+))?})?", self.text)
         return [(text, name, spec) for text, name, spec in found if text or name]
 
@@ -150,13 +153,13 @@ class Row(Generic[T]):
     each "partition / sort"; "" if the items are not in that index. `written_by`: the Lambdas or tools that write the
     items, for the documentation.
 
-    `kind`: commands write a "primary" item. A "snapshot", "log" or "counter" item is derived from primary items, so it
-    can be repaired. A "marker" item records that an action was done.
+    `kind`: commands write a "primary" item. A "snapshot", "log" or "counter" item is derived from primary items, so a
+    repair can derive it again. A "marker" item records that an action was done.
 
     `replaces`: a row of another type whose items have the same key. An item of this row overwrites an item of that
     type, as an ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes
     an item from a deleted item that had the same key. `unique_fields`: the fields that identify an item; if empty, all
-    fields of the primary key identify it. `schema`: the version of the item's stored form.
+    fields of the primary key identify it. `schema`: the schema version that is stored with each item.
     """
 
     entity: type[T]
@@ -172,7 +175,7 @@ class Row(Generic[T]):
     schema: int = 1
 
     def check(self) -> None:
-        """Raise TypeError if the declaration is wrong."""
+        """Raise TypeError if the declaration of the item type is wrong, for example if a key names an unknown field."""
         if not self.main:
             raise TypeError(f"{self.type} has no key")
         if clash := RESERVED_ATTRIBUTES & self.fields.keys():
@@ -210,7 +213,7 @@ class Row(Generic[T]):
             raise TypeError(f"{self.type}.{index}: {name} is text and must not have a format")
 
     def _field_type(self, name: str) -> Any:
-        """Return the declared type of a field or property. Raises TypeError if there is no such name."""
+        """Return the declared type of a field or property of the item's class. Raises TypeError if neither exists."""
         attribute = getattr(self.entity, name, None)
         if name in self.fields:
             return self.fields[name]
@@ -306,7 +309,8 @@ def parse_key_template(text: str) -> KeyTemplate:
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
     """Return a description of each conflict between rows of the key table.
 
-    Two rows conflict if they declare the same item type, or if their templates could build the same key.
+    Two rows conflict if they declare the same item type, or if their templates could build the same key. A row and the
+    row that it `replaces` may have the same key.
     """
     conflicts = []
     seen: dict[str, Row[Any]] = {}

@@ -1,7 +1,7 @@
 """Declare access patterns: reads that the table answers with one request, or with one request for each shard.
 
-A declaration names the item types that the access pattern reads. The keys come from the rows of the key table, which
-declare each item type.
+A shard is one of several partitions over which the items of a type are spread. A declaration names the item types that
+the access pattern reads. Each item type is declared by a row of the key table, which also defines its keys.
 """
 
 from collections.abc import Mapping
@@ -51,9 +51,9 @@ class Query(Generic[T]):
     over which the `shard` field distributes the items; 0 if there is one partition. All shards are always read, and
     their results are merged in key order.
 
-    `path_prefix`: the name of the sort key's only field, if it is a path such as a category. The caller gives a path,
-    and the query returns all items below it. `view`: a class with fewer fields, for an index that does not contain all
-    attributes. If it is given, the results are instances of that class.
+    `path_prefix`: the name of the sort key's only field, if this field is a path (such as a category). The caller gives
+    a path, and the query returns all items below this path. `view`: a class with fewer fields, for an index that does
+    not contain all attributes. If it is given, the results are instances of that class.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Query(Generic[T]):
     view: type[T] | None = None
 
     def check(self) -> None:
-        """Raise TypeError if the declaration is wrong."""
+        """Raise TypeError if the declaration is wrong, for example if two items could have the same key."""
         partitions = {row.templates(self.index)[0].text for row in self.rows if self.index in row.indexes}
         if len(partitions) != 1 or not all(self.index in row.indexes for row in self.rows):
             raise TypeError(f"{self.id}: its rows must have the same partition key in {self.index}")
@@ -80,10 +80,10 @@ class Query(Generic[T]):
             raise TypeError(f"{self.id}: the sort key must contain only the field {self.path_prefix}")
         for row in self.rows:
             partition, sort = row.templates(self.index)
+            # Two items must differ in more than `shard`. The next page starts after the same sort key in all shards, so
+            # of two items with this sort key, one could be skipped.
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
-            distinguishing_fields = shared | set(
-                sort.field_names
-            )  # `shard` cannot distinguish two items: a cursor contains only a sort key, which is used in all shards
+            distinguishing_fields = shared | set(sort.field_names)
             if missing := set(row.identity_fields) - distinguishing_fields:
                 raise TypeError(
                     f"{self.id}: two {row.type} items could have the same key in {self.index}: add {sorted(missing)}"
@@ -126,9 +126,11 @@ class Query(Generic[T]):
         return (low + since) or LOWEST_SORT_KEY, (high + until) if until else high + HIGHEST_CHARACTER
 
 
-LOWEST_SORT_KEY = (
-    " "  # a space sorts before every key, because keys are printable; DynamoDB rejects empty text in a key condition
-)
+LOWEST_SORT_KEY = " "
+"""The lower limit of a query that reads from the first sort key on. DynamoDB rejects an empty text in a key condition.
+
+Keys contain only printable characters, and a space sorts before all other printable characters.
+"""
 HIGHEST_CHARACTER = "\U0010ffff"  # a prefix followed by this character sorts after every key with that prefix
 
 
@@ -154,8 +156,9 @@ def _may_lie_between(sort: KeyTemplate, low: str, high: str) -> bool:
 
 
 def missing_attributes(pattern: Get[Any] | Query[Any], projected: Mapping[str, tuple[str, ...] | None]) -> list[str]:
-    """Return the attributes that an access pattern needs, but that one of its item types or its index does not have.
+    """Return the attributes that an access pattern needs but cannot read.
 
+    An attribute is in the result if one of the pattern's item types or the pattern's index does not have it.
     `projected`: the names of the attributes that each index contains, by the name of the index, such as "GSI1". None
     means that the index contains all attributes.
     """

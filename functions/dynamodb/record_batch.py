@@ -1,6 +1,6 @@
 """The records of one Lambda invocation: which of them succeeded, were parked or must be retried.
 
-To park a record means to store it in the failure store, because it can never be processed.
+To park a record means to store it in the failure store (an S3 bucket), because it can never be processed.
 """
 
 from abc import ABC, abstractmethod
@@ -13,8 +13,8 @@ Record = Mapping[str, Any]
 class RecordBatch(ABC):
     """Collects the ids of the records that Lambda must retry. The base class of StreamBatch and MessageBatch.
 
-    `park(record, reason)`: stores a record that can never be processed in the failure store.
-    `log_failure(error, record)`: called for each record that fails.
+    `park(record, reason)`: stores a record in the failure store (an S3 bucket), because it can never be processed.
+    `log_failure(error, record)`: logs the error of a failed record.
     """
 
     def __init__(
@@ -29,20 +29,23 @@ class RecordBatch(ABC):
 
     @abstractmethod
     def id_of(self, record: Record) -> str:
-        """Return the id by which Lambda identifies a record in the response."""
+        """Return the id of a record in the partial batch response: its sequence number or its message id."""
 
     def park_record(self, record: Record, error: Exception) -> None:
-        """Store a record in the failure store. If storing fails, mark the record for retry."""
+        """Store a record that can never be processed in the failure store (an S3 bucket).
+
+        If storing fails, mark the record for retry.
+        """
         try:
             self.park(record, f"{type(error).__name__}: {error}")
         except Exception as parking:  # noqa: BLE001  retry after every error: the record must not be lost
             self.retry_record(record, parking)
 
     def retry_record(self, record: Record, error: Exception) -> None:
-        """Mark a record for retry."""
+        """Log the error, and add the record to the response, so that Lambda delivers it again."""
         self.log_failure(error, record)
         self._retry_ids.append(self.id_of(record))
 
     def response(self) -> dict[str, Any]:
-        """Return the partial batch response for Lambda (ReportBatchItemFailures)."""
+        """Return Lambda's partial batch response (ReportBatchItemFailures) with the ids of the records to retry."""
         return {"batchItemFailures": [{"itemIdentifier": id} for id in self._retry_ids]}

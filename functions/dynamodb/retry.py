@@ -11,7 +11,7 @@ from functions.dynamodb.errors import TableBusy
 
 R = TypeVar("R")
 
-RETRYABLE_ERROR_CODES = {  # codes of errors and of cancelled transactions; the same request may succeed later
+RETRYABLE_ERROR_CODES = {
     "TransactionConflict",
     "TransactionConflictException",
     "TransactionInProgressException",
@@ -21,6 +21,7 @@ RETRYABLE_ERROR_CODES = {  # codes of errors and of cancelled transactions; the 
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
 }
+"""Codes of errors and of cancelled transactions after which the same request may succeed later."""
 PERMANENT_ERROR_CODES = {"ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded"}
 """Error codes of requests that DynamoDB will never accept, for example because an item is too large.
 

@@ -4,8 +4,8 @@ The response lists the sequence numbers of the records to retry. Lambda then del
 number and all later records of the batch a second time.
 
 If a record fails, the later records of the same item wait until it succeeds. Records of other items are processed.
-Powertools' BatchProcessor is not used, because it continues with the item's next record, and so applies the records of
-an item out of order.
+Powertools' BatchProcessor is not used: after a failed record, it continues with the next record of the same item. Then
+the records of an item are applied out of order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ def item_key_of(record: Record) -> StreamItemKey:
 
 
 class StreamBatch(RecordBatch):
-    """Collects the outcome of each record in a stream batch."""
+    """A batch of stream records: parks or retries failed records, and keeps the records of each item in order."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class StreamBatch(RecordBatch):
         return str(record["dynamodb"]["SequenceNumber"])
 
     def ready_records(self) -> Iterator[Record]:
-        """Yield the records of the batch in order, except the later records of an item whose record failed.
+        """Yield the records of the batch in order. After a record fails, skip the later records of the same item.
 
-        These later records are marked for retry, so that the records of an item are always applied in order.
+        The skipped records are marked for retry, so that the records of an item are always applied in order.
         """
         for record in self.records:
             if not self.retry_if_blocked(record):
@@ -72,7 +72,7 @@ class StreamBatch(RecordBatch):
         super().park_record(record, error)
 
     def retry_record(self, record: Record, error: Exception) -> None:
-        """Mark a record for retry, and block the later records of the same item."""
+        """Mark a record for retry, and block the later records of the same item in this batch."""
         super().retry_record(record, error)
         self._blocked_items.add(item_key_of(record))
 

@@ -1,7 +1,7 @@
 """Read and write the DynamoDB table. The Lambda functions use the table only through this module.
 
-Reads use declared access patterns and return typed items. Reads never return expired items, although DynamoDB may
-delete an expired item hours later.
+Most reads return typed items, and never an expired item, although DynamoDB may delete an expired item hours later. Only
+the methods with `raw` in their names also return expired items, as images (items in DynamoDB's JSON).
 
 `Table.write` sends one conditional write, or one transaction if there are several writes. If a condition fails,
 `Table.write` raises the error that the write defines for this case. If other transactions conflict, `Table.write`
@@ -67,9 +67,9 @@ class Table:
     operation retries before it raises TableBusy. `run_concurrently`: a function that runs one query for each shard
     (index partition) at the same time. A test simulation replaces `clock`, `sleep`, `random` and `run_concurrently`.
 
-    `on_decode_error`: called for each item that a query with a `view` (a class with fewer fields) cannot decode. If
-    this function returns and raises no error, the query skips the item. Queries with a view read work queues, and one
-    undecodable item must not block a queue.
+    `on_decode_error`: a function that a query with a `view` (a class with fewer fields) calls for each item that it
+    cannot decode. If the function raises no error, the query skips the item. Queries with a view read work queues
+    (indexes with items that wait for processing), and one undecodable item must not block a queue.
     """
 
     client: "DynamoDBClient"
@@ -77,9 +77,9 @@ class Table:
     rows: Mapping[str, Row[Any]]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = (
-        random.SystemRandom().random
-    )  # a seeded generator would give the same numbers in all Lambdas that start from one SnapStart snapshot
+    # Use the system's random numbers. A SnapStart snapshot contains the state of a seeded generator, so all Lambdas
+    # that start from the snapshot would get the same numbers.
+    random: Callable[[], float] = random.SystemRandom().random
     new_request_token: Callable[[], str] = lambda: str(uuid.uuid4())
     retry_budget_seconds: float = 2.5
     on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
@@ -87,9 +87,11 @@ class Table:
 
     # reading ----------------------------------------------------------------------------------------------------------
     def get(self, pattern: Get[T], **known: Any) -> T | None:
-        """Read one item with one strongly consistent GetItem. Returns None if the item does not exist or has expired.
+        """Read one item with one strongly consistent GetItem.
 
-        Raises InvalidKeyValue if a value cannot be part of a key, and TableBusy if DynamoDB throttles the request.
+        Returns None if the item does not exist or has expired, or if the access pattern does not read items of its
+        type. Raises InvalidKeyValue if a value cannot be part of a key. Raises TableBusy if DynamoDB throttles the
+        request.
         """
         request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
         if pattern.view:
@@ -109,11 +111,14 @@ class Table:
         until: str = "",
         **known: str,
     ) -> QueryPage[T]:
-        """Return one page of an access pattern's items, from `since` (inclusive) to `until` (exclusive).
+        """Return one page of an access pattern's items.
+
+        `known`: the values of the access pattern's key fields. `since` (inclusive), `until` (exclusive): the limits of
+        the first sort key field that is not in `known`, usually a time; "" means no limit.
 
         `limit`: the maximum number of items. A page can be shorter although more items follow, because expired items
         are skipped and DynamoDB returns at most 1 MB. To read all items, pass the `after` of each page to the next
-        call, until it is None. `known`: the values of the access pattern's key fields.
+        call, until `after` is None.
 
         Raises InvalidKeyValue if a value cannot be part of a key, and TableBusy if DynamoDB throttles the request.
         """
@@ -141,8 +146,8 @@ class Table:
     ) -> tuple[list[tuple[str, Image]], str | None]:
         """Query one shard (partition) of an access pattern.
 
-        Returns (entries, stop). `entries`: the items as pairs (sort key, image), in key order. `stop`: the last sort
-        key that was read if more items may follow, else None.
+        Returns (entries, stop). `entries`: the items as pairs (sort key, image), in the order of the access pattern.
+        `stop`: if more items may follow, the last sort key that was read; else None.
         """
         partition_name, sort_name = pattern.key_attributes
         partition = pattern.rows[0].templates(pattern.index)[0].render(known)
@@ -226,9 +231,10 @@ class Table:
         return self._query_raw_pages(pattern, known, "#pk = :pk", {}, {})
 
     def query_raw(self, pattern: Query[Any], *, since: str = "", **known: str) -> list[Image]:
-        """Return all items in the access pattern's key range as images, including expired and undecodable items.
+        """Return all items in the access pattern's key range, including expired and undecodable items.
 
-        The read is strongly consistent. `since`: the start of the range, as in `query`.
+        The items are images (DynamoDB's JSON). The read is strongly consistent. `since`: the start of the key range,
+        usually a time; "" means from the first item on.
         """
         low, high = pattern.sort_key_range(known, since, "")
         between = {":low": {"S": low}, ":high": {"S": high}}
@@ -257,7 +263,7 @@ class Table:
             start = {"ExclusiveStartKey": last}
 
     def decode(self, image: Image) -> Any:
-        """Return the item of an image, by the image's `type` attribute. Return None if the item has expired.
+        """Decode an image (an item in DynamoDB's JSON) by its `type` attribute. Return None if the item has expired.
 
         Raises Unreadable if the type is unknown or the image is malformed.
         """
@@ -311,9 +317,10 @@ class Table:
         written attributes, this method returns as if the write had succeeded.
         """
         backoff = self.new_backoff()
-        # A single put, update or delete is sent without a transaction, which costs half as many write units. Two kinds
-        # of writes always need a transaction. A ConditionCheck exists only in transactions. And if the response to an
-        # addition (`adjust`) is lost, only the transaction's ClientRequestToken prevents that a retry adds twice.
+        # A single put, update or delete is sent without a transaction, because a transaction costs twice as many write
+        # units. Two kinds of writes always need a transaction. A ConditionCheck exists only in transactions. And an
+        # addition (`adjust`) needs the ClientRequestToken of a transaction. If the response is lost, a retry with the
+        # same token does not add the amount a second time.
         is_single = len(writes) == 1 and (writes[0].kind == "Delete" or writes[0].resulting_attributes is not None)
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():

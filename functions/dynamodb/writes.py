@@ -15,7 +15,10 @@ WriteKind = Literal["Put", "Update", "Delete", "ConditionCheck"]
 
 
 class WriteConflict(Exception):
-    """The item changed after the writer read it. Read the item again and repeat the operation."""
+    """The condition of a write failed, usually because another process changed the item after it was read.
+
+    Read the item again and repeat the operation.
+    """
 
     def __init__(self, item_type: str) -> None:
         super().__init__(f"{item_type} changed meanwhile")
@@ -39,10 +42,10 @@ class Write(Generic[T]):
     request: dict[str, Any]
     condition_error: ConditionErrorFactory[T]
     resulting_attributes: Image | None = None
-    """The attributes that the item has after the write. An attribute with the value None is removed.
+    """The attributes that the write sets, with their new values. The value None means that the attribute is removed.
 
-    The field is None for three kinds of writes. A deletion leaves no attributes, a check writes none, and the result of
-    an addition (`adjust`) is not known before the write.
+    `resulting_attributes` is None for three kinds of writes: for a deletion, for a check, and for an addition
+    (`adjust`), whose result is not known before the write.
     """
 
 
@@ -54,10 +57,10 @@ def put_if_absent(row: Row[T], item: T, *, condition_error: ConditionErrorFactor
 
 
 def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Write[T]:
-    """Return a write that puts a copy. The write fails if the stored copy has the same or a later version.
+    """Return a write that puts a copy (an item derived from another item, its source).
 
-    A copy is an item derived from another item, its source. The `version` of the copy is the version of the source. If
-    `or_same_version` is set, the write also overwrites a stored copy of the same version.
+    The `version` of a copy is the version of the source from which it was derived. The write fails if the stored copy
+    has the same or a later version. If `or_same_version` is set, it fails only if the stored copy has a later version.
     """
     image = row.encode(item)
     request = {
@@ -70,9 +73,9 @@ def put_if_newer(row: Row[T], item: T, *, or_same_version: bool = False) -> Writ
 
 
 def put_if_held_by(row: Row[T], item: T, holder_field: str, holder_value: str) -> Write[T]:
-    """Return a write that overwrites an item, if `holder_field` of the stored item equals `holder_value`.
+    """Return a write that overwrites the stored item, if its field `holder_field` has the value `holder_value`.
 
-    Otherwise, or if there is no stored item, the write fails.
+    The write fails if the field has another value, or if there is no stored item.
     """
     image = row.encode(item)
     request = {
@@ -88,8 +91,8 @@ def update(row: Row[T], before: T, after: T, *, condition_error: ConditionErrorF
     """Return a write of the difference between an item as it was read (`before`) and its new state (`after`).
 
     The write fails if the item changed since it was read. The request contains only the changed attributes, including
-    index keys. So attributes that only a newer version of this code knows keep their values. Raises ValueError unless
-    `after.version` is `before.version` + 1.
+    index keys. So attributes that only a newer version of this code knows keep their values. Raises ValueError if
+    `after.version` is not `before.version` + 1.
     """
     old, new = row.encode(before), row.encode(after)
     if int(new["version"]["N"]) != int(old["version"]["N"]) + 1:
@@ -147,7 +150,8 @@ def adjust(
     `add`: the amount by field name; it may be negative. `at_least`: the minimum that a field must have before the
     addition, by field name. The write fails if a field is below its minimum or if there is no item.
 
-    The condition does not compare the version. So an addition does not fail because another process changed the item.
+    The condition does not compare the version. So the write can succeed even if another process changed the item
+    meanwhile.
 
     If the response to an addition is lost, the stored item does not show whether the addition was applied. So
     `Table.write` sends even a single addition with TransactWriteItems, whose ClientRequestToken makes a retry safe.
@@ -183,8 +187,8 @@ def copy_attributes(
     change the target's own version. So another process that updates the target at the same time does not fail.
 
     `attributes`: the text by attribute name; None removes the attribute. `source`: the name of the target's attribute
-    that stores the version of the source, and the new version. `only_where`: the name of a field of the target, and its
-    allowed values. The write fails if the field has another value.
+    that stores the version of the source, and the version of the source to store there. `only_where`: the name of a
+    field of the target, and the allowed values of this field. The write fails if the field has another value.
     """
     image = {name: {"S": text} for name, text in attributes.items() if text is not None}
     image[source[0]] = {"N": str(source[1])}
@@ -246,9 +250,10 @@ def delete(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, holder_value: str) -> Write[T]:
-    """Return a write that deletes the item with this key, if its field `holder_field` equals `holder_value`.
+    """Return a write that deletes the item with this key, if its field `holder_field` has the value `holder_value`.
 
-    Otherwise, or if there is no such item, the write fails. The caller need not read the item before.
+    The write fails if the field has another value, or if there is no item with this key. The caller need not read the
+    item before.
     """
     request = {
         "Key": dict(key),
@@ -262,8 +267,8 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
     """Return a write that deletes a copy (an item derived from another item, its source).
 
-    `item`: the copy, with the version of the source that ended it. The write fails if the stored copy has the same or a
-    later version. It succeeds if there is no stored copy.
+    `item`: the copy to delete. Its `version` must be a version at which the source no longer has this copy. The write
+    fails if the stored copy has the same or a later version. It succeeds if there is no stored copy.
     """
     image = row.encode(item)
     request = {
@@ -276,10 +281,10 @@ def delete_if_older(row: Row[T], item: T) -> Write[T]:
 
 
 def delete_if_older_without(row: Row[T], key: Mapping[str, Any], version: int, attribute: str) -> Write[T]:
-    """Return a write that deletes the item with this key, if it has a lower version and lacks an attribute.
+    """Return a write that deletes the item with this key, if its version is below `version` and it lacks `attribute`.
 
     The write fails if the item's version is `version` or higher, if the item has the attribute named `attribute`, or if
-    there is no such item. The caller need not read the item before.
+    there is no item with this key. The caller need not read the item before.
     """
     request = {
         "Key": dict(key),

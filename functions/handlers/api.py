@@ -48,7 +48,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     route = app.find_route(request.http_method, request.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
-    if caller and caller.groups:  # log the ids of staff, but never the id of a customer
+    if caller and caller.groups:  # only people who work for the shop have groups; never log a customer's id
         line["staff_id"] = caller.id
     line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}
@@ -58,6 +58,6 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
 
 
 def _request_id(event: dict[str, Any], context: Any) -> str:
-    """Return API Gateway's request id, which its access log also shows, or Lambda's request id if there is none."""
+    """Return API Gateway's request id, which its access log also shows. If it is missing, return Lambda's id."""
     of = event.get("requestContext")
     return str((of.get("requestId") if isinstance(of, dict) else None) or context.aws_request_id)

@@ -1,11 +1,11 @@
-"""Job that runs every five minutes: count failures and delays that a person must handle, as metrics for alarms.
+"""Job that runs every five minutes: count failures and delays that a person must handle. Alarms watch the numbers.
 
 The job counts:
 - records that a function stored in the failure store (an S3 bucket), because it can never process them;
 - stream batches in the failure store that Lambda stopped retrying;
 - payments that match no order and are not refunded yet;
 - paid orders without a shipment request;
-- orders that the Lambda order_deadlines should have ended as unpaid or marked as delivered, but did not.
+- orders that passed their payment or delivery deadline, and that the Lambda order_deadlines did not process.
 
 A record or batch in the failure store is counted until an operator redrives it (processes it again).
 
@@ -45,7 +45,10 @@ METRICS_BY_PREFIX = {
 
 @observability.instrument_handler
 def handler(_event: dict[str, Any], _context: Any) -> dict[str, int]:
-    """Lambda entry point for a scheduled event. Returns how many items wait, by metric name."""
+    """Lambda entry point for a scheduled event: count the backlog, and add the numbers to the metrics.
+
+    Returns the numbers by metric name.
+    """
     environment = load_environment(BacklogMetricsEnvironment)
     found = dict.fromkeys(METRICS_BY_PREFIX.values(), 0)
     for key in list_waiting_keys(environment.failures_bucket):

@@ -1,6 +1,7 @@
 """Copies Lambda: it reads the table's stream and updates all copies and totals of an item when the item changes.
 
-Copies and totals are derived from other items, their sources. It is safe to apply a stream record twice, because:
+A copy repeats data of one item, its source, under another key. An example is the summary of an order. A total is a sum
+over several items, such as a product's rating. It is safe to apply a stream record twice, because:
 - A snapshot (a copy of the latest version of its source) is overwritten only with a later version of its source.
 - A log entry (a copy that records one change of its source) is written only if no entry has the id of the change.
 - The amount that an item adds to a total is stored. The total changes only by the difference from the stored amount.
@@ -56,10 +57,10 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
 
 
 def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
-    """Update the copies and totals of the item that a stream record describes.
+    """Update the copies and totals that are derived from the item in a stream record.
 
-    Returns a list with one summary of the change for the log, or [] if nothing is to be done, for
-    example because the record was written by a migration.
+    Returns a list with one summary of the change for the log. Returns [] if the record does not count as a change, for
+    example because a migration wrote it.
     """
     changed = changes.parse_change(record)
     if changed is None:
@@ -69,15 +70,19 @@ def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
     write_copies(shop.table, changed, copies_todo)
     if totals_todo:
         retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
-    if (
-        changed.row is ORDER and changed.event_name == "INSERT"
-    ):  # a rename of the customer finds orders by their summary copies, so it may have missed this new order
+    # When a customer is renamed, a worker finds the customer's orders by their summaries, which are copies. The summary
+    # of a new order was just written, so a rename at the same moment may have missed the order.
+    if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
 
 
 def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
-    """Write the planned changes to the copies of a changed item: put snapshots, append log entries, delete copies."""
+    """Write the planned changes to the copies of a changed item.
+
+    Puts snapshots (copies of the latest version), adds log entries (copies that record one change), and deletes copies
+    that are no longer needed.
+    """
     for row, item in todo.put:
         write_unless_newer(table, put_if_newer(row, item))
     for row, item in todo.delete:
@@ -112,16 +117,17 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
 
 
 def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
-    """Update the totals to which an item adds amounts, and store the amounts that it added, in one transaction.
+    """Update the totals (such as a rating) to which an item adds amounts. Safe to repeat.
 
-    Raises WriteConflict if another writer changed the same totals after this function read them.
+    One transaction writes the totals and stores the item's amounts, so that a repeated call does not add them a second
+    time. Raises WriteConflict if another writer changed the same totals after this function read them.
     """
     if writes := total_writes(shop, todo):
         shop.table.write(*writes)
 
 
 def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
-    """Read the totals to which an item adds amounts, such as a rating, and return the writes that update them.
+    """Read the totals (such as a rating) to which an item adds amounts, and return the writes that update the totals.
 
     Returns [] if the totals are up to date.
     """

@@ -6,9 +6,10 @@ orders, in the table and in the archive. An open order keeps its address until i
 The job also redacts the failure store, an S3 bucket with stream records and messages that a Lambda could not process.
 It removes name, e-mail, address and text from the customer's records there.
 
-Each step is safe to repeat. Each hourly run repeats all steps. An erasure is finished when no personal data is
-left and none was found for 14 days, because a delayed stream record could write a copy of the data. If the job fails to
-redact an object in the failure store, no erasure is finished, because the object may contain data of any customer.
+Each step is safe to repeat. Each hourly run repeats all steps. When the job has found no personal data of a customer
+for 14 days, the erasure is finished. The job waits because a delayed stream record could write a copy of the data. If
+the job fails to redact an object in the failure store, no erasure is finished, because the object may contain data of
+any customer.
 """
 
 import hashlib
@@ -81,7 +82,7 @@ open order needs its address, or because the order is being archived.
 def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
     """Delete a customer's reviews and follows, and remove the address from each of their orders.
 
-    Returns the set of all outcomes.
+    Returns the set of the outcomes: whether data was removed (`taken`), is kept until a later run, or did not exist.
     """
     traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
     return {
@@ -94,7 +95,7 @@ def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustome
 
 
 def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
-    """Remove the address and name from an order, in the table or in its archive object, and return the outcome."""
+    """Remove the address and name from an order in the table or from its archive object in S3. Returns the outcome."""
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, ArchivedOrder):
         taken = _rewrite_archive_without_address(shop, bucket, order)
@@ -120,10 +121,11 @@ def _delete_earlier_archives(bucket: str, order: Order) -> bool:
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
-    """Replace an order's archive object by one without address and name, and delete its other archive objects.
+    """Replace an order's archive object by one without address and name. Delete the order's other archive objects.
 
-    `stub`: the small item that replaced the archived order; it is updated to point to the new object. If the current
-    object contains no address or name, it is kept. Returns whether the current object contained an address or name.
+    `stub`: the small item that replaced the archived order. The stub points to the current archive object, and it is
+    updated to point to the new object. If the current object contains no address or name, it is not replaced. Returns
+    whether the current object contained an address or name.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))
@@ -149,7 +151,7 @@ def redact_failure_store(run: ScheduledRun, bucket: str, customer_ids: set[str])
 
 
 def _redact_document(bucket: str, key: str, customer_ids: set[str]) -> bool:
-    """Remove the customers' personal data from one object in the failure store. Return whether it contained any."""
+    """Remove the customers' personal data from one object in the failure store. Returns True if data was removed."""
     document = json.loads(object_store.get(bucket, key))
     given_up = json.loads(document["payload"]) if "payload" in document else None
     records = given_up["Records"] if given_up else [document["record"]]

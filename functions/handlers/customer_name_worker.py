@@ -10,7 +10,7 @@ from functions.shop.shop import Shop
 
 @queue_handler(CustomerNamesEnvironment)
 def handler(batch: MessageBatch, shop: Shop, _environment: CustomerNamesEnvironment) -> None:
-    """Lambda entry point: copy the new name of each renamed customer."""
+    """Lambda entry point: copy the new name of each renamed customer to the customer's open orders."""
     batch.apply_each(lambda renamed: propagate_customer_name(shop, renamed))
 
 

@@ -20,7 +20,7 @@ from functions.runtime.log import log
 
 MAX_ENTRIES_PER_CALL = 10
 PERMANENT_ERROR_CODES = {"MalformedDetail", "InvalidArgument", "NotAuthorizedForDetailTypeException"}
-"""Error codes of a PutEvents entry for which a retry would fail again (EventBridge API, PutEventsResultEntry)."""
+"""If PutEvents rejects an entry with one of these codes, a retry fails too (EventBridge API, PutEventsResultEntry)."""
 
 
 class EntryFailed(Exception):
@@ -52,7 +52,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
             flush()
-        if not batch.retry_if_blocked(record):  # publishing an earlier record of this item may just have failed
+        if not batch.retry_if_blocked(record):  # an earlier record of this item may have failed in flush()
             batch.apply(record, prepare)
     flush()
     log.info("events_published", extra={"records": len(event["Records"]), "events": published})

@@ -1,7 +1,7 @@
 """Fulfilment Lambda: issue the invoice of a paid order and request its shipment from the warehouse.
 
-The invoice and the shipment are written in two transactions, which are safe to repeat. If the Lambda crashes after the
-first one, the retry of the message writes the shipment.
+One transaction writes the invoice, and a second transaction writes the shipment. Both are safe to repeat. If the Lambda
+crashes between them, SQS delivers the message again, and the retry writes the shipment.
 """
 
 from functions.model import metrics
@@ -16,7 +16,7 @@ from functions.shop.shop import Shop
 
 @queue_handler(FulfilmentEnvironment)
 def handler(batch: MessageBatch, shop: Shop, _environment: FulfilmentEnvironment) -> None:
-    """Lambda entry point: fulfil each paid order."""
+    """Lambda entry point: issue the invoice and request the shipment of each paid order."""
     batch.apply_each(lambda paid: fulfil_order(shop, paid))
 
 

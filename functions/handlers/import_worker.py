@@ -1,7 +1,7 @@
-"""Import worker Lambda: write the lines of a product import one after the other, within the stage's rate limit.
+"""Import worker Lambda: write the lines of a product import one after the other, within a rate limit.
 
-The stage's setting limits how many lines all workers together may write per second. The event source mapping limits how
-many workers run at the same time. So each worker may write an equal share of these lines per second.
+A setting limits how many lines per second all workers together may write. The event source mapping limits how many
+workers run at the same time. Each worker may write an equal share of the lines per second.
 """
 
 from functions.model.events import ReceivedEvent

@@ -1,4 +1,6 @@
-"""Job that runs every minute: end unpaid orders, and mark shipped orders as delivered after a time limit.
+"""Job that runs every minute and applies two time limits to orders.
+
+The job ends orders that are not paid in time. It marks shipped orders as delivered after the second time limit.
 
 The job compares the time limits with the scheduled time in EventBridge's event, not with the system clock. So a run
 that starts late has the same result as a run that starts in time.
@@ -20,9 +22,9 @@ from functions.shop.shipments import assume_delivered, list_unconfirmed_orders
 def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
     """Lambda entry point for a scheduled event, `{"time": "2026-11-21T09:30:00Z"}`.
 
-    Ends unpaid orders (status LAPSED), and marks shipped orders as delivered after the time limit. Returns how many
-    orders were ended and how many were marked. Raises RunIncomplete at the end if an order failed, so that the
-    invocation counts as failed.
+    Ends orders that are not paid in time (new status LAPSED). Marks shipped orders as delivered if their delivery is
+    not confirmed in time. Returns how many orders were ended and how many were marked. Raises RunIncomplete at the end
+    if an order failed, so that the invocation counts as failed.
     """
     environment = load_environment(OrderDeadlinesEnvironment)
     shop = clients.create_shop(

@@ -1,7 +1,8 @@
 """Order notifications Lambda: send a mail to the customer for each event of an order.
 
-First a conditional write claims the mail, so that no other invocation sends it. Then SES sends the mail, and a second
-write marks the mail as sent. If the Lambda crashes between the last two steps, the mail may be sent twice.
+First a conditional write stores a claim: an item that says that this invocation is sending the mail. The claim expires
+after some time. Then SES sends the mail, and a second write marks the mail as sent. If the Lambda crashes between these
+last two steps, a retry sends the mail a second time.
 """
 
 from functions.adapters.mailer import send_mail
@@ -16,16 +17,18 @@ from functions.shop.shop import Shop
 
 @queue_handler(OrderNotificationsEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvironment) -> None:
-    """Lambda entry point: send the mail about each event."""
+    """Lambda entry point: send a mail to the customer for each event of an order."""
     batch.apply_each(lambda event: send_notification(shop, environment, event))
 
 
 def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
-    """Send the mail about an event. Do nothing if the mail was already sent, or if the customer does not want mails.
+    """Send the mail about an order event to the customer, and log the result.
 
-    If this raises an error, the queue delivers the event again.
+    Sends nothing if the mail was already sent, the event has no customer, the customer was erased or wants no mails, or
+    the order is archived. If the error Permanent is raised, the event is parked (stored in the failure store). After
+    any other error, the queue delivers the event again.
     """
-    customer_id = event.data.customer_id  # None if a payment without an order is refunded: no customer is known
+    customer_id = event.data.customer_id  # None if the event is the refund of a payment that has no order
     recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)

@@ -1,10 +1,11 @@
-"""Product alerts: send a mail to each follower of a product when it is back in stock or costs less.
+"""Product alerts: send a mail to each follower of a product when the product is back in stock or costs less.
 
 Each SQS message is about one page of the list of followers. After all mails of a page are sent, the Lambda sends a
 message about the next page to its own queue. Then it stores the progress in the table.
 
 After a crash, at most one page is repeated, and followers who already got the mail are skipped. If a mail fails, the
-other followers of the page still get their mails. The next page starts only after a retry of the page succeeded.
+Lambda continues with the next follower of the page. After five failed mails, it stops. In both cases, SQS delivers the
+message again. The next page starts only after such a retry has sent all mails of the page.
 """
 
 import json
@@ -42,7 +43,7 @@ class PageIncomplete(Exception):
 
 @queue_handler(ProductAlertsEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: ProductAlertsEnvironment) -> None:
-    """Lambda entry point: alert one page of followers for each message."""
+    """Lambda entry point: for each message, send the mails to one page of followers."""
     for message in batch.records:
         batch.apply([message], partial(alert_followers, shop, environment, message))
 
@@ -50,7 +51,7 @@ def handler(batch: MessageBatch, shop: Shop, environment: ProductAlertsEnvironme
 def alert_followers(
     shop: Shop, environment: ProductAlertsEnvironment, message: Mapping[str, Any], events: list[ReceivedEvent]
 ) -> None:
-    """Send the alert of an event to one page of followers, then queue the next page.
+    """Send the mails about an event to one page of followers, then send the queue message for the next page.
 
     Raises Permanent if the page position in the message is malformed. Raises PageIncomplete or another error if the
     message must be delivered again.
@@ -80,9 +81,10 @@ def _send_alerts(
     product: Product,
     followers: tuple[str, ...],
 ) -> int:
-    """Send the alert to these followers within the mail rate limit. Returns how many mails were sent.
+    """Send the mails to these followers within the mail rate limit. Returns how many mails were sent.
 
-    Raises PageIncomplete if a mail failed.
+    If the mail provider rejects a mail permanently, the error is only logged. Raises PageIncomplete if a mail failed
+    for another reason.
     """
     mails = failures = 0
     rate_limiter = RateLimiter(shop.table.clock, shop.table.sleep, environment.mails_per_second)

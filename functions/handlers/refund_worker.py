@@ -1,4 +1,4 @@
-"""Refunds Lambda: process a refund through the payment provider, or as an entry on a credit account."""
+"""Refunds Lambda: send each requested refund to the payment provider, or add its amount to a credit account."""
 
 from functions.adapters import payment_provider
 from functions.model import metrics

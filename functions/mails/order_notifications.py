@@ -19,9 +19,9 @@ class NotificationText:
     """The texts of the mail about one event.
 
     `subject`: the subject, with `{number}` for the order's short number. `opening`: the first sentences, with
-    `{amount}` for the amount of money in the event. `shows_address`: whether the mail shows the delivery address,
-    because goods are or will be on their way. `refund_text`: the text after the list of cancelled goods if the customer
-    paid for some of them, with `{amount}` for the amount paid for them.
+    `{amount}` for the amount of money in the event. `shows_address`: whether the mail shows the delivery address.
+    `refund_text`: the text after the list of cancelled goods, with `{amount}` for the amount that the customer paid for
+    them. The mail omits this text if that amount is 0.
     """
 
     subject: str

@@ -22,12 +22,15 @@ IGNORED_ROW_KINDS = ("marker", "counter")
 RESTORED_ATTRIBUTE = "restored_at"
 """The attribute with the time when an item was restored from the archive.
 
-If an inserted item has this attribute, the insertion is not reported as a change: the item is not new.
+If an inserted item has this attribute, the insertion is not reported as a change, because the item existed before.
 """
 
 
 class UnknownSchema(Permanent):
-    """This code does not know the schema version of the item or event, so attributes may have another meaning."""
+    """The item or event has a schema version that this code does not know.
+
+    The code does not read it, because its attributes may have a different meaning in that version.
+    """
 
 
 class NotReadable(Permanent):
@@ -36,20 +39,23 @@ class NotReadable(Permanent):
 
 @dataclass(frozen=True)
 class ChangeType:
-    """The name of a change, and the conditions by which a stream record is recognised as this change.
+    """A type of change: its name, and the conditions by which a stream record is recognised as this change.
 
-    `row`: the row of the key table that declares the item's type after the change, or before a removal. `event_name`:
-    INSERT, MODIFY or REMOVE. The other conditions apply only if they are set:
-    - `new_status`: the item's status after the change.
+    `row`: the declaration of an item type (a row of the key table). The item has this type after the change. If the
+    item was removed, it had this type before. `event_name`: the event name of the stream record (INSERT, MODIFY or
+    REMOVE).
+
+    The other conditions apply only if they are set:
+    - `new_status`: the item has this status after the change.
     - `only_ttl_deletion`: DynamoDB deleted the item because its ttl had passed.
-    - `previous_row`: the item had this other type before the change. If the record has no old image, the previous type
+    - `previous_row`: the item had the type of this row before the change. If the record has no old image, the old type
       is unknown. Then the record matches only if `new_status` is set and equals the new status.
     - `transition`: the item made this state transition.
-    - `condition`: this function returns True for the item before (None if unknown) and the item after the change.
+    - `condition`: this function returns True. Its arguments are the item before (None if unknown) and after the change.
 
     `old_image_filter`: conditions on attributes of the item before the change, in the syntax of Lambda event filters.
-    Set it for items that are written very often. Lambda then does not invoke the function for records that do not meet
-    the conditions.
+    Lambda then invokes the event publisher only for records that meet the conditions. Set it for items that are written
+    very often.
     """
 
     name: str
@@ -113,7 +119,10 @@ def _is_price_drop(before: Product | None, after: Product) -> bool:
 
 
 ZERO_OR_NEGATIVE: tuple[Any, ...] = ("0", {"prefix": "-"})
-"""Lambda event filter for a number that is 0 or negative. Stream records contain numbers as text."""
+"""Lambda event filter for a number that is 0 or negative.
+
+Stream records contain numbers as text, so a negative number is a text that starts with "-".
+"""
 
 CHANGE_TYPES = (
     ChangeType("CustomerRegistered", t.CUSTOMER, "INSERT"),
@@ -183,7 +192,7 @@ def parse_change(record: Record) -> Change | None:
     """Return the change that a stream record describes, or None if the record is not reported as a change.
 
     Three kinds of records are not reported:
-    - The item's version stayed the same. The write was made by a migration, or copied attributes of another item.
+    - The item's version stayed the same: a migration wrote the item, or attributes of another item were copied into it.
     - The item is a total (a derived sum), or a marker (an item that records that an action was done).
     - The item was inserted because its order was restored from the archive.
 
@@ -193,7 +202,7 @@ def parse_change(record: Record) -> Change | None:
         return _parse_change(record)
     except Permanent:
         raise
-    except Exception as error:  # decoding does no I/O, so a retry would raise the same error again
+    except Exception as error:  # decoding does no I/O, so a retry cannot help: raise a permanent error
         raise NotReadable(f"{type(error).__name__}: {error}") from error
 
 
@@ -204,7 +213,7 @@ def _parse_change(record: Record) -> Change | None:
         raise NotReadable("the record has no images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
-        return None  # return before decoding: this code may be unable to decode an image from before a migration
+        return None  # skip decoding: after a migration, this code may be unable to decode the old image
     before, after = _decode_images(row, old, new)
     if is_restored_item(record):
         return None
@@ -225,7 +234,8 @@ def _parse_change(record: Record) -> Change | None:
 def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple[Any, Any]:
     """Decode the images (items in DynamoDB's JSON) before and after a change. Return None for a missing image.
 
-    If both images exist, their maps are decoded only on first access, and equal maps are decoded once.
+    If both images have the same item type, their maps of nested objects are decoded only on first access. A map that is
+    equal in both images is decoded once.
     """
     if old is None or new is None:
         return None if old is None else row.decode(old), None if new is None else row.decode(new)
@@ -237,7 +247,10 @@ def _decode_images(row: Row[Any], old: Image | None, new: Image | None) -> tuple
 
 
 def is_restored_item(record: Record) -> bool:
-    """Return whether the record is the insertion of an item whose order was restored from the archive."""
+    """Return whether the record is the insertion of an item that was restored from the archive.
+
+    A restored item has the attribute `restored_at`.
+    """
     return record["eventName"] == "INSERT" and RESTORED_ATTRIBUTE in record["dynamodb"].get("NewImage", {})
 
 
@@ -271,7 +284,7 @@ def _change_name(row: Row[Any], on: StreamEventName, before: Any, after: Any, ex
 def _change_time(item: Any, record: Record) -> Instant:
     """Return the time of a change from the item's own fields, so that a redelivered record gives the same time.
 
-    The field `created_at` gives only the time of the insertion. So if it is the only time field of a modified item,
+    The field `created_at` gives only the time of the insertion. So if a modified item has no other time field,
     return the record's ApproximateCreationDateTime instead, which is in whole seconds.
     """
     names = ["updated_at", "placed_at", "issued_at", "at", "created_at"]

@@ -1,13 +1,15 @@
-"""Copies: declare which items are derived from which primary (source) items, and derive them.
+"""Copies: declare which items are derived from which primary items, and derive them.
 
-There are three kinds of copies:
-- A snapshot is a copy of a primary item under another key. It is overwritten only by a later version of its source.
+A primary item is an item that commands write, such as an order. It is the source of its copies. There are three kinds
+of copies:
+- A snapshot is a copy of a primary item under another key. It is overwritten only by a copy of a later version of that
+  item.
 - A log has one entry for each change of a primary item. An entry is written only if there is no entry for this change.
-- Copied attributes are fields of a source item that are also stored in another primary item. They are overwritten only
-  by a later version of their source.
+- Copied attributes are fields of a primary item that are also stored in another primary item. They are overwritten only
+  if the source has a later version.
 
-When failed stream records are processed again, or copies are repaired, copies are derived from the source item in the
-table. They are never derived from the image in an old stream record, which may be outdated. Totals are in totals.py.
+If a failed stream record is processed again, only the log entry is derived from the record. Snapshots and copied
+attributes are derived from the source item in the table, because the record may be outdated. Totals are in totals.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +30,11 @@ C = TypeVar("C")
 
 @dataclass(frozen=True)
 class Snapshot(Generic[S, C]):
-    """Declares copies of primary items under other keys. `derive` returns the copies of one primary item."""
+    """Declares snapshots: copies of primary items (items that commands write) under other keys.
+
+    `source_row` and `target_row`: the declarations of the item types of the primary item and of the snapshot. `derive`:
+    returns the snapshots of one primary item.
+    """
 
     source_row: Row[S]
     target_row: Row[C]
@@ -37,10 +43,11 @@ class Snapshot(Generic[S, C]):
 
 @dataclass(frozen=True)
 class Log(Generic[S, C]):
-    """Declares log entries for the changes of primary items. `derive` returns the entries for one change.
+    """Declares a log: entries that record the changes of primary items (items that commands write).
 
-    `is_gapless`: whether the log must have an entry for every version of the primary item. Then a missing version shows
-    that an entry was lost.
+    `source_row` and `target_row`: the declarations of the item types of the primary item and of the log entry.
+    `derive`: returns the entries for one change. `is_gapless`: whether the log must have an entry for every version of
+    the primary item (for an order: for its `logged_versions`). Then a missing version shows that an entry was lost.
     """
 
     source_row: Row[S]
@@ -51,12 +58,14 @@ class Log(Generic[S, C]):
 
 @dataclass(frozen=True)
 class CopiedAttributes(Generic[S, C]):
-    """Declares attributes that are copied from one primary item (the source) into another (the target).
+    """Declares attributes that are copied from one primary item (the source) into another primary item (the target).
 
     `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes to copy
     from a source item, by name; None removes the attribute from the target. `only_where`: a field of the target, and
-    its allowed values. Targets with other values are not updated. Copying does not raise the target's own version, so
-    the module `changes` does not report it as a change of the target.
+    the values with which the target is updated. A target with any other value in this field is not updated.
+
+    Copying does not raise the target's own version. So the module `changes` does not report it as a change of the
+    target.
     """
 
     source_rows: tuple[Row[S], ...]
@@ -164,9 +173,10 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # The archive Lambda deletes these copies when an ArchivedOrder replaces the order. But if the stream redelivers an
-    # older record of the order after that, the copies are written again. The stream then also delivers the later record
-    # of the ArchivedOrder. When that record is processed, the copies are deleted a second time.
+    # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the order lines and the timeline.
+    # If the stream then delivers an older record of the order again, the Lambda that writes copies writes them again.
+    # After the older record, the stream delivers the record of the ArchivedOrder again. Because of this entry, the
+    # Lambda that writes copies then deletes them.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
@@ -178,14 +188,14 @@ SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
         ]
     )
 )
-"""The item types (rows of the key table) that snapshots, logs and totals are derived from."""
+"""The declarations of the item types (rows of the key table) from which snapshots, logs and totals are derived."""
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:
-    """Return the snapshot copies of a primary (source) item, by (partition key, sort key).
+    """Return the snapshots (copies under other keys) of a primary item, by (partition key, sort key).
 
-    Each value is the copy's row of the key table (item type), and the copy. Do not use the result for an order with the
-    status ARCHIVING: the table keeps the copies that were made before this status.
+    Each value is a pair: the declaration of the snapshot's item type, and the snapshot. Do not use the result for an
+    order with the status ARCHIVING. The snapshots in the table stay as they were before the order got this status.
     """
     copies = (
         (snapshot.target_row, copy)
@@ -204,7 +214,10 @@ def key_pair(row: Row[Any], item: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class CopyChanges:
-    """The copies to put, the copies to delete, and the log entries to append after a change."""
+    """The writes that are due after a change: copies to put, copies to delete, and log entries to append.
+
+    Each element is a pair: the declaration of the item type, and the item.
+    """
 
     put: tuple[tuple[Row[Any], Any], ...]
     delete: tuple[tuple[Row[Any], Any], ...]
@@ -214,7 +227,7 @@ class CopyChanges:
 def plan_copy_changes(change: Change) -> CopyChanges:
     """Return the copies to put and delete, and the log entries to append, after a change of their source item.
 
-    A copy that stays equal, except for its version, is not written.
+    If only the version of a copy would change, the copy is not written.
     """
     if change.name == "OrderArchiving":
         # This change only locks the order while the archive Lambda moves its items to S3. The S3 object must show the
@@ -225,9 +238,9 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     put = tuple(
         pair for place, pair in after.items() if place not in before or copies_differ(before[place][1], pair[1])
     )
-    later = (
-        change.version if change.after is not None else change.version + 1
-    )  # only a higher version deletes a stored copy; a removed source item has no new version, so add 1 to its last one
+    # A stored copy is deleted only with a higher version than its own. If the source item was removed, it has no new
+    # version, so add 1 to its last version.
+    later = change.version if change.after is not None else change.version + 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(
         (log.target_row, entry)
@@ -239,7 +252,11 @@ def plan_copy_changes(change: Change) -> CopyChanges:
 
 
 def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
-    """Return the item types whose copies in the changed item's partition must be deleted after this change."""
+    """Return the types of the copies that must be deleted from the changed item's partition after this change.
+
+    If the changed item is an ArchivedOrder, these are the order lines and the timeline. For any other item, nothing
+    must be deleted, and the result is ().
+    """
     return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
 
 

@@ -4,25 +4,25 @@ ShopError
 ├── InvalidInput(field, why)              a field of the request is invalid
 ├── NotFound(what)                        the resource does not exist, or belongs to another customer
 ├── NotAllowed(why)                       the caller may never do this
-├── CommandRejected                       the command is valid, but the current state does not allow it
+├── CommandRejected                       the command is valid, but the current data does not allow it
 │   ├── NotRegistered                     the caller has no customer profile yet
 │   ├── AlreadyExists(what)               an item with this id exists already
 │   ├── EmailTaken                        another customer uses this e-mail address
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)      no products with these ids exist
-│   ├── UnknownCategory(path)             the parent category does not exist
-│   ├── NotBought                         the caller's order did not deliver that product
-│   ├── MixedCurrencies(currencies)       the products have prices in several currencies
+│   ├── UnknownCategory(path)             the parent of the new category does not exist
+│   ├── NotBought                         the caller's order has not delivered the product to review
+│   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
 │   ├── PriceChanged(changed)             prices changed since the client read them
 │   ├── DiscountNotValid(code, why)       the code is unknown, not valid now or for this order, or used up
-│   ├── InsufficientFunds(balance)        the credit account holds less than the payment needs
+│   ├── InsufficientFunds(balance)        the credit account does not have enough money for the payment or transfer
 │   ├── SelfTransfer                      a transfer from an account to itself
 │   ├── WrongCurrency(wanted, got)        the amount is in another currency than required
 │   ├── TooManyPayments(most)             more payments than one order may have
-│   ├── TooMuch(field, most)              more than can be shipped, returned or refunded; `most` is the maximum
+│   ├── TooMuch(field, most)              more than can be paid, shipped, returned or refunded; `most` is the maximum
 │   ├── ReturnWindowOver(ended_at)        the period for returns has ended
-│   ├── TooEarly(retry_after_seconds)     a message that must come first has not arrived yet; send this one again later
+│   ├── TooEarly(retry_after_seconds)     an event that must come first has not arrived yet; send this event again later
 │   └── WrongState(what, state, command)  the state table forbids the command in this state
 └── IdempotencyKeyReused                  the idempotency key was used with a different request
 """
@@ -53,7 +53,7 @@ class NotAllowed(ShopError):
 
 
 class CommandRejected(ShopError):
-    """The command is valid, but the current state does not allow it."""
+    """The command is valid, but the current data of the shop does not allow it, for example the state of the order."""
 
 
 class NotRegistered(CommandRejected):
@@ -128,7 +128,7 @@ class DiscountNotValid(CommandRejected):
 
 
 class InsufficientFunds(CommandRejected):
-    """The credit account holds too little. `balance`: its balance, in minor units."""
+    """The credit account does not have enough money. `balance`: its balance, in minor units."""
 
     def __init__(self, balance: int) -> None:
         super().__init__(f"the balance of the account is {balance}")

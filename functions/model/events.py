@@ -126,10 +126,10 @@ class ImportPartData:
 
 @dataclass(frozen=True)
 class EventContract:
-    """The contract of an event: its name, the type of item it is about, its fields and its schema version.
+    """The contract of an event: its name, its item type, its fields and its schema version.
 
-    `row`: the row of the key table that declares the item type. `data`: the class with the event's fields.
-    `includes_image`: whether the event contains the whole item in DynamoDB's JSON.
+    `row`: the declaration of the item type that the event is about (a row of the key table). `data`: the class with the
+    event's fields. `includes_image`: whether the event contains the whole item in DynamoDB's JSON.
     """
 
     name: str
@@ -144,7 +144,11 @@ class EventContract:
         return tuple(field.name for field in fields(self.data))
 
     def check(self) -> None:
-        """Raise TypeError if the declaration is wrong."""
+        """Raise TypeError if the declaration is wrong.
+
+        Each field must exist in the item type and must not be personal data. The item type must have a change with the
+        event's name.
+        """
         if missing := set(self.fields) - self.row.fields.keys():
             raise TypeError(f"{self.name}: {self.row.type} has no fields {sorted(missing)}")
         if personal := PERSONAL_FIELDS.intersection(self.fields):
@@ -256,7 +260,7 @@ def parse_event_detail(detail: Any) -> ReceivedEvent:
     if detail.get("schema") != event.schema:
         raise UnknownSchema(f"{event.name} of schema {detail.get('schema')}; this code knows {event.schema}")
     try:
-        sent_data = detail["data"]  # a field added after the event was sent may be missing: it gets its default
+        sent_data = detail["data"]  # an older event may lack a field that was added later: the field gets its default
         data = event.data(**{name: sent_data[name] for name in event.fields if name in sent_data})
         return ReceivedEvent(
             detail["id"], event.name, detail["time"], int(detail["version"]), data, detail.get("image")
@@ -271,7 +275,10 @@ def delivery_attempt(message: Mapping[str, Any]) -> int:
 
 
 def order_id_of_message(message: Mapping[str, Any]) -> str | None:
-    """Return the order id in the event that an SQS message contains; None if it has none or is malformed."""
+    """Return the order id from the event in an SQS message.
+
+    Returns None if the event has no order id, or if the message is malformed.
+    """
     try:
         order_id = json.loads(message["body"])["detail"]["data"]["order_id"]
     except (LookupError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The stored names of the Lambdas: their names in logs, metrics, alarms and keys of the failure store."""
+"""The stored names of the Lambdas: their names in logs, metrics, alarms and the S3 keys of failed records."""
 
 STORED_NAMES = {
     "archive_worker": "archive",
@@ -14,23 +14,23 @@ STORED_NAMES = {
     "product_alert_worker": "notices",
     "refund_worker": "refunds",
 }
-"""The stored name of each Lambda whose module in functions/handlers has another name, by module name.
+"""The stored names of the Lambdas, by the name of the Lambda's module in functions/handlers.
 
-Do not change a stored name: parked records (stored because they cannot be processed), alarms and dashboards of earlier
-versions contain it.
+If a module is not listed, its name is the stored name. Do not change a stored name: earlier versions have written it
+into alarms, dashboards and parked records (stored because they cannot be processed).
 """
 
 
 def stored_name(module: str) -> str:
-    """Return the stored name of the Lambda with this module in functions/handlers."""
+    """Return the name of a Lambda in logs, metrics and alarms. `module`: its module in functions/handlers."""
     return STORED_NAMES.get(module, module)
 
 
 def stored_name_of_module(path: str) -> str:
-    """Return the stored name of the Lambda with this module path, such as "functions.handlers.api"."""
+    """Return the name of a Lambda in logs, metrics and alarms. `path`: such as "functions.handlers.api"."""
     return stored_name(path.rpartition(".")[2])
 
 
 def stored_name_of_handler(handler: str) -> str:
-    """Return the stored name of the Lambda with this handler, such as "functions.handlers.api.handler"."""
+    """Return the name of a Lambda in logs, metrics and alarms. `handler`: such as "functions.handlers.api.handler"."""
     return stored_name_of_module(handler.rpartition(".")[0])

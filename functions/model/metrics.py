@@ -14,10 +14,10 @@ Dimension = Literal["function", "currency"]
 class MetricDefinition:
     """Declares a CloudWatch metric.
 
-    `also_total`: the metric is recorded with its dimensions, and once more without dimensions as a total of all of
-    them. `keep_each_value`: every value is recorded, not only one sum per invocation, for example to compute
-    percentiles. `is_gauge`: the metric is a current level, such as a backlog, and is recorded even if it is zero. Other
-    metrics are not recorded if zero.
+    `also_total`: the metric is recorded with its dimensions, and a second time without dimensions as a total.
+    `keep_each_value`: every value is recorded, for example to compute percentiles. Other metrics have one sum per
+    invocation. `is_gauge`: the metric is a current level, such as a backlog. A zero is recorded only if `is_gauge` or
+    `keep_each_value` is set.
     """
 
     name: str

@@ -10,7 +10,10 @@ CURRENCIES: tuple[str, ...] = get_args(Currency)
 MINOR_DIGITS = {"JPY": 0}
 """Number of digits after the decimal point, by currency (ISO 4217). Currencies that are not listed have 2."""
 MAX_MINOR_UNITS = 10**12
-"""The largest allowed amount. It is far above any order, and far below 2**53, above which JSON parsers may round."""
+"""The largest allowed amount. It is far above the total of any order.
+
+It is also far below 2**53. JSON parsers may round numbers above 2**53.
+"""
 
 
 def parse_amounts(text: str) -> dict[str, int]:

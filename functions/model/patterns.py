@@ -1,4 +1,8 @@
-"""Declare every access pattern of the shop: a read with one request, or with one request for each index shard."""
+"""Declare every access pattern of the shop.
+
+An access pattern is a read with one request, or with one request for each shard. Shards are the partitions over which
+the items of a busy key are spread.
+"""
 
 from typing import Any
 

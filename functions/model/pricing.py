@@ -1,8 +1,8 @@
 """Calculate the price of an order, the included tax, and partial refunds. Amounts are integers in minor units (cents).
 
-Each calculation divides and rounds only once, so that rounding errors do not add up. A partial refund is the value of
-all pieces refunded so far, less the value of the pieces refunded before. So the partial refunds of an order add up
-exactly to the refund for all pieces.
+Each calculation divides and rounds only once, so that rounding errors do not add up. A partial refund is the difference
+between two values: the value of all pieces refunded so far, including the new ones, and the value of the pieces
+refunded before. So the partial refunds of an order add up exactly to the refund for all pieces.
 """
 
 from collections.abc import Mapping

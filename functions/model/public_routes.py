@@ -1,6 +1,7 @@
-"""The routes that need no access token, and the header in which CloudFront sends the origin secret to the API.
+"""The routes that need no access token, and the name of the header with the origin secret.
 
-The stack and the API Lambda use both declarations.
+CloudFront sends the origin secret to the API, to prove that a request came through CloudFront. The stack and the API
+Lambda use both declarations.
 """
 
 from collections.abc import Mapping

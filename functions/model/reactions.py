@@ -1,7 +1,8 @@
 """The reactions of the shop to events. A reaction is an SQS queue, and the Lambda that processes its messages.
 
-An EventBridge rule sends the events to the queue. Each queue has a dead-letter queue. From the declarations in this
-module the stack creates the rules, the queues, the event source mappings and the permissions.
+An EventBridge rule sends the events to the queue. Each queue has a dead-letter queue. One queue is processed by the
+warehouse's own system instead of a Lambda. From the declarations in this module the stack creates the rules, the
+queues, the event source mappings and the permissions.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Reaction:
     continues_itself: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if the declaration is wrong."""
+        """Raise TypeError if `event_names` contains an event that is not declared in events.py."""
         if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
             raise TypeError(f"{self.name} listens for unknown events: {unknown}")
 
@@ -75,8 +76,8 @@ REACTIONS = (
         effect="sends a mail to each follower of a product that is back in stock or costs less, page by page",
         idempotent_by="the product's Campaign item, and a Notification item of each follower, claimed before the mail",
         function="product_alert_worker",
-        batch_size=1,  # one message covers a page of followers and takes long, so a batch has one message
-        concurrency=2,  # the lowest value AWS allows, because all mails share the mail provider's rate limit
+        batch_size=1,  # one message takes long, because the Lambda sends a mail to each of many followers
+        concurrency=2,  # all mails share the mail provider's rate limit, so use the lowest value that AWS allows
         continues_itself=True,
     ),
     Reaction(
@@ -92,7 +93,7 @@ REACTIONS = (
         effect="copies a new customer name to open orders, and removes the name of an erased customer from them",
         idempotent_by="the customer version that is stored with the name in each order",
         function="customer_name_worker",
-        batch_size=1,  # some customers have thousands of orders, so other customers must not wait in the same batch
+        batch_size=1,  # a customer may have thousands of orders, and other messages of the batch would have to wait
     ),
     Reaction(
         "archive",
@@ -109,7 +110,7 @@ REACTIONS = (
         effect="writes the products and the stock of an import's lines, at a limited rate",
         idempotent_by="the part's progress, in the transaction of each line",
         function="import_worker",
-        batch_size=1,  # an import part takes seconds, and a crash would retry all messages of the batch
+        batch_size=1,  # a message takes several seconds, and after a crash all messages of a batch are retried
         concurrency=IMPORT_WORKER_CONCURRENCY,
     ),
     Reaction(

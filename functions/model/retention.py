@@ -12,22 +12,28 @@ BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
 IMPORT_DAYS = 90
-"""Retention of an import in days. The stored progress of the import prevents writing a line twice."""
+"""Retention of an import in days.
+
+The import stores its progress. So a redelivered message does not write a line twice.
+"""
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SEASON_OPEN_DAYS = 60
-"""Days after the end of a month during which the month's totals can still change.
+"""For how many days after the end of a month the totals of that month can still change.
 
 The totals change if an order that was paid in that month is cancelled, completely or in part.
 """
 NOTIFICATION_DAYS = 180
-"""Retention of a notification in days. A notification is also the idempotency record of its mail."""
+"""Retention of a notification in days.
+
+A notification is the item that records a mail to a customer. It is also the idempotency record of the mail.
+"""
 MAX_REPLAY_AGE_DAYS = min(EFFECT_DAYS, COMMAND_DAYS, IMPORT_DAYS, NOTIFICATION_DAYS) - 2 * DLQ_DAYS
 """Events older than this number of days are not replayed, because their idempotency records could expire too early.
 
 A replayed event may stay in a dead-letter queue for the full DLQ_DAYS. After a redrive, it may stay there for DLQ_DAYS
-again. Until then the idempotency record of the event must exist. Otherwise a side effect of the event, such as an
-invoice or a mail, could be repeated.
+a second time. The idempotency record of the event must exist for all this time. Otherwise a side effect of the event,
+such as an invoice or a mail, could be repeated.
 """
 MAIL_SENDER_TIMEOUT_SECONDS = 15
 """Timeout of the Lambda that sends order mails to customers."""
@@ -40,10 +46,10 @@ PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
 """Timeout of the Lambda that sends product alerts to the followers of a product."""
 PRODUCT_ALERT_CLAIM_SECONDS = 70
 CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
-"""Minimum time between the starts of two campaigns for the same product and the same kind of event.
+"""Minimum number of seconds between the starts of two campaigns for the same product and the same kind of event.
 
-A campaign sends a mail to all followers of a product, after its price dropped or it is in stock again. If a campaign
-stopped before every follower got a mail, the next campaign may start sooner.
+A campaign sends a mail to all followers of a product. There are two kinds of events: the price dropped, or the product
+is in stock again. If a campaign stops before every follower got a mail, the next campaign may start sooner.
 """
 
 
@@ -62,10 +68,12 @@ def validate_retention(
     product_alerts_timeout_seconds: int = PRODUCT_ALERTS_TIMEOUT_SECONDS,
     product_alert_claim_seconds: int = PRODUCT_ALERT_CLAIM_SECONDS,
 ) -> None:
-    """Raise ValueError if a retention period is wrong. The text has one clause for each wrong period.
+    """Raise ValueError if a retention period is wrong, or if a claim on a mail ends before the sender's timeout.
 
-    Each idempotency record must exist until its event can no longer be delivered. The latest possible delivery is
-    after these steps:
+    A claim is an item that allows only one Lambda to send the mail. The error text has one clause for each wrong value.
+
+    Each idempotency record must exist until its event can no longer be delivered. The latest possible delivery is after
+    these steps:
     1. The failure store or the bus archive keeps the event for its full retention. Then the event is replayed.
     2. The event stays in a dead-letter queue for the full retention. Then the event is redriven (sent again).
     3. The event fails again and stays in a dead-letter queue for the full retention a second time.

@@ -1,7 +1,7 @@
 """The state tables: from which state to which state a command may move an order, shipment, payment or refund.
 
-If a table does not list a command for the current state, the command is rejected. The tables also name each move: the
-stream record of the move is reported as a change with this name.
+If a table does not list a command for the current state, the command is rejected. Each move also has a name, such as
+OrderPaid. The module `changes` reports the stream record of the move as a change with this name.
 """
 
 from dataclasses import dataclass, replace
@@ -32,18 +32,21 @@ PaymentCommand = Literal[
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry"]
 UNCHANGED = ""
-"""The value of `Transition.after` for a command that changes another field, but not the state."""
+"""The value of `Transition.after` if the command does not change the state, but only another field of the item."""
 
 
 @dataclass(frozen=True)
 class Transition:
     """An allowed move of an item: `command` moves the item from any state in `before` to the state `after`.
 
-    The stream reports this move under the name `change_name`. A stream record shows only the old and the new item, not
-    the command. If the state can stay the same, or two commands have the same states, `changed_field` identifies the
-    command: the move matches only if this field changed. `decreasing`: the move matches only if the value of
-    `changed_field` fell. List a decreasing move before a move that matches any change of the same field, because the
-    first match is used.
+    `change_name`: the name of the move, such as OrderPaid. The stream record of the move is reported under this name. A
+    stream record shows only the old and the new item, not the command. So the record is matched with a move by the
+    states before and after.
+
+    `changed_field`: set it if the states do not identify the move, because the state can stay the same or another move
+    has the same states. The move then matches only if this field changed. `decreasing`: the move matches only if the
+    value of `changed_field` became smaller. The first move that matches is used. So list a decreasing move before a
+    move that matches any change of the same field.
     """
 
     command: str
@@ -54,12 +57,12 @@ class Transition:
     decreasing: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if the declaration is wrong."""
+        """Raise TypeError if the state can stay the same, but `changed_field` is not set."""
         if self.after in (UNCHANGED, *self.before) and not self.changed_field:
             raise TypeError(f"{self.command}: the state may stay the same, so set changed_field")
 
     def status_after(self, status: str) -> str:
-        """Return the state after the command, if `status` is the state before."""
+        """Return the item's state after the command. `status`: the item's state before the command."""
         return self.after or status
 
 
@@ -69,11 +72,11 @@ REFUNDABLE_STATUSES = (
 )  # fmt: skip
 """The states of an order in which money can be refunded without a return: all except PENDING and ARCHIVING.
 
-A cancelled or lapsed (not paid in time) order has money to refund only while a bank decides a dispute. If the bank
-decides for the shop, the shop refunds this money automatically.
+They include CANCELLED and LAPSED (not paid in time) for orders with a disputed payment. This payment cannot be refunded
+until the customer's bank decides the dispute. If the bank decides for the shop, the shop refunds it automatically.
 """
 RECEIVED_PAYMENT_STATUSES = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
-"""The statuses of a payment whose money the shop has received, including later disputed or refunded payments."""
+"""The statuses of a payment whose money the shop has received, even if it was disputed or refunded later."""
 CLOSED_STATUSES = ("CANCELLED", "LAPSED", "DELIVERED", "PARTIALLY_RETURNED", "RETURNED")
 AT_WAREHOUSE_STATUSES = ("FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED")
 """The states of an order in which the warehouse still has goods to ship.
@@ -145,7 +148,7 @@ def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Ord
     reached, reached_at = version, None
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":  # keep both: the archived S3 object must show the order as before this command
+    elif status == "ARCHIVING":  # keep both fields, because the archive object needs their values from before archiving
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 

@@ -1,9 +1,10 @@
 """The key table: one row for each item type of the DynamoDB table, and the projections of the table's indexes.
 
 A row declares the keys of an item type as "partition / sort": first for the table, then for each index. GSI1 finds
-items by another id, or in the reverse direction of a relation, such as the followers of a product. GSI2 contains work
-queues and feeds, spread over shards (partitions); an item that is in no queue is not in the index. GSI3 lists items by
-date.
+items by another id, or in the reverse direction of a relation, such as the followers of a product. GSI2 lists open
+orders, unfinished erasures of customers, and the activity of all customers by day. Each list in GSI2 is spread over
+several partitions (shards). An order that is not open is not in GSI2. GSI3 lists items by date, and best sellers by
+units.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",        
 STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}")
 IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT")
 IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                written_by="api, bulk")
-IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # one partition per import part, because all parts are written at the same time
+IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # all parts of an import are written at the same time, so each part has its own partition
 REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
 FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
@@ -31,7 +32,7 @@ REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
 ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            created_field="placed_at", written_by="api, reactions")
 ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",                              replaces=ORDER,                                                                                                    created_field="placed_at", written_by="archive")
 EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                written_by="api, lapse, archive")
-PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # this queue is in GSI3, because GSI2 does not contain all attributes of a payment
+PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # the list of unmatched payments is in GSI3, because GSI2 does not contain all attributes of a payment
 REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            written_by="api, lapse, refunds")
 RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}")
 SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     written_by="fulfilment, api")
@@ -57,9 +58,7 @@ SWEEP          = Row(e.Sweep,         "SWEEP#{tool} / {name}",                  
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
 ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}
 
-INDEX_PROJECTIONS: Mapping[
-    str, tuple[str, ...] | None
-] = {  # None means that the index has all attributes; DynamoDB cannot change the projection of an existing index
+INDEX_PROJECTIONS: Mapping[str, tuple[str, ...] | None] = {
     "GSI1": None,
     "GSI2": tuple(
         sorted(
@@ -74,6 +73,10 @@ INDEX_PROJECTIONS: Mapping[
     ),
     "GSI3": None,
 }
+"""The names of the attributes that each index contains, by index; None means all attributes.
+
+DynamoDB cannot change the projection of an existing index.
+"""
 
 
 def create_table_request(name: str) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Totals (ratings, best sellers, sales per minute): compute how much each order, return and review adds to each total.
 
-The amount that a source item adds to a total is its contribution. A total is the sum of the contributions of all its
-source items, so it can be recomputed from these items.
+The order, return or review is the source item. The amount that it adds to a total is its contribution. A total is the
+sum of the contributions of all its source items, so it can be recomputed from these items.
 
 A `Counted` item stores the contributions of one source item, and the version of the source item. It is written in the
-same transaction as the totals. So the same change is not added twice if it is redelivered, and an older change is
-ignored after a later one. If a contribution changes, the transaction adds only the difference from the stored amounts.
+same transaction as the totals. So a change that is delivered twice is added only once. A change is also ignored if a
+later change was added before. If a contribution changes, the transaction adds only the difference from the stored
+amounts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,11 +25,11 @@ S = TypeVar("S")
 Contributions = Mapping[str, tuple[Row[Any], Any]]
 """The amounts that one source item (order, return or review) adds to totals, by key of the total.
 
-A key is the text "partition key / sort key". Each value is a pair: the total's row of the key table (declaration of an
-item type), and a total item that contains only the amounts from this source item.
+A key is the text "partition key / sort key". Each value is a pair: the declaration of the total's item type (a row of
+the key table), and a total item that contains only the amounts from this source item.
 """
 PlannedWrite = tuple[Row[Any], Any, Any]
-"""An item to write: its row of the key table (item type), the stored item or None to create it, and the new item."""
+"""An item to write: the declaration of its type, the stored item (None if it does not exist), and the new item."""
 
 TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.RATING: ("reviews", "stars"),
@@ -42,15 +43,16 @@ TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
 class Counter(Generic[S]):
     """Defines which amounts the items of one source type (order, return or review) add to totals.
 
-    `source_row`: the row of the key table that declares the source type. `source_id`: returns the id of a source item.
-    `contributions`: yields one total item for each total that the source item adds an amount to. Each total item
+    `source_row`: the declaration of the source type (a row of the key table). `source_id`: returns the id of a source
+    item. `contributions`: yields one total item for each total that the source item adds an amount to. Each total item
     contains only the amounts of this source item. A source item that was cancelled adds 0 to the same totals as before.
 
-    `final_at`: returns the time after which the totals of a source item no longer change; None if they always can.
+    `final_at`: returns the time after which the totals of a source item no longer change. It is None if the totals of
+    this source type can always change.
 
     `deleted_item`: None if source items are never deleted. Otherwise a function that creates a placeholder for a
-    deleted item from its id. The placeholder has the key of the deleted item and contributes to the same totals. Its
-    other fields are empty.
+    deleted item from its id. The placeholder has the key of the deleted item and contributes to the same totals. The
+    other fields of the placeholder are empty.
     """
 
     source_row: Row[S]
@@ -66,10 +68,11 @@ def season_of(at: Instant) -> str:
 
 
 def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield the amounts that a paid order adds to best sellers and to sales per minute, at the time of payment.
+    """Yield the amounts that a paid order adds to the best sellers and to the sales per minute.
 
-    An order that was never paid adds nothing. The amounts do not include dropped pieces (cancelled before shipping).
-    After the whole order was cancelled, all amounts are 0.
+    The amounts are added to the month and the minute in which the order was paid. An order that was never paid adds
+    nothing. The amounts do not include dropped pieces (cancelled before shipping). After the whole order was cancelled,
+    all amounts are 0.
     """
     if order.paid_at is None:
         return
@@ -81,7 +84,10 @@ def order_contributions(order: e.Order) -> Iterator[e.BestSeller | e.Metric]:
 
 
 def return_contributions(returned: e.Return) -> Iterator[e.BestSeller | e.Metric]:
-    """Yield the negative amounts that returned goods add to best sellers and sales, at the time of the return."""
+    """Yield the negative amounts that returned goods add to the best sellers and to the sales per minute.
+
+    The amounts are added to the month and the minute of the return.
+    """
     pieces = {id: -quantity for id, quantity in returned.quantities.items()}
     yield from _sales_contributions(
         returned.created_at, returned.order_id, returned.currency, 0, pieces, -returned.amount - returned.owed
@@ -111,7 +117,7 @@ def minute_ttl(minute: Instant) -> int:
 
 
 def season_final_at(at: Instant) -> datetime:
-    """Return the time from which the totals of the month that contains `at` no longer change."""
+    """Return the time from which the totals of a month no longer change. `at`: any time in that month."""
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
 
@@ -121,7 +127,10 @@ def review_contributions(review: e.Review) -> Iterator[e.Rating]:
 
 
 def placeholder_review(source: str) -> e.Review:
-    """Return a review without content in place of a deleted review. `source`: the text "product_id:customer_id"."""
+    """Return a review without content that has the key of a deleted review.
+
+    `source`: the key as text, "product_id:customer_id".
+    """
     product_id, customer_id = source.split(":")
     never = to_instant(datetime.fromtimestamp(0, UTC))
     return e.Review(
@@ -186,7 +195,7 @@ def contribution_change_of(change: Change) -> ContributionChange | None:
             deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
         )
     if isinstance(change.before, e.ArchivedOrder):
-        return None  # the order was restored from the archive; archiving did not change the totals
+        return None  # archiving did not change the totals, so the restore from the archive does not change them
     if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
         change.row, change.after
     ):
@@ -228,11 +237,13 @@ def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Ins
 
 
 def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
-    """Return the key of a source item, and the change of the totals to apply if that item no longer exists.
+    """Return how to check whether a source item was deleted, and the change of the totals to apply if it was deleted.
 
-    The totals may still include a deleted item, if the stream record of the deletion was lost. So the caller reads the
-    key, and applies the change if there is no item. `mark`: the `Counted` item, which stores the amounts that the
-    source item added to totals.
+    If the stream record of a deletion was lost, the totals still include the deleted item. `mark`: the `Counted` item,
+    which stores the amounts that the source item added to totals.
+
+    The result is a pair: the key of the source item, and the change of the totals. The caller reads the key. If there
+    is no item with this key, the caller applies the change.
 
     Returns None if items of the source type are never deleted, or if the totals already reflect the deletion.
     """
@@ -283,10 +294,10 @@ def total_key(row: Row[Any], item: Any) -> str:
 
 
 def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
-    """Return the primary keys of totals that an item added an amount to before, but no longer adds an amount to.
+    """Return the primary keys of totals to which an item added an amount before, but adds no amount any more.
 
-    Such totals exist after the number of shards was raised: the item then adds its amount to the total of another
-    shard. `previous`: the item's stored `Counted` item, with the amounts added so far; None if there is none.
+    This happens after the number of shards was raised: the item then adds its amount to the total of another shard.
+    `previous`: the stored `Counted` item with the amounts that the item added so far; None if it added no amounts yet.
     """
     places = [
         where.partition(" / ")
@@ -309,8 +320,8 @@ def plan_total_writes(
     `previous`: the stored `Counted` item of the source item, which records the amounts that the totals already contain;
     None if the totals contain nothing from the item. `totals`: the stored totals by key ("partition key / sort key").
 
-    Yields nothing if the totals already include this version of the source item, or a later version. A total that does
-    not exist is created unless its ttl has passed.
+    Yields nothing if the totals already include this version of the source item, or a later version. A missing total is
+    created only if its ttl has not passed.
     """
     if previous is not None and previous.as_of >= contribution.life_and_version:
         return

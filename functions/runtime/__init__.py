@@ -1,1 +1,1 @@
-"""What every Lambda needs to run: environment, AWS clients, logs, metrics, queue batches and scheduled jobs."""
+"""The runtime of every Lambda: environment variables, AWS clients, logs, metrics, queue batches and scheduled jobs."""

@@ -22,7 +22,7 @@ CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=3,
     retries={"mode": "standard", "max_attempts": 3},
-    user_agent="orderstream",  # otherwise botocore builds this header for each call, a fifth of botocore's time
+    user_agent="orderstream",  # otherwise botocore spends a fifth of its time on building this header
 )
 
 
@@ -37,12 +37,13 @@ def client(service: str) -> Any:
 
 def client_config(service: str) -> Config:
     """Return the configuration for the client of an AWS service: timeouts and retries."""
-    # The SES client must not retry: if only the response of SES was lost, a retry would send the mail twice. SQS
-    # delivers the message again later, when the claim on the mail (the item that allows one sender) has expired.
+    # The SES client must not retry: if only the response of SES was lost, each retry would send the mail once more.
+    # Instead, SQS delivers the message again later. A worker sends the mail again only after the first claim has
+    # expired (a claim is an item that gives one worker the right to send the mail for a limited time).
     return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
 
 
 def create_shop(table_name: str, **settings: Any) -> Shop:
-    """Return a Shop object for the table, with the system clock and random ids."""
+    """Return a Shop object (the context of every command) for the table, with the system clock and random ids."""
     table = Table(client("dynamodb"), table_name, ROWS_BY_TYPE, on_decode_error=log_unreadable)
     return Shop(table=table, new_id=lambda: uuid.uuid4().hex, **settings)

@@ -14,7 +14,7 @@ from functions.runtime.observability import add_metric, record_identifiers
 
 
 def dead_letter_writer(bucket: str, reader: str) -> Callable[[Mapping[str, Any], str], None]:
-    """Return a function that parks a record: the function stores the record and the reason in the failure store.
+    """Return a function that parks a record: it stores the record and the reason in the failure store, an S3 bucket.
 
     `reader`: the name of the Lambda that could not process the record. The object's key is
     `parked/{reader}/{hash of the record}.json`, so a redelivered record is stored once. An existing object is never

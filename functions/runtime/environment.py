@@ -1,7 +1,7 @@
 """The environment variables of each Lambda, as typed classes. The stack sets the variables; a Lambda reads them once.
 
 Each class is the environment of one Lambda. Each field is a variable with the same name in capitals. If a Lambda needs
-a secret, the variable holds the name of the secret, never its value.
+a secret, the variable holds the ARN of the secret, never its value.
 """
 
 import os
@@ -27,11 +27,11 @@ class CommonEnvironment:
 
 @entity
 class OriginSecretEnvironment:
-    """The environment variables that every request to the API needs, even a request for the API's documentation.
+    """The environment variables that the API reads for every request, even for a request for its documentation.
 
-    `front_secret`: the name of the origin secret, which is JSON {"current": ..., "previous": ...}. CloudFront sends a
-    value of this secret with each request, and the API rejects requests without it. If the name is "", the API accepts
-    requests without the secret.
+    `front_secret`: the ARN of the origin secret, or "". CloudFront sends a value of this secret with each request, and
+    the API rejects requests without it. The secret is JSON {"current": ..., "previous": ...}. If the ARN is "", the API
+    accepts requests without the secret.
     """
 
     front_secret: str = ""
@@ -41,12 +41,12 @@ class OriginSecretEnvironment:
 class ApiEnvironment(OriginSecretEnvironment):
     """The environment of the API's Lambda.
 
-    `client_id`: the app client of the shop's user pool. Access tokens of other clients are rejected.
-    `pepper_secret`: the name of the secret from which order ids and e-mail hashes are derived. Never rotate this
+    `client_id`: the id of the app client of the shop's user pool. Access tokens of other clients are rejected.
+    `pepper_secret`: the ARN of the secret from which order ids and e-mail hashes are derived. Never rotate this
     secret. After a rotation, a retry of a request with the same idempotency key would place a second order.
-    `webhook_secret`: the name of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
+    `webhook_secret`: the ARN of the secret with which the payment provider signs webhooks. It is JSON {"current": ...,
     "previous": ...}.
-    `shipping`: the shipping cost of an order for each currency in minor units, "EUR:490,USD:590".
+    `shipping`: the shipping cost of an order for each currency in minor units (cents), "EUR:490,USD:590".
     `tax_rate`: the tax rate in hundredths of a percent.
     `shop_name`: the shop's name, which is printed on invoices.
     """
@@ -84,7 +84,7 @@ class FulfilmentEnvironment:
 class OrderNotificationsEnvironment:
     """The environment of the Lambda that mails order notifications.
 
-    `sender`: the From address of mails. SES must have verified it or its domain.
+    `sender`: the From address of mails. SES must have verified this address or its domain.
     """
 
     table_name: str
@@ -95,12 +95,12 @@ class OrderNotificationsEnvironment:
 
 @entity
 class ProductAlertsEnvironment:
-    """The environment of the Lambda that mails product alerts.
+    """The environment of the Lambda that sends product alerts: mails to the followers of a product.
 
     `sender`: the From address of mails, as in OrderNotificationsEnvironment.
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `mails_per_second`: how many mails one running Lambda sends per second at most.
-    `page_size`: how many followers one SQS message covers.
+    `page_size`: how many followers one SQS message covers (a page of followers).
     `queue_url`: the queue to which the Lambda sends a message for the next page of followers. The same queue invokes
     the Lambda, so the stack sets this variable after it has created the queue.
     """
@@ -119,7 +119,7 @@ class ProductAlertsEnvironment:
 class RefundsEnvironment:
     """The environment of the Lambda that processes refunds.
 
-    `provider_url`: the URL of the payment provider's API. `provider_secret`: the name of the secret with the API key.
+    `provider_url`: the URL of the payment provider's API. `provider_secret`: the ARN of the secret with the API key.
     """
 
     table_name: str
@@ -130,9 +130,9 @@ class RefundsEnvironment:
 
 @entity
 class ImportWorkerEnvironment:
-    """The environment of the import worker.
+    """The environment of the import worker, the Lambda that writes the lines of product imports.
 
-    `lines_per_second`: how many lines all running import workers together write per second at most.
+    `lines_per_second`: how many lines all running import workers together may write per second.
     """
 
     table_name: str
@@ -177,7 +177,7 @@ class OrderDeadlinesEnvironment:
 
 @entity
 class BacklogMetricsEnvironment:
-    """The environment of the Lambda that measures backlogs.
+    """The environment of the Lambda that measures backlogs: how many orders, payments and records wait.
 
     `payment_window_minutes`, `assumed_delivered_days`: the same values as in OrderDeadlinesEnvironment.
     """
@@ -189,12 +189,12 @@ class BacklogMetricsEnvironment:
 
 
 def to_variables(environment: Any) -> dict[str, str]:
-    """Return the fields of an environment class as environment variables: {"TABLE_NAME": ...}."""
+    """Return the fields of an environment object as environment variables: {"TABLE_NAME": ...}."""
     return {field.name.upper(): str(getattr(environment, field.name)) for field in fields(environment)}
 
 
 def parse_environment(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
-    """Return an environment class with the values of the variables.
+    """Return an instance of an environment class, with the values of these environment variables.
 
     Raises KeyError if a variable is missing and its field has no default.
     """

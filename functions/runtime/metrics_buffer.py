@@ -26,7 +26,8 @@ class MetricsBuffer:
     def add_metric(self, metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
         """Add a value to a metric. `currency`: the value of the metric's dimension `currency`, for an amount of money.
 
-        A zero is ignored, unless the metric is a gauge (a current level) or is logged as a list of all its values.
+        A zero is kept if the metric is a gauge (a current level), or if all its values are logged as a list. For other
+        metrics, a zero is ignored.
         """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return

@@ -1,4 +1,4 @@
-"""Logs and metrics of an invocation: the decorator of all handlers, and the log lines about results and failures."""
+"""Log and measure each invocation: a decorator for all Lambda handlers, and functions that log results and failures."""
 
 import functools
 import gc
@@ -63,7 +63,7 @@ def _add_invocation_metrics(
 ) -> None:
     """Add metrics: the age of the stream records, the consumed capacity units and the throttled requests.
 
-    `before`: the totals of `capacity_units` at the start of the invocation.
+    `before`: the value of `capacity_units.totals` at the start of the invocation.
     """
     if (age_ms := _iterator_age_ms(event)) is not None:
         metrics_buffer.add_metric(metrics.PROCESSING_LAG, age_ms)
@@ -101,7 +101,8 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
     the delivery attempt and the consumed capacity units.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
-    # The lag can be negative if the clock of a local run was advanced, so it counts as at least 0.
+    # In a local run the time of expiry can be advanced. Then an item expires before its `ttl`, and its event has a time
+    # in the future. So a negative lag counts as 0.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
     add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)
@@ -112,7 +113,10 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
 
 
 def failure_logger(reader: str) -> Callable[[Exception, Mapping[str, Any]], None]:
-    """Return a function that logs and counts a failed record: the error's type and the record's ids, no content."""
+    """Return a function that logs and counts a failed record.
+
+    It logs only the error's type and the record's ids, because the content of the record may be personal data.
+    """
 
     def log_failure(error: Exception, record: Mapping[str, Any]) -> None:
         log.warning(

@@ -1,4 +1,4 @@
-"""Secrets from Secrets Manager, cached while the Lambda is warm."""
+"""Read secrets from Secrets Manager, and cache them while the Lambda is warm."""
 
 import json
 from functools import lru_cache
@@ -20,10 +20,10 @@ def get_secret(name: str, period: int = 0) -> str:  # noqa: ARG001  a new period
 
 
 def get_valid_secrets(name: str, period: int) -> list[str]:
-    """Return the valid values of a secret that can be rotated: JSON {"current": ..., "previous": ...}.
+    """Return the valid values of a secret that can be rotated: its current and its previous value.
 
-    `period`: a number that changes over time. A new number makes the function read the secret again. Raises
-    ValueError if the secret is not JSON.
+    The secret is JSON {"current": ..., "previous": ...}. An empty value is left out. Raises ValueError if the secret is
+    not JSON. `period`: a number that changes over time. A new number makes the function read the secret again.
     """
     kept = json.loads(get_secret(name, period))
     return [one for one in (kept.get("current"), kept.get("previous")) if one]

@@ -1,1 +1,1 @@
-"""Commands and queries of the shop. Each module handles one kind of item, such as orders, payments or stock."""
+"""Commands and queries of the shop. Each module handles one topic, such as orders, payments or stock."""

@@ -1,8 +1,8 @@
 """Gift cards and store credit: change the balances, and write a ledger entry for every change.
 
-Each change writes two items: the account, with a condition on the account's version, and a ledger entry whose key
-contains the account's new version. The transaction that moves the money contains both writes. So the balance always
-equals the sum of the entries, and no change is lost or applied twice.
+Each change writes two items in one transaction: the account with its new balance, and a new ledger entry. The write of
+the account requires that the account's version is unchanged. The key of the ledger entry contains the account's new
+version. So the balance always equals the sum of the entries, and no change is lost or applied twice.
 
 All amounts are whole numbers in the smallest unit of the currency, for example cents.
 """
@@ -60,9 +60,10 @@ def store_credit_account_id(shop: Shop, customer_id: str, currency: str) -> str:
 
 
 def get_spendable_account(shop: Shop, source: CreditSource, customer_id: str) -> Account:
-    """Return the account if this customer may spend from it.
+    """Return the account of `source` if this customer may spend from it.
 
-    Raises NotFound if the account does not exist or the customer may not spend from it.
+    A customer may spend from their own account, and from a gift card whose code the customer gave. Raises NotFound if
+    the account does not exist or the customer may not spend from it.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=source.account_id)
     if account is None or not (source.by_code or account.customer_id == customer_id):
@@ -114,15 +115,15 @@ def credit_account(
 ) -> list[Write[Any]]:
     """Return the writes that add `amount` to an account. The caller puts the writes into its transaction.
 
-    If the account does not exist and `customer_id` is given, the writes create the account as that customer's store
-    credit.
+    If the account does not exist, the writes create it as the store credit of the customer `customer_id`. If
+    `customer_id` is None, the account must exist.
 
     The transaction raises WriteConflict if the account or its customer changed after this function read them. The
     caller must then call this function again. All reads are strongly consistent.
 
     Raises WrongCurrency if the account has another currency than `currency`. Raises InvalidInput if the new balance
-    would exceed the limit of an account. Raises NotFound if the account or its customer does not exist, for example
-    because the customer was erased.
+    would exceed the limit of an account. Raises NotFound if the customer of the account does not exist, for example
+    because the customer was erased. Also raises NotFound if the account does not exist and `customer_id` is None.
     """
     account = shop.table.get(ACCOUNT_BY_ID, account_id=account_id)
     customer_check = _check_customer_exists(shop, account.customer_id if account else customer_id)
@@ -198,13 +199,14 @@ def require_positive(amount: int) -> int:
 def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency: Currency) -> IdempotentResult:
     """Issue a new gift card with a balance of `amount`. Only staff may call this command.
 
-    `key`: the idempotency key. The result is {"account_id", "code", "balance", "currency"}. The code is derived from
-    the caller's id and the key, so a repeated request returns the same code. The code is never stored: the table, the
-    logs and the backups contain no gift card codes.
+    `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is
+    {"account_id", "code", "balance", "currency"}. The code is derived from the caller's id and the key, so a repeated
+    request returns the same code. The code is never stored: the table, the logs and the backups contain no gift card
+    codes.
 
     Raises InvalidInput, NotAllowed, and IdempotencyKeyReused if the key was used for another request. The stored result
-    of a key expires after some time. If the same key is used again after that, AlreadyExists is raised, because the
-    card already exists.
+    of a key expires after some time. A request with the same key then raises AlreadyExists, because the card already
+    exists.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)
@@ -232,7 +234,10 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
 
 
 def _derive_gift_card_code(shop: Shop, caller_id: str, key: str) -> str:
-    """Derive a gift card code of 100 bits from the idempotency key and the shop's secret: XXXXX-XXXXX-XXXXX-XXXXX."""
+    """Derive a gift card code from the caller's id, the idempotency key and the shop's secret key.
+
+    The code has 100 bits and the form XXXXX-XXXXX-XXXXX-XXXXX.
+    """
     number = int.from_bytes(shop.digest("gift card code", caller_id, key), "big")
     text = "".join(CODE_ALPHABET[number >> 5 * place & 31] for place in range(CODE_LENGTH))
     return "-".join(text[start : start + CODE_GROUP_LENGTH] for start in range(0, CODE_LENGTH, CODE_GROUP_LENGTH))

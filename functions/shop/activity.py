@@ -1,7 +1,7 @@
 """Read the recent activity of one customer, or of all customers on one day.
 
-A Lambda writes the activity items when it reads order changes from the table's stream. So the newest activity may be
-missing for a moment.
+Each activity item records one change of an order. A Lambda that reads the table's stream writes these items. So the
+newest activity may be missing for a moment.
 """
 
 from functions.dynamodb.table import QueryPage
@@ -15,7 +15,8 @@ def list_activity_of_customer(
 ) -> QueryPage[Activity]:
     """Return a customer's activity from `since` until just before `until`, newest first (access pattern A5).
 
-    Activity items expire after 90 days. Raises NotFound if the caller may not see the customer.
+    Each activity item records one change of an order, and expires after 90 days. Raises NotFound if the caller may not
+    see the customer.
     """
     caller.require_access(customer_id)
     return shop.table.query(
@@ -24,7 +25,7 @@ def list_activity_of_customer(
 
 
 def list_activity_of_day(shop: Shop, caller: Caller, day: str, limit: int, after: str | None) -> QueryPage[Activity]:
-    """Return the activity of all customers on one day, newest first (access pattern A5b).
+    """Return the activity (changes of orders) of all customers on one day, newest first (access pattern A5b).
 
     `day`: a date in UTC, for example 2026-11-21. The items of a day are spread over several index keys (shards), to
     prevent a hot key. So the query reads every shard and merges the results. Raises NotAllowed if the caller is not

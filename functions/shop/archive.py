@@ -1,20 +1,23 @@
 """Archive an order in the table: lock the order, list its items, and replace it with a stub.
 
 The stub is a small item that stays in the table permanently and contains the S3 key of the archive object. The expiry
-marker is an item of a closed order. DynamoDB deletes it when its TTL has passed, and this deletion starts the
+marker is an item of a closed order. DynamoDB deletes the marker when its TTL has passed, and this deletion starts the
 archiving.
 
-1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first. If the
-order has a new expiry marker, for example after a return, the order is archived when that marker expires. If the
-timeline, which needs one item for each version of the order, lacks an item, archiving is retried later. If a refund or
-dispute may still move money of the order, a new expiry marker postpones the archiving.
+1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first:
+   - The order may have a new expiry marker, for example after a return. Then it is archived when that marker expires.
+   - The timeline must contain one item for each version of the order. If an item is missing, archiving is retried
+     later.
+   - A refund or a dispute may still move money of the order. Then a new expiry marker postpones the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
-3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists. Then replace the
-order with the stub.
+3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists, except invoices.
+Then replace the order with the stub.
 
-Every transaction that writes another item of the order also checks the order's version. So a writer that read the order
-before the lock must retry. A payment that the provider reports after archiving is stored in the same partition as the
-stub. Each step is safe to repeat at any point.
+A command that writes another item of the order, such as a payment or a return, also checks the order's version in the
+same transaction. The lock changes this version. So if the command read the order before the lock, its transaction fails
+and the command is retried. Only the result of a refund in progress is written without this check, because a refund in
+progress prevents the archiving. If the provider reports a payment after the archiving, the payment is stored in the
+same partition as the stub. Each step is safe to repeat at any point.
 """
 
 from collections.abc import Sequence
@@ -36,7 +39,7 @@ TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type}
 """Item types that archiving does not delete.
 
 The order item is replaced with the stub, the small item that remains of an archived order. Invoices stay in the table,
-because the law requires that they stay readable.
+because the law requires that invoices stay readable.
 """
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
@@ -50,7 +53,10 @@ Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-ref
 
 
 class NotReadyToArchive(Exception):
-    """The order cannot be archived yet, because timeline items are missing or a refund is in progress. Retry later."""
+    """The order cannot be archived yet. Retry later.
+
+    Either a refund is in progress, or the order's timeline (one item for each change of the order) lacks an item.
+    """
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,9 @@ class OrderSnapshot:
 def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
 
-    Returns None if the order is archived already, does not exist, or must be archived later. Raises WrongState if the
-    order is not closed. Raises NotReadyToArchive if timeline items of the order are missing or a refund is in progress.
+    The lock is the status ARCHIVING. Returns None if the order is archived already, does not exist, or must be archived
+    later. Raises WrongState if the order is not closed. Raises NotReadyToArchive if a refund is in progress, or if the
+    order's timeline (one item for each change of the order) lacks an item.
     """
 
     def attempt() -> Order | None:
@@ -78,15 +85,15 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
         if order is None or order.status == "ARCHIVING":
             return order
         if any(shop.table.decode(image) for image in images if image["type"]["S"] == EXPIRY.type):
-            # Archiving starts after DynamoDB has deleted the order's expiry marker, because its TTL had passed. If the
-            # order has a marker now, it was written after that deletion. Do nothing: when DynamoDB deletes the new
-            # marker, archiving starts again.
+            # DynamoDB deleted an expiry marker of this order (an item with a TTL), and this deletion started the
+            # archiving. Now the order has a new marker, for example because goods were returned. So archive nothing
+            # now: the deletion of the new marker will start the archiving again.
             return None
         after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _versions_missing_in_log(images, order.logged_versions):
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
         if days := _days_until_money_settles(shop, images):
-            with suppress(WriteConflict):  # the order has a marker of the same or a later version: keep it
+            with suppress(WriteConflict):  # an expiry marker of this or a later version of the order exists: keep it
                 shop.table.write(put_expiry_marker(shop, order, days))
             return None
         shop.table.write(update(ORDER, order, after))
@@ -96,19 +103,19 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     if order is None:
         return None
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
-    if _versions_missing_in_log(
-        images, order.logged_versions[:-1]
-    ):  # no item was missing when the order was locked, so an earlier attempt has deleted items
+    # An order is locked only if its timeline is complete. So if a timeline item is missing now, an earlier attempt to
+    # archive the order has deleted it. The newest version is not checked, because the lock writes no timeline item.
+    if _versions_missing_in_log(images, order.logged_versions[:-1]):
         return OrderSnapshot(order, None)
     _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the order was locked
     return OrderSnapshot(order, [_image_before_archiving(image, images) for image in images])
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return the order versions that are missing in one or more logs of the order.
+    """Return the numbers in `versions` for which a log of the order lacks an item.
 
-    Only logs that must contain one item for each number in `versions` are checked, such as the timeline. `images`: all
-    items of the order's partition, as DynamoDB JSON.
+    A log has one item for each change of the order; an example is the timeline. Logs that may have gaps are not
+    checked. `images`: all items of the order's partition, as DynamoDB JSON.
     """
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
@@ -143,10 +150,14 @@ def _check_no_refund_in_flight(images: Sequence[Image]) -> None:
 
 
 def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
-    """Return the order's image (item as DynamoDB JSON) as it was before archiving. Return any other image unchanged.
+    """Return an image (item as DynamoDB JSON) as it was before the order was locked for archiving.
 
-    The status and version come from the newest timeline event of the order. `updated_at` comes from the newest event
-    other than OrderRestored, because restoring an order from the archive does not change `updated_at`.
+    The lock changed only the order's own image. Any other image is returned unchanged. `images`: all images of the
+    order's partition.
+
+    The order's former status and version come from the newest event of its timeline. The former `updated_at` comes from
+    the newest event that is not OrderRestored. The reason: restoring an order from the archive does not change
+    `updated_at`.
     """
     if image["type"]["S"] != ORDER.type:
         return image
@@ -165,10 +176,11 @@ def _latest_event(events: Sequence[Image]) -> Image:
 def replace_order_with_stub(
     shop: Shop, order: Order, archived_images: Sequence[Image], object_key: str, sha256: str
 ) -> None:
-    """Delete the items that the archive object lists, then replace the order with its stub.
+    """Delete the archived items of an order from the table, then replace the order with its stub.
 
-    `archived_images`: the items in the archive object, as DynamoDB JSON. `object_key` and `sha256`: the S3 key and the
-    hash of the archive object, which the stub stores. Raises WriteConflict if the order was already replaced.
+    The stub is the small item that remains of an archived order. Invoices are not deleted. `archived_images`: the items
+    in the archive object, as DynamoDB JSON. `object_key` and `sha256`: the S3 key and the hash of the archive object.
+    The stub stores both. Raises WriteConflict if the order was already replaced.
     """
     to_delete = [image for image in archived_images if image["type"]["S"] not in TYPES_KEPT_IN_TABLE]
     shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in to_delete])

@@ -1,11 +1,12 @@
-"""Cancel orders and expire unpaid orders: release the goods and the discount, and refund the money.
+"""Cancel orders and expire unpaid orders: put the goods back into stock, and refund the money.
 
 An order is cancelled at once if the warehouse has not received it yet. Otherwise the warehouse is asked to cancel it.
 An order that is not paid in time expires (status LAPSED). If the warehouse has already sent some goods of an order,
 only the unsent goods can be cancelled. The code calls this "cut short".
 
 Each of these commands writes one transaction. DynamoDB allows 100 items in a transaction, and a command writes fewer:
-at most 90 stock items, the discount, five refunds, the shipment, the order and its expiry marker.
+at most 90 stock items, the counter of the discount code, five refunds, the shipment, the order and its expiry marker
+(the item whose TTL starts the archiving of the order).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +31,9 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
-    `days`: the number of days until the TTL. The marker contains the order's version. The write replaces a marker of an
-    older version, even if that marker has expired and DynamoDB has not deleted it yet.
+    `days`: the number of days until the marker expires. The marker contains the order's version. The write replaces an
+    existing marker only if that marker contains an older version. Otherwise the write fails with WriteConflict. The
+    same rule applies to a marker that has expired, but is not deleted yet.
     """
     ends = shop.now() + timedelta(days=days)
     marker = Expiry(
@@ -47,10 +49,12 @@ def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
 def _close_order(
     shop: Shop, before: Order, after: Order, why: RefundReason, extra_writes: Sequence[Write[Any]] = ()
 ) -> Order:
-    """Close an order whose goods were not sent: release the goods and the discount, and refund the payments.
+    """Close an order whose goods were not sent: put the goods back into stock, and refund the payments.
 
-    `after`: the order with its new status. `why`: the reason of the refunds. A disputed payment cannot be refunded, so
-    the order records the amount of that payment as owed. Returns the closed order.
+    If the order uses a limited discount code, the code can be used once more. `before`, `after`: the order before and
+    after the change of its status. `why`: the reason of the refunds. `extra_writes`: more writes for the same
+    transaction. A disputed payment cannot be refunded, so the order records the amount of that payment as owed. Returns
+    the closed order.
     """
     plan = plan_refunds(shop, before, before.paid - before.refunded, why)
     ended = replace(after, refunded=before.refunded + plan.amount, owed=plan.owed)
@@ -70,18 +74,20 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
     "FULFILLING": "request_cancel",
     "PARTIALLY_SHIPPED": "request_cut",
 }
-"""The order command that asks the warehouse to stop, by the status of the order."""
+"""The command that asks the warehouse to cancel the unsent goods, by the status of the order."""
 
 
 def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
     """Cancel an order, or ask the warehouse to cancel it if the warehouse has already received the order.
 
-    If some goods were already sent, the warehouse is asked to cancel only the unsent goods. Only the order's customer
-    and staff may call this command. Returns the order with its new status: CANCELLED, CANCEL_REQUESTED or
-    CUT_REQUESTED.
+    Only the order's customer and staff may call this command. Returns the order with its new status:
+    - CANCELLED: the order was cancelled at once.
+    - CANCEL_REQUESTED: the warehouse is asked to cancel the whole order.
+    - CUT_REQUESTED: some goods were already sent. The warehouse is asked to cancel only the unsent goods.
 
-    Safe to repeat. If the warehouse refused an earlier request, another call sends a new request. Raises NotFound, and
-    WrongState if the order cannot be cancelled any more.
+    Safe to repeat. If unsent goods of the order were cancelled earlier, the order is returned unchanged. If the
+    warehouse refused an earlier request, another call sends a new request. Raises NotFound, and WrongState if the order
+    cannot be cancelled any more.
     """
 
     def attempt() -> Order:
@@ -101,9 +107,10 @@ def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
 def agree_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
     """Record that the warehouse agreed to cancel an order or the unsent goods of an order.
 
-    Only the warehouse and staff may call this command. Returns the order with its new status: CANCELLED, or SHIPPED or
-    DELIVERED if some goods had already been sent. Safe to repeat. Raises NotAllowed, NotFound, and WrongState, for
-    example if the warehouse has sent the goods in the meantime.
+    Only the warehouse and staff may call this command. Returns the order with its new status. If no goods were sent,
+    the status is CANCELLED. If some goods were sent, the status is SHIPPED, or DELIVERED if all sent goods have
+    arrived. Safe to repeat. Raises NotAllowed, NotFound, and WrongState, for example if the warehouse has sent the
+    goods in the meantime.
     """
     caller.require_group("warehouse", "staff")
 
@@ -128,11 +135,11 @@ def _cancel_unsent_shipments(shop: Shop, order: Order) -> list[Write[Shipment]]:
 
 
 def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
-    """Remove the unsent goods from an order: return them to stock and refund their price. Return the order.
+    """Cancel the unsent goods of an order: put them back into stock and refund their price. Return the order.
 
-    The price is recorded as owed if it cannot be refunded, for example because the payment is disputed. The shipping
-    costs and the discount still apply to the goods that were sent. If all sent goods have arrived, the order becomes
-    DELIVERED.
+    The refund is the price of the unsent goods less their share of the discount. The shipping costs are not refunded.
+    If a payment cannot be refunded because it is disputed, the order records the amount as owed. If all sent goods have
+    arrived, the order becomes DELIVERED. Otherwise it becomes SHIPPED.
     """
     unsent = {id: line.quantity - line.shipped for id, line in before.lines.items()}
     dropped = replace(before, lines={id: replace(line, dropped=unsent[id]) for id, line in before.lines.items()})
@@ -160,7 +167,7 @@ def _drop_unsent_goods(shop: Shop, before: Order) -> Order:
 def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
     """Record that the warehouse refused to cancel an order or its unsent goods.
 
-    The warehouse then continues with the order.
+    The order gets the status back that it had before the request, and the warehouse continues to send the goods.
 
     Only the warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, and WrongState if
     the order's status does not allow the refusal.
@@ -198,6 +205,6 @@ def lapse_order(shop: Shop, order_id: str) -> bool:
     try:
         order = get_unarchived_order(shop, order_id, "lapse")
         _close_order(shop, order, apply_order_command(order, "lapse", shop.now_instant()), "LAPSED")
-    except (WrongState, NotFound, WriteConflict):  # the order changed after the index was read: skip this order
+    except (WrongState, NotFound, WriteConflict):  # the order changed after it was listed as unpaid: skip the order
         return False
     return True

@@ -55,7 +55,7 @@ def rename_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
 def get_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> Category:
     """Return a category (access pattern A8). Anyone may call it.
 
-    Raises NotFound if the category does not exist. For the root path, that is the case until staff create it.
+    Raises NotFound if the table has no item for the category. The root path has an item only after staff create it.
     """
     found = shop.table.get(CATEGORY_BY_PATH, catalog=catalog, path=path)
     if found is None:
@@ -67,7 +67,8 @@ def list_ancestors(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> tup
     """Return all categories above a path, the topmost first (access pattern A8d). Anyone may call it.
 
     The function sends one BatchGetItem with exactly the keys of these categories. The read is eventually consistent,
-    because such a read costs half as much. So a category that was created just now may be missing.
+    because this costs half as much as a strongly consistent read. So a category that was created just now may be
+    missing.
     """
     found: list[Category] = shop.table.batch_get(
         [CATEGORY.key(catalog=catalog, path=one) for one in ancestor_paths(path)]
@@ -80,7 +81,7 @@ def list_children(
 ) -> QueryPage[Category]:
     """Return the direct children of a path, sorted by path (access pattern A8b). Anyone may call it.
 
-    The page is empty if the path does not exist.
+    Returns an empty page of results if the path does not exist.
     """
     return shop.table.query(CHILD_CATEGORIES, catalog=catalog, parent=path, limit=limit, after=after)
 

@@ -67,7 +67,7 @@ def add_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) ->
 def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str) -> Customer:
     """Remove a customer from a company. Nothing changes if the customer is not a member. Only staff may call it.
 
-    Safe to repeat. Raises NotFound if the customer or the company does not exist, NotAllowed.
+    Safe to repeat. Raises NotAllowed, and NotFound if the customer or the company does not exist.
     """
     caller.require_group("staff")
 
@@ -85,9 +85,10 @@ def remove_member(shop: Shop, caller: Caller, company_id: str, customer_id: str)
 
 @dataclass(frozen=True)
 class CompanyWithMembers:
-    """A page of a company's members, sorted by customer id. Only the first page contains the company itself.
+    """One page of the list of a company's members, sorted by customer id.
 
-    `after`: the cursor of the next page, or None if there are no more members.
+    `company`: the company itself on the first page, None on later pages. `after`: the cursor of the next page, or None
+    if there are no more members.
     """
 
     company: Company | None

@@ -1,4 +1,4 @@
-"""Pay an order with credit, completely or partly, and list an order's payments."""
+"""Pay an order with store credit or a gift card, completely or partly, and list an order's payments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,9 +23,9 @@ def pay_with_credit(
     """Pay an order from its customer's store credit or from a gift card.
 
     Only the order's customer and staff may call this command. `key`: the idempotency key. `amount`: the amount to pay
-    in the currency's smallest unit, for example cents. If `amount` is None, the payment is the due amount, or the whole
-    balance if the balance is lower. One transaction writes the account, its ledger entry, the payment and the order.
-    The order becomes PAID if nothing is due any more.
+    in the currency's smallest unit, for example cents. If `amount` is None, the due amount is paid, or the whole
+    balance of the account if the balance is lower. One transaction writes the account, its ledger entry, the payment
+    and the order. The order becomes PAID if nothing is due any more.
 
     The result is {"order_id", "payment_id", "account_id", "amount", "currency", "due"}. `due` is the amount that is
     still due after the payment.
@@ -37,9 +37,9 @@ def pay_with_credit(
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = require_unarchived(get_order(shop, caller, order_id), "pay")
-        apply_order_command(
-            order, "pay", shop.now_instant()
-        )  # reject an order in the wrong state before any other check
+        # Reject an order in the wrong state before any other check. Only the error matters here, so the result is not
+        # used: `apply_payment` below changes the order.
+        apply_order_command(order, "pay", shop.now_instant())
         account = get_spendable_account(shop, source, order.customer_id)
         paying = _amount_to_pay(order, account, amount)
         if has_max_payments(shop, order):
@@ -64,10 +64,15 @@ def pay_with_credit(
 
 
 def _amount_to_pay(order: Order, account: Account, amount: int | None) -> int:
-    """Return the amount to pay: `amount`, or if it is None, the due amount or the balance, whichever is lower.
+    """Return the amount to pay.
 
-    Raises WrongCurrency, InvalidInput, TooMuch if `amount` is more than the due amount, and InsufficientFunds if the
-    balance is 0 and `amount` is None.
+    If `amount` is given, that amount is paid. Raises InvalidInput if it is not positive, and TooMuch if it is more than
+    the due amount. The balance is not checked here.
+
+    If `amount` is None, the lower of the due amount and the balance is paid. Raises InsufficientFunds if the balance is
+    zero.
+
+    In both cases, raises WrongCurrency if the account has another currency than the order.
     """
     if account.currency != order.currency:
         raise WrongCurrency(order.currency, account.currency)
@@ -101,9 +106,13 @@ def list_payments_of_order(
 ) -> QueryPage[Payment]:
     """Return all payments of an order, also the failed payments, sorted by payment id.
 
-    Only the order's customer and staff may read the payments. Staff also see payments that arrived after the order was
-    archived, or for an order id that does not exist. Raises NotFound if there is neither an order nor a payment. For
-    customers, raises WrongState if the order is archived, because its payments are archived too.
+    Only the order's customer and staff may read the payments.
+
+    Staff also see payments that arrived after the order was archived, and payments for an order id that does not exist.
+    For staff, raises NotFound if there is no order and no payment with this order id.
+
+    For customers, raises NotFound if the order does not exist or belongs to another customer. Raises WrongState if the
+    order is archived, because its payments are archived too.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its payments")

@@ -3,13 +3,14 @@
 A new order gets the name from the customer's profile. If the customer changes the name at the same moment, the order
 may contain the old name. One of two steps then updates the order:
 
-1. The Lambda that copies orders writes the order's summary and then reads the profile (`refresh_name`).
-2. The Lambda that copies customer names runs after the profile was written, and then queries the summaries
-(`propagate_name`).
+1. For each new order, a Lambda writes the order's summary (a copy of the order in the customer's list of orders). Then
+the Lambda reads the profile (`refresh_name`).
+2. For each changed name, another Lambda reads the summaries of all the customer's orders (`propagate_name`). At that
+time the profile already has the new name.
 
-The step that runs last sees both the order and the new profile. The order stores the profile's version from which its
-name was copied. Each step writes only if the profile's version is newer than that version. So an old name never
-replaces a newer name.
+The step that runs last sees both the order and the new profile. The order stores the version of the profile from which
+its name was copied. A step writes only if the profile now has a later version. So an old name never replaces a newer
+name.
 """
 
 from datetime import timedelta
@@ -27,10 +28,10 @@ ORDERS_PER_PAGE = 100
 
 
 def refresh_name(shop: Shop, order: Order) -> None:
-    """Update the customer's name on an open order if the profile has a newer version. Safe to repeat.
+    """Update the customer's name on an open order, if the profile changed after the name was copied from it.
 
-    The function sends one strongly consistent GetItem. It writes only if the profile's version is newer than the
-    version from which the order's name was copied.
+    The function reads the profile with one strongly consistent GetItem. The order stores the version of the profile
+    from which its name was copied. The function writes only if the profile now has a later version. Safe to repeat.
     """
     if customer := get_newer_customer(shop, order):
         set_customer_name(shop, order.order_id, customer)
@@ -50,9 +51,13 @@ def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | 
 def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
     """Write a customer's current name to all their open orders, and return the number of updated orders.
 
-    The function reads the orders page by page, newest first. After each page it stores the position in an Effect item
-    whose id is `change_id`, the id of this change of the name. So it is safe to repeat: a redelivered message resumes
-    at the stored position. Raises WriteConflict if another delivery of the same message runs at the same time.
+    `change_id`: the id of this change of the name. The function reads the orders page by page, newest first. After each
+    page it stores its position in an Effect item (an idempotency record) with the id `change_id`. So it is safe to
+    repeat: a redelivered message resumes at the stored position. Orders that were updated before that position are not
+    included in the returned number.
+
+    Returns 0 if the customer does not exist. Raises WriteConflict if another delivery of the same message runs at the
+    same time.
     """
     customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=customer_id)
     if customer is None:
@@ -64,8 +69,9 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         page = shop.table.query(
             ORDERS_OF_CUSTOMER_CONSISTENT, customer_id=customer_id, limit=ORDERS_PER_PAGE, after=after
         )
-        # A summary may be older than its order. So a closed order may still look open here, and `set_customer_name`
-        # skips it. An open order never looks closed, because a closed order never opens again.
+        # `page` contains summaries: copies of the orders, which may be older than the orders. A closed order may still
+        # look open here; then `set_customer_name` skips it. But an open order never looks closed, because a closed
+        # order never opens again. So this filter misses no open order.
         updated += sum(
             set_customer_name(shop, one.order_id, customer) for one in page.items if one.status in OPEN_STATUSES
         )
@@ -97,11 +103,11 @@ def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCust
 
 
 def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: str) -> Effect:
-    """Store `after`, the position of the next page of orders, in an Effect item, and return the item.
+    """Store `after`, the position of the next page of orders, in an Effect item (an idempotency record).
 
-    `change_id`: the id of the change of the name, which is the id of the Effect item. `progress`: the Effect item with
-    the previous position, or None if no position is stored yet. Raises WriteConflict if another delivery of the same
-    message has stored a position in the meantime.
+    `change_id`: the id of the change of the name; the Effect item has the same id. `progress`: the Effect item with the
+    previous position, or None if no position is stored yet. Returns the new Effect item. Raises WriteConflict if
+    another delivery of the same message has stored a position in the meantime.
     """
     noted = Effect(
         effect_id=change_id,

@@ -1,4 +1,4 @@
-"""Customers: register, rename, change the e-mail address and settings, and read the overview page."""
+"""Customers: register, rename, change the e-mail address and settings, and read a customer with the newest orders."""
 
 import unicodedata
 from collections.abc import Callable
@@ -24,9 +24,9 @@ DEFAULT_NOTIFICATION_CHOICES = {"email": True, "sms": False}
 def register_customer(shop: Shop, caller: Caller, email: str, name: str) -> Customer:
     """Register the caller as a customer with a verified e-mail address.
 
-    The same transaction writes an EmailClaim item, whose key is the hash of the address. So no two customers have the
-    same address. Raises AlreadyExists, EmailTaken, and WrongState if the customer was erased. Not safe to repeat: the
-    second call raises AlreadyExists.
+    One transaction writes the customer and an EmailClaim item. The key of the EmailClaim item is the hash of the
+    address. So no two customers have the same address. Raises AlreadyExists, EmailTaken, and WrongState if the customer
+    was erased. Not safe to repeat: the second call raises AlreadyExists.
     """
     now = shop.now_instant()
     customer = Customer(
@@ -85,11 +85,12 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
     """Change a customer's e-mail address: one transaction reserves the new address and frees the old address.
 
     Only the customer may call this command; staff may not. `get_verified_email` returns the caller's verified address.
-    It is called after the profile is read, and again after each conflict. So if two changes run at the same time, the
-    address that was verified last is stored.
+    It is called after the profile is read. If another request changes the profile at the same time, the profile is read
+    again and `get_verified_email` is called again. So the address that was verified last is stored.
 
     Safe to repeat: an unchanged address is not written again. Raises NotFound if the customer does not exist or the
-    caller may not see the customer. Raises EmailTaken, and NotAllowed if staff call it for a customer.
+    caller may not see the customer. Raises NotAllowed if staff call it for a customer, and EmailTaken if another
+    customer has the new address.
     """
 
     def attempt() -> Customer:
@@ -101,9 +102,10 @@ def change_email(shop: Shop, caller: Caller, customer_id: str, get_verified_emai
             return before
         now, hashed = shop.now_instant(), hash_email(shop, email)
         after = replace(before, email=email, email_hash=hashed, updated_at=now, version=before.version + 1)
-        # The profile must be the first write of the transaction. If the same request arrives twice at once, the second
-        # request then fails with a conflict on the profile and is retried. If the EmailClaim item, which reserves the
-        # new address, were written first, the second request would raise EmailTaken.
+        # The profile must be the first write of the transaction, because the error of the first failed write is raised.
+        # If the same request arrives twice at once, two writes of the second transaction fail: the profile, and the
+        # EmailClaim item of the new address. The error of the profile is WriteConflict, so the second request is
+        # retried. The error of the EmailClaim item would be EmailTaken, and would reject the second request.
         writes: list[Write[Any]] = [update(CUSTOMER, before, after)]
         if hashed != before.email_hash:
             claim = EmailClaim(email_hash=hashed, customer_id=customer_id, created_at=now)
@@ -167,8 +169,8 @@ class CustomerOverview:
 def get_customer_overview(shop: Shop, caller: Caller, customer_id: str, limit: int) -> CustomerOverview:
     """Return a customer with settings and newest orders in one query (access pattern A3).
 
-    `limit`: the maximum number of items. The profile and the settings count too and come before the orders. Raises
-    NotFound if the customer does not exist or the caller may not see the customer.
+    `limit`: the maximum number of items. The profile and each group of settings count as one item, and come before the
+    orders. Raises NotFound if the customer does not exist or the caller may not see the customer.
     """
     caller.require_access(customer_id)
     page = shop.table.query(CUSTOMER_OVERVIEW, customer_id=customer_id, limit=limit)
@@ -197,8 +199,8 @@ def update_settings(
 ) -> Settings:
     """Change the given choices in one group of settings, and keep the other choices of the group. Safe to repeat.
 
-    `name`: the name of the group. `choices`: whether each choice is on, by its name. Raises NotFound if the caller may
-    not see the customer, and NotRegistered if the customer does not exist.
+    `name`: the name of the group. `choices`: for example {"email": True, "sms": False}. Raises NotFound if the caller
+    may not see the customer, and NotRegistered if the customer does not exist.
     """
 
     def attempt() -> Settings:

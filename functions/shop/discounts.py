@@ -96,9 +96,9 @@ def _validate_discount(discount: Discount) -> None:
 
 
 def _split_limit(discount: Discount) -> Iterator[Redemptions]:
-    """Yield the redemption pool parts of a limited code, the items that together count its redemptions.
+    """Yield the new redemption pool parts of a discount code: the items that together count its redemptions.
 
-    The limit is split as evenly as possible. Yields nothing if the code has no limit.
+    The limit is split as evenly as possible over these items. Yields nothing if the code has no limit.
     """
     if discount.limit is not None:
         for part in range(discount.parts):
@@ -107,10 +107,10 @@ def _split_limit(discount: Discount) -> Iterator[Redemptions]:
 
 
 def end_discount(shop: Shop, caller: Caller, code: str) -> DiscountUsage:
-    """End the validity of a discount code now. Safe to repeat.
+    """End the validity of a discount code now. Only staff may call it. Safe to repeat.
 
-    Orders that already use the code keep their discount. An order that is being placed at this moment may keep it too.
-    Only staff may call it. Raises NotFound, NotAllowed.
+    Orders that already use the code keep their discount. An order that is being placed at this moment may still get the
+    discount. Raises NotFound, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -159,9 +159,9 @@ class RedemptionPoolEmpty(Exception):
 def apply_discount(order: Order, code: str, discount: Discount | None) -> Order:
     """Return the order with its total reduced by the discount.
 
-    `discount`: the item of the code, or None if the code does not exist. The counter of a limited code is split over
-    several items (redemption pool parts); the hash of the order's id selects the part for this order. Raises
-    DiscountNotValid if the code does not exist or is not valid for the order.
+    `discount`: the item of the code, or None if the code does not exist. The counter of a limited code can be split
+    over several items (redemption pool parts). The hash of the order's id selects one of these items for this order.
+    Raises DiscountNotValid if the code does not exist or is not valid for the order. Nothing is written.
     """
     if discount is None:
         raise DiscountNotValid(code, "it does not exist")
@@ -197,10 +197,10 @@ def _rejection_reason(discount: Discount, order: Order, goods: int) -> str:
 
 
 def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
-    """Return the order so that it uses the counter of its discount code that has the most redemptions left.
+    """Assign the order to the redemption pool part with the most redemptions left, and return the changed order.
 
-    The counter of a limited code can be split over several items (redemption pool parts). Raises DiscountNotValid if no
-    part has any redemptions left.
+    Redemption pool parts are the items that together count the redemptions of a limited discount code. Nothing is
+    written. Raises DiscountNotValid if no part has any redemptions left.
     """
     fullest = max(_list_parts(shop, discount.code), key=lambda part: part.left)
     if not fullest.left:
@@ -212,9 +212,8 @@ def use_fullest_part(shop: Shop, order: Order, discount: Discount) -> Order:
 def redeem(order: Order) -> Iterator[Write[Redemptions]]:
     """Yield the write that decrements the counter of the order's limited discount code.
 
-    Yield nothing if the order uses no limited code.
-
-    The write raises RedemptionPoolEmpty if the order's redemption pool part (its counter item) has nothing left.
+    Yield nothing if the order uses no limited code. The write raises RedemptionPoolEmpty if the counter item of this
+    order (its redemption pool part) has no redemptions left.
     """
     for key in _redemption_keys(order):
         yield adjust(
@@ -227,7 +226,7 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def release(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that increments the counter of the order's limited discount code again.
+    """Yield the write that gives an order's redemption of a limited discount code back: it adds 1 to the counter.
 
     Yield nothing if the order uses no limited code.
     """

@@ -54,7 +54,7 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
     "CAPTURED": "win_dispute",
     "REFUNDED": "lose_dispute",
 }
-"""The payment command that moves a payment to its new status after a dispute event, by the new status."""
+"""Maps the new status of a payment after a dispute event to the command that moves the payment to this status."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
 """The reason of the refund when the shop wins a dispute, by the order's status. Any other status gives RETURNED."""
 
@@ -77,17 +77,18 @@ class ProviderDisputeEvent:
 def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
-    While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned, the order
-    records the amount as owed. A refund that was already requested fails. If the shop wins, the transaction that
-    records the event also refunds the owed amount and retries the failed refunds.
+    While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned in this
+    time, the order records the money for the customer as owed. A refund that is requested but not sent yet fails. If
+    the shop wins, the transaction that records the event also refunds the owed amount and retries the failed refunds.
 
     If the shop loses, the bank keeps the amount of the payment that was not refunded yet. If the order is not fully
-    paid yet, this amount becomes due again. Otherwise the order records it as refunded, and the amount that the shop
-    owes to the customer is reduced by it.
+    paid yet, this amount becomes due again. Otherwise the order records this amount as refunded, and subtracts it from
+    the owed amount.
 
-    The result is {"payment_id", "status", "reason"}; `status` is None if the payment does not exist. Raises TableBusy
-    while the order is being archived. Raises TooEarly if the payment is not recorded as received yet. In both cases the
-    provider sends the event again later.
+    The result is {"payment_id", "status", "reason"}. `status` is None if the payment does not exist, and its order is
+    archived or does not exist. Raises TableBusy while the order is being archived. Raises TooEarly if the order is not
+    archived and the payment is not recorded as received yet. After both errors, the provider sends the event again
+    later.
     """
 
     def decide() -> Decision:
@@ -133,8 +134,8 @@ def _adjust_order_money(
 ) -> list[Write[Any]]:
     """Return the writes that adjust the order's money and the payment's refunds when a dispute ends.
 
-    `payment` and `after`: the payment before and after the event. If the event only opens a dispute, the only write is
-    a check that the order is unchanged.
+    `payment` and `after`: the payment before and after the event. If the event opens a dispute, nothing is adjusted.
+    Then the only write is a condition check that the order is unchanged.
     """
     order_unchanged = check_order_unchanged(event.order_id, order)
     if event.outcome == "opened":

@@ -1,11 +1,11 @@
 """Erase a customer's personal data: one transaction removes the profile, later steps remove all other data.
 
 1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. The transaction also
-deletes the settings and the EmailClaim item (it reserved the customer's e-mail address).
+deletes the settings and the EmailClaim item (the item that reserves the customer's e-mail address).
 2. Later steps delete the customer's reviews and follows, and remove the name from open orders. An open order still
-needs its address, so the address is removed after the order closes. The archive objects of archived orders in S3 are
-rewritten without the data.
-3. The erasure is finished only after a waiting time, the settle period, in which no copy of the data was found. The
+needs its address, so the address is removed after the order closes. If an order is archived, its archive object in S3
+is rewritten without the name and the address.
+3. The erasure waits until no data of the customer was found for some time, the settle period. Then it is finished. The
 reason: the stream record of a deletion still contains the deleted data. Days later, that record may still be parked
 (stored in the failure store because it cannot be processed).
 
@@ -50,8 +50,9 @@ SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
 
 The period equals the retention period of the dead-letter queues. The erasure finds a customer's orders in a list that a
-stream reader writes. A record or message that could not be processed is in the failure store by the end of this period,
-and an alarm has asked an operator to process it. So the list is complete.
+Lambda writes from the table's stream. If a stream record cannot be processed, an order may be missing in this list. By
+the end of the period, each record or message that could not be processed is in the failure store, and an alarm has
+asked an operator to process it. Processing it completes the list.
 """
 
 
@@ -117,7 +118,8 @@ def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
 def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
     """Remove the address and the customer's name from an order if the order is closed. Safe to repeat.
 
-    Returns a pair: the stored order, or None if it does not exist; and True if this call removed anything.
+    Returns a pair. The first value is the stored order. It is an ArchivedOrder (a small item without an address) if the
+    order is archived, and None if the order does not exist. The second value is True if this call removed anything.
     """
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:

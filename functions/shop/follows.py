@@ -1,7 +1,7 @@
 """Follows: customers who want notifications about a product.
 
-Each follow is one item. Two lists read the same items: the products that a customer follows, and the followers of a
-product.
+Each follow is one item: one customer follows one product. The same items answer two queries: the products that a
+customer follows, and the followers of a product.
 """
 
 from functions.dynamodb.table import QueryPage

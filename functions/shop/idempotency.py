@@ -55,8 +55,8 @@ def run_idempotently(
 
     `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
     a client uses the same key for another request. `decide` returns the writes and the JSON result. The transaction
-    contains these writes and a Command item with the result. If an item that `decide` read has changed, `decide` is
-    called again.
+    contains these writes and a Command item with the result. If the transaction fails because an item has changed since
+    `decide` read it, `decide` is called again.
 
     A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
     before with another body. Also raises the errors of `decide` and its writes.

@@ -1,9 +1,9 @@
 """Bulk imports of products and stock from a file: one transaction stores the file, then a worker writes its lines.
 
 An import part is a group of at most LINES_PER_PART lines of the file. The transaction stores the import, its import
-parts, and the lines of each import part. The table's stream then starts a worker for each import part. The worker
-writes each line in its own transaction, which also counts the line in the import part. So the worker of a redelivered
-import part resumes at the next line. No line is written twice, and the counts in the report are exact.
+parts, and the lines of each import part. Through the table's stream, a worker then gets one message for each import
+part. The worker writes each line in its own transaction, which also counts the line in the import part. So if the
+message is delivered again, the worker resumes at the next line. No line is written twice, and the counts are exact.
 """
 
 import gzip
@@ -42,8 +42,8 @@ each import part. It also stores the import and its Command item (the idempotenc
 class ParsedLine:
     """A valid line of an import file.
 
-    `number`: the number of the line in the file. `product`: the product fields that the line contains, and no others.
-    `quantity`: the pieces to add to the stock.
+    `number`: the number of the line in the file. `product`: the values of the product fields that the line contains, by
+    field name. `quantity`: the number of pieces to add to the stock.
     """
 
     number: int
@@ -87,7 +87,7 @@ def import_products(
 
 
 def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
-    """Return the lines, but replace each line whose product is already in an earlier line with a Rejected object."""
+    """Return the lines of a file. If several lines have the same product, replace all but the first with Rejected."""
     first: dict[str, int] = {}
 
     def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
@@ -162,10 +162,10 @@ LineOutcome = Literal["written", "unchanged"] | Rejected
 
 
 def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: bool) -> ImportPart | None:
-    """Write the next line of an import part, and return the import part with the line counted.
+    """Write the next line of an import part, count the line in the import part, and return the import part.
 
-    If another worker changed the import part first, write nothing and return the stored import part, or None if the
-    import part has expired.
+    An import part is a group of lines of the file. If another worker changed the import part first, this call writes
+    nothing. Then it returns the stored import part, or None if the import part has expired.
     """
     backoff = shop.table.new_backoff()
     writes, outcome = _plan_line(shop, line)
@@ -174,9 +174,9 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            # DynamoDB will never accept this transaction. If `writes` is empty, the transaction updates only the import
-            # part and stores nothing from the line. Then the line is not the cause, and the error is raised. Otherwise
-            # the line is rejected, and the next attempt updates only the import part.
+            # DynamoDB will never accept this transaction. If `writes` is empty, the transaction only counted the line.
+            # Then the content of the line is not the cause, so raise the error. Otherwise reject the line: the next
+            # attempt writes nothing of the line, and only counts it as rejected.
             if not writes:
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
@@ -258,10 +258,12 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
 # reading --------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ImportProgress:
-    """The progress of an import: the numbers of its lines that are written, unchanged, rejected or waiting.
+    """The progress of an import. `lines` is the number of its lines.
 
-    `retried`: how many finished lines needed more than one attempt. These lines are also counted as written, unchanged
-    or rejected. `ended_at`: None until all lines are finished.
+    `written`, `unchanged`, `rejected` and `waiting` say how many lines are in each of these states. An unchanged
+    line changed nothing, because the stored product was already equal. `retried`: how many finished lines needed more
+    than one attempt. These lines are also counted as written, unchanged or rejected. `ended_at`: None until all lines
+    are finished.
     """
 
     import_id: str
@@ -277,7 +279,9 @@ class ImportProgress:
 
 
 def get_import_progress(shop: Shop, caller: Caller, import_id: str) -> ImportProgress:
-    """Return the progress of an import, summed over its import parts (access pattern B1). Only staff may call it.
+    """Return the progress of an import (access pattern B1). Only staff may call it.
+
+    The lines of the file are split into import parts. The result is the sum over all import parts.
 
     Raises NotFound, NotAllowed.
     """

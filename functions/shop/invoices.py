@@ -40,7 +40,7 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 REACTION = "issue_invoice"
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
-"""The statuses of a payment whose money was received, even if it was later disputed or paid back."""
+"""The statuses of a payment whose money was received, even if the payment was disputed or refunded later."""
 LINK_LIFETIME_SECONDS = 600
 """For how many seconds a link to the printable page of an invoice is valid."""
 
@@ -91,7 +91,10 @@ def issue_invoice(shop: Shop, order_id: str) -> str | None:
 
 
 def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
-    """Return the customer's name, or the name in the order's address if the customer's data was erased."""
+    """Return the customer's name. If the customer's data was erased, return the name in the order's address.
+
+    Return "" if the address was erased too.
+    """
     if isinstance(customer, Customer):
         return customer.name
     return order.address.name if order.address else ""
@@ -100,11 +103,12 @@ def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
 def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
     """Yield the amount that each payment contributed to the order, up to the paid amount of the order.
 
-    Payments that are not REFUNDED are counted first. A payment that the bank took back (status REFUNDED) counts only if
-    the other payments do not cover the paid amount, because the bank took it back only after the order was paid.
+    The bank may have taken a payment back (status REFUNDED). If this happened before the order was paid in full, other
+    payments replaced it, and it must not count. If it happened later, it must count. So payments with status REFUNDED
+    come last: they count only if the other payments do not cover the paid amount.
 
     The payments must be read before the refunds. A payment and the refund of its excess amount are stored in one
-    transaction. So if the refunds are read last, they include the excess refund of each payment that was read.
+    transaction. So the refunds, which are read later, include the excess refund of each payment that was read.
     """
     payments = [
         p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES
@@ -228,7 +232,8 @@ def get_invoice_by_link(shop: Shop, invoice_id: str, link: SignedLink) -> Invoic
     expected = _sign_link(shop, invoice_id, link.until)
     if not hmac.compare_digest(link.signature.encode(errors="replace"), expected.encode()):
         raise NotAllowed("the signature of the link is invalid")
-    if int(link.until) <= shop.now().timestamp():  # int() cannot fail: the shop signs only numbers
+    # int() cannot fail: `until` has a valid signature, and the shop signs only numbers.
+    if int(link.until) <= shop.now().timestamp():
         raise NotAllowed("the link has expired: request a new one")
     return _get_invoice(shop, invoice_id)
 

@@ -29,14 +29,17 @@ class MailContext:
 
 
 class AlreadyClaimed(Exception):
-    """Another sender has claimed the mail and may be sending it now. Retry after the claim has expired."""
+    """Another sender has the right to send the mail at the moment, and may be sending it now.
+
+    This right (the claim) expires after a short time. Retry after that time.
+    """
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
     """Read the customer and the order for a mail, with one BatchGetItem.
 
-    Return None if no mail must be sent: the customer or the order does not exist any more, the order is archived, or
-    the customer's settings forbid this channel.
+    Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
+    more, the order is archived, or the customer's settings forbid this channel.
     """
     keys = [
         CUSTOMER.key(customer_id=customer_id),
@@ -56,8 +59,8 @@ def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant
     """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
     The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. `event`: the name of the event
-    that the mail reports; `at`: its time. `effect_id`: the id of the mail; a redelivered message must use the same id.
-    Raises AlreadyClaimed while another sender has this right.
+    that the mail reports. `at`: the time of the event. `effect_id`: the id of the mail. If the queue delivers the event
+    again, the caller must pass the same id again. Raises AlreadyClaimed while another sender has this right.
     """
     return claim_notification(
         shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
@@ -77,9 +80,12 @@ def claim_notification(
 ) -> Notification | None:
     """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
 
-    The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports; `at`:
-    its time. `effect_id`: the id of the mail; a redelivered message must use the same id. Raises AlreadyClaimed while
-    another sender has this right. Raises WriteConflict if another sender takes over an expired claim at the same time.
+    The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports. `at`:
+    the time of the event. `effect_id`: the id of the mail. If the queue delivers the event again, the caller must pass
+    the same id again.
+
+    Raises AlreadyClaimed while another sender has this right. If an earlier claim has expired, the function replaces
+    it. Raises WriteConflict if another sender replaces the expired claim at the same time.
     """
     now = shop.now()
     notification = Notification(
@@ -106,7 +112,7 @@ def claim_notification(
 
 
 class NotificationExists(Exception):
-    """The Notification item of a mail exists, because a sender has already claimed or sent the mail."""
+    """A Notification item for this mail exists: a sender has already started to send the mail, or has sent it."""
 
     def __init__(self, notification: Notification | None) -> None:
         super().__init__("claimed before")
@@ -115,10 +121,11 @@ class NotificationExists(Exception):
 
 
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
-    """Record that the provider accepted the mail.
+    """Store that the mail provider accepted a mail, with the status SENT.
 
-    `message_id`: the provider's id of the mail. A sender must claim a mail, which gives it the right to send the mail
-    for a limited time. Raises WriteConflict if this time was over and another sender has claimed the mail.
+    `notification`: the item that gave the sender the right to send the mail for a limited time (the claim).
+    `message_id`: the provider's id of the mail. Raises WriteConflict if the claim expired and another sender then got
+    the right to send the mail.
     """
     sent = replace(notification, status="SENT", message_id=message_id)
     shop.table.write(put_if_held_by(NOTIFICATION, sent, "claim", notification.claim))

@@ -49,9 +49,10 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 
 
 def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
-    """Return an order that is not archived. Raises NotFound, and WrongState if the order is archived.
+    """Return an order that is not archived.
 
-    `command`: the action that the caller wants to do with the order. WrongState names it in its text.
+    Raises NotFound if the order does not exist, and WrongState if the order is archived. `command`: what the caller
+    wants to do with the order, for example "refund". The error text of WrongState contains `command`.
     """
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
@@ -77,7 +78,7 @@ def get_order_item_collection(
 
 
 def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:
-    """Return the id of the customer who placed the order (access pattern A15).
+    """Return the order's id and the id of the customer who placed the order (access pattern A15).
 
     Raises NotFound if the order does not exist or the caller may not see the order.
     """
@@ -119,9 +120,10 @@ def list_orders_by_status(
     limit: int,
     after: str | None,
 ) -> QueryPage[QueuedOrder]:
-    """Return the open orders with this status, placed from `since` until just before `until` (access pattern A16).
+    """Return the orders with this status that were placed from `since` until just before `until` (access pattern A16).
 
-    Raises NotAllowed if the caller is not staff.
+    The index contains only open orders, which are not delivered, cancelled or expired yet. So the result is empty for a
+    status such as DELIVERED. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
@@ -129,9 +131,10 @@ def list_orders_by_status(
 
 
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:
-    """Return the order with `amount` added to its paid amount. The order becomes PAID if nothing is due any more.
+    """Return the order with `amount` added to its paid amount. If the order is then fully paid, it becomes PAID.
 
-    Nothing is written. Raises WrongState if the order's status allows no payment.
+    Nothing is written. `amount`: in the currency's smallest unit, for example cents. Raises WrongState if the order's
+    status allows no payment.
     """
     paid = order.paid + amount
     if paid < order.total:

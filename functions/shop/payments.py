@@ -3,9 +3,9 @@
 If an order is not fully paid (PENDING), a payment is added to its paid amount, up to the amount due. Money above the
 amount due is refunded: the transaction that stores the payment also stores the refund.
 
-The provider may send its events in any order. The state table of payments lists the allowed status changes. So an event
-changes nothing if it reports a status that comes before the stored status. A dispute event that arrives before its
-payment is rejected with TooEarly, and the provider sends the event again later.
+The provider may send its events in any order. The state table of payments lists the allowed status changes. If an event
+reports a status that comes before the stored status, the table does not allow the change, and the event is ignored. If
+a dispute event arrives before its payment, the event is rejected with TooEarly. The provider then sends it again later.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,17 +49,19 @@ class ProviderPaymentEvent:
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
     """Record the provider's event about a payment. Safe to repeat: an event id is recorded only once.
 
-    If the order is PENDING (not fully paid), the same transaction adds the payment to the order's paid amount. Money
-    above the amount due is refunded with the reason EXCESS. If the order already has the maximum number of payments,
-    the whole payment is refunded with the reason EXCESS. If the order is not PENDING any more, the whole payment is
-    refunded with the reason LATE.
-
-    Money that matches no order is stored as an UNMATCHED payment with the reason. The provider still gets a success
-    answer, because a retry would not help. Staff must decide what happens with the money.
+    If the event reports received money, the same transaction does one of the following:
+    - If the order is PENDING (not fully paid), the payment is added to the order's paid amount. Money above the amount
+      due is refunded with the reason EXCESS.
+    - If the order is PENDING but already has the maximum number of payments, the whole payment is refunded with the
+      reason EXCESS.
+    - If the order is not PENDING any more, the whole payment is refunded with the reason LATE.
+    - If the money matches no order, the payment gets the status UNMATCHED, and `reason` says why. The provider still
+      gets a success answer, because a retry would not help. Staff must decide what happens with the money.
 
     `body`: the fields of the event, to detect an event id that is used again with other content. The result is
-    {"payment_id", "status", "reason"}. `status` is None if the event is ignored, because it brings no money and the
-    order is archived. Raises TableBusy while the order is being archived; the provider then sends the event again.
+    {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event
+    that reports no received money is ignored. In that case, `status` is None. Raises TableBusy while the order is being
+    archived. The provider then sends the event again.
     """
 
     def decide() -> Decision:
@@ -137,7 +139,11 @@ def _apply_command(
 
 
 def _count_towards_order(shop: Shop, order: Order, payment: Payment) -> list[Write[Any]]:
-    """Return the writes that add a payment to the order's paid amount and refund the rest of the payment."""
+    """Return the writes that add a payment to the order's paid amount, and refund the money that cannot be added.
+
+    Money above the amount due cannot be added. If the order's status is not PENDING any more, or if the order already
+    has the maximum number of payments, the whole payment is refunded.
+    """
     counted = 0
     if order.status == "PENDING" and not has_max_payments(shop, order):
         counted = min(payment.amount, order.total - order.paid)
@@ -160,5 +166,5 @@ def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
 
 
 def payment_result(payment: Payment) -> dict[str, Any]:
-    """Return the JSON result of a command for this payment."""
+    """Return the payment's id, status and reason as a JSON object: the result of a command about this payment."""
     return {"payment_id": payment.payment_id, "status": payment.status, "reason": payment.reason}

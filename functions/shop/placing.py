@@ -25,8 +25,8 @@ from functions.shop.shop import Caller, Shop
 MAX_PRODUCTS = 90
 """The maximum number of products in one order.
 
-The transactions that place, cancel or expire an order write at most 100 items. These include one stock item for each
-product.
+DynamoDB allows 100 items in a transaction. The transactions that place, cancel or expire an order write at least one
+stock item for each product, and a few other items.
 """
 MAX_PLAN_ATTEMPTS = 4
 
@@ -80,8 +80,9 @@ def place_order(
     and the write requires that no order with this id exists. So a repeated request returns the order of the first
     request. All items are read with one BatchGetItem. A rejected order stores nothing, so its key can be used again.
 
-    The goods of an accepted order are reserved, except the pieces that the order reports as backordered. An order with
-    a total of 0 is PAID at once.
+    An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
+    pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
+    at once.
 
     Raises NotRegistered, UnknownProducts, MixedCurrencies, PriceChanged, DiscountNotValid, OutOfStock,
     IdempotencyKeyReused, InvalidInput, TableBusy.
@@ -117,8 +118,9 @@ def place_order(
 def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
-    A product's stock and the counter of a discount code may each be split over several items (parts). If the chosen
-    part is empty, the function chooses other parts and tries again. Raises TableBusy after MAX_PLAN_ATTEMPTS attempts.
+    A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
+    has too little left, the function chooses other parts and tries again. Raises TableBusy if MAX_PLAN_ATTEMPTS
+    attempts fail.
     """
     for _ in range(MAX_PLAN_ATTEMPTS):
         try:

@@ -1,15 +1,17 @@
 """Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
 
 A campaign is the sending of the mails about one event, such as a price drop, to all followers of the product. There are
-two kinds of events: "back in stock" and "price dropped". An event starts a campaign only if no other campaign of the
-same kind started for the product within the last day. The Campaign item stores the event, and the position in the list
-of followers up to which mails were sent. Each queue message notifies one page of followers, and then sends the message
-for the next page. If a message is delivered again after its page was notified, the message is ignored. So the pages
-that follow are not notified twice.
+two kinds of events: "back in stock" and "price dropped". After a campaign started, a new event of the same kind starts
+no campaign for the same product for one day. The Campaign item stores the event, and the position in the list of
+followers up to which mails were sent.
 
-If the product is sold out or its price rises before all followers are notified, the campaign stops (status DROPPED). If
-the next event of the same kind comes within a day, its campaign starts at the position where the stopped campaign
-ended.
+For each queue message, the Lambda notifies one page of followers and then queues the message for the next page. If a
+message is delivered again after its page was notified, the message is ignored. So the pages that follow are not
+notified twice.
+
+If the product is sold out or its price rises before all followers are notified, the campaign stops (status DROPPED).
+Then the next event of the same kind may start a campaign before the day is over. In that case, the new campaign starts
+at the position where the stopped campaign ended.
 
 Each mail is recorded as a Notification item. The item's id is derived from the event and the follower.
 """
@@ -39,9 +41,10 @@ The request reads four items for each follower, and DynamoDB allows 100 items in
 
 @dataclass(frozen=True)
 class FollowerPage:
-    """The followers to notify next.
+    """One page of the list of a product's followers: the followers to notify next about an event.
 
-    `followers`: their customer ids. `after`: the position at which the next page starts, or None on the last page.
+    `campaign`: the stored progress of the mails about the event. `followers`: the customer ids. `after`: the position
+    in the list after which the next page starts, or None on the last page.
     """
 
     campaign: Campaign
@@ -54,13 +57,13 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
     """Return the page of followers to notify about an event. For the first page, also start the event's campaign.
 
     A campaign is the sending of the mails about one event to all followers. `after`: the position in the list of
-    followers at which the page starts, or None for the first page. `size`: the maximum number of followers on the page.
-    The page omits customers who followed the product after the campaign began.
+    followers after which the page starts, or None for the first page. `size`: the maximum number of followers on the
+    page. The page omits customers who followed the product after the campaign began.
 
     Returns None in each of these cases:
-    - another event of the same kind has a campaign for this product, and that campaign started within the last day or
-      its event is not older than this event;
-    - the followers on this page were already notified;
+    - the campaign of another event prevents a new campaign, for example because it started within the last day;
+    - the campaign of another event has replaced the campaign of this event;
+    - the followers on this page were already notified, or the campaign of this event has ended;
     - the event is no longer true, for example because the product is out of stock again;
     - the product has no followers.
     """
@@ -82,17 +85,20 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         campaign = _start_campaign(shop, event)
     if campaign is None:
         return None
-    if campaign.since != resume_after:  # a campaign stopped after the first read: start at its position
+    # The stored start position of the campaign can differ from the expected position `resume_after`, for example if
+    # another campaign of the product stopped in the meantime. The page was then read from the wrong position, so read
+    # it again.
+    if campaign.since != resume_after:
         return get_follower_page(shop, event, after, size)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
     return FollowerPage(campaign, product, followers, page.after)
 
 
 def mark_page_notified(shop: Shop, page: FollowerPage) -> None:
-    """Record in the Campaign item that all followers on a page were notified. Safe to repeat.
+    """Record that all followers on a page were notified. Safe to repeat.
 
-    The caller must first send the message for the next page. If the page were marked first, a crash before the message
-    is sent would lose the remaining pages.
+    The Campaign item stores this progress. The caller must queue the message for the next page before it calls this
+    function. In the other order, a crash between the two steps would lose the remaining pages.
     """
     _advance_campaign(shop, page.campaign, page.after, "TELLING" if page.after else "TOLD")
 
@@ -156,8 +162,8 @@ def derive_alert_id(event_id: str, customer_id: str) -> str:
 def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool) -> Product | None:
     """Return the product if the event is still true, for example if the product is still in stock.
 
-    Otherwise return None. `is_new`: True if the event has no campaign yet, so no follower has received its mail. In
-    that case, a back-in-stock event is true only if the whole product was out of stock before the event.
+    Otherwise return None. `is_new`: True if the sending of mails about the event has not started yet. In that case, a
+    back-in-stock event counts as true only if the product was completely out of stock before the event.
     """
     product = shop.table.get(PRODUCT_BY_ID, product_id=event.data.product_id)
     if product is None:
@@ -173,15 +179,16 @@ def _get_product_if_still_true(shop: Shop, event: ReceivedEvent, *, is_new: bool
 def _was_in_stock_before(event: ReceivedEvent, held: dict[int, int]) -> bool:
     """Return whether the product probably had stock before the back-in-stock event.
 
-    Stock parts are the items that share a product's stock. The event reports that one part is not empty any more.
-    `held`: the number of pieces in each part, by the number of the part. Received goods are spread evenly over the
-    parts. If the whole product was out of stock before, no part can have over one piece more than the event's part. So
-    a part with more pieces than that had stock before the event.
+    A product's stock may be split over several items (stock parts). The event reports that one part is not empty any
+    more, and how many pieces it has. `held`: the number of pieces in each part now, by the number of the part.
+
+    Received goods are spread evenly, so the parts receive equal numbers of pieces or differ by one piece. If another
+    part has at least two pieces more than the part in the event, it probably had pieces before the event.
     """
     return any(has > event.data.available + 1 for part, has in held.items() if part != event.data.part)
 
 
-# campaigns ------------------------------------------------------------------------------------------------------------
+# campaigns: sending the mails about one event to all followers --------------------------------------------------------
 def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
     return shop.table.get(CAMPAIGN_BY_PRODUCT, product_id=event.data.product_id, event=event.name)
 
@@ -189,9 +196,10 @@ def _get_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
 def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> bool:
     """Return whether the stored campaign `found` prevents this event from starting a new campaign.
 
-    A campaign is the sending of the mails about one event to all followers. The stored campaign prevents a new campaign
-    in two cases: its cooldown of one day is not over and it was not stopped (DROPPED), or its event is not older than
-    this event. `found` is None if no campaign is stored for the product and this kind of event.
+    A campaign is the sending of the mails about one event to all followers. `found`: None if no campaign is stored for
+    the product and this kind of event. The stored campaign prevents a new campaign in each of these cases:
+    - the event of the stored campaign is as old as this event, or newer;
+    - the cooldown of the stored campaign (one day) is not over, and that campaign was not stopped early (DROPPED).
     """
     if found is None:
         return False
@@ -205,17 +213,19 @@ def _is_cooling_down(shop: Shop, campaign: Campaign) -> bool:
 def _resume_position(shop: Shop, found: Campaign | None) -> str | None:
     """Return the position in the list of followers at which a new campaign starts, or None for the start of the list.
 
-    A campaign is the sending of the mails about one event to all followers. `found`: the previous campaign, or None. If
-    that campaign was stopped (DROPPED) and its cooldown of one day is not over, the new campaign starts where it ended.
+    A campaign is the sending of the mails about one event to all followers. `found`: the previous campaign of the
+    product for this kind of event, or None. If the previous campaign was stopped early (status DROPPED) and its
+    cooldown of one day is not over, the new campaign starts where the previous campaign ended.
     """
     return found.after if found and found.status == "DROPPED" and _is_cooling_down(shop, found) else None
 
 
 def _is_already_notified(campaign: Campaign, start: str | None) -> bool:
-    """Return whether the followers on the page that begins after position `start` were already notified.
+    """Return whether the page of followers that begins after position `start` is already finished.
 
-    If so, the caller must ignore its message, because the message for the next page was already sent, or the campaign
-    has ended. `campaign`: the stored campaign, which sends the mails about one event page by page.
+    True if the followers on this page were already notified, or if the campaign has ended. The caller must then ignore
+    its queue message. `campaign`: the item that stores up to which position in the list of followers the mails about
+    one event were sent. `start`: the position, or None for the start of the list.
     """
     return campaign.status != "TELLING" or (start or "") < (campaign.after or "")
 
@@ -224,7 +234,7 @@ def _start_campaign(shop: Shop, event: ReceivedEvent) -> Campaign | None:
     """Store a new campaign for the event and return it. Safe to repeat.
 
     A campaign is the sending of the mails about one event to all followers. Returns None if the campaign of another
-    event prevents a new campaign (`_is_blocked`).
+    event prevents a new campaign (`_is_blocked`), for example because it started within the last day.
     """
 
     def attempt() -> Campaign | None:
@@ -257,13 +267,13 @@ def _advance_campaign(shop: Shop, campaign: Campaign, after: str | None, status:
     """Store the new status of a campaign, and the position in the list of followers up to which mails were sent.
 
     A campaign is the sending of the mails about one event, page by page, to all followers of a product. Its status is
-    TELLING until it ends. `after`: the position, or None to keep the stored position. It is None if no follower was
-    notified yet, or if the last page was notified. The stored position never moves back.
+    TELLING until it ends. `after`: the position, or None to keep the stored position. The caller passes None if no
+    follower was notified yet, or if the last page was notified. The stored position never moves back.
 
     The function writes nothing in each of these cases:
     - the campaign has ended;
     - the stored campaign belongs to another event, or no campaign is stored any more;
-    - `status` is TELLING, and `after` is not behind the stored position in the list.
+    - `status` is TELLING, and the stored position has already reached `after`.
     """
 
     def attempt() -> None:

@@ -22,7 +22,7 @@ from functions.shop.stock import get_available_by_part
 
 @dataclass(frozen=True)
 class ProductWithStock:
-    """A product, and the quantity that can be ordered now."""
+    """A product. `available`: the number of pieces in stock that no order has reserved."""
 
     product: Product
     available: int
@@ -44,9 +44,9 @@ def create_product(
     """Create a product with no pieces in stock. Only staff may call this command.
 
     `price`: in the currency's smallest unit, for example cents. `parts`: the number of items that share the stock. Each
-    of these items is created empty. `backorder`: True if more pieces may be ordered than are in stock. `category`: a
-    path. The category itself may be created later; the product is already listed under the path. Raises InvalidInput,
-    AlreadyExists, NotAllowed.
+    of these items is created with 0 pieces. `backorder`: True if more pieces may be ordered than are in stock.
+    `category`: the path of a category, for example /kitchen/mugs/. The category need not exist yet. Raises
+    InvalidInput, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -73,8 +73,8 @@ def create_product(
 def check_backorder_parts(product: Product) -> None:
     """Raise InvalidInput if a product that can be backordered has more than one stock part.
 
-    Stock parts are the items that share a product's stock. With several parts, one part could go below zero while
-    another part still has stock. The same pieces would then be sold twice.
+    Stock parts are the items that share a product's stock. With several parts, one part could be below zero while
+    another part has pieces. Backorders need these pieces, but new orders could buy them too.
     """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
@@ -182,7 +182,10 @@ def list_products_in_category(
 
 
 def get_stock_of_product(shop: Shop, product_id: str) -> tuple[Stock, ...]:
-    """Return all stock parts of a product, the items that share its stock (access pattern A11). Raises NotFound."""
+    """Return all stock parts of a product (access pattern A11). Raises NotFound if the product does not exist.
+
+    Stock parts are the items that share a product's stock.
+    """
     parts = shop.table.query(STOCK_OF_PRODUCT, product_id=product_id, limit=100).items
     if not parts:
         raise NotFound("product")

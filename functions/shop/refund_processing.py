@@ -67,7 +67,7 @@ class RefundRejected(Exception):
 class PaymentProvider(Protocol):
     """The interface of the payment provider.
 
-    Every error except RefundRejected is temporary, so the caller may repeat the call.
+    RefundRejected is a permanent error. Every other error is temporary, so the caller may repeat the call.
     """
 
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
@@ -85,8 +85,8 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
     does not exist or is not REQUESTED.
 
     Safe to repeat, even if the provider's answer was lost. If the customer's bank took the payment back or disputes the
-    payment, no new refund is sent and the refund fails. Temporary errors of the provider are raised unchanged. Raises
-    NotFound if the payment does not exist.
+    payment, no new refund is sent. If the provider has not received the refund before, the refund then fails. Temporary
+    errors of the provider are raised unchanged. Raises NotFound if the payment does not exist.
     """
 
     def attempt() -> Refund | None:
@@ -104,9 +104,10 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
 def _try_refund(
     shop: Shop, provider: PaymentProvider, refund: Refund, payment: Payment
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Send a refund to the provider, or prepare the credit. Return the refund with its new status, and the writes.
+    """Send a refund to the provider, or build the writes of a refund to a credit account. The table is not written.
 
-    The writes store the result. For a refund to a credit account, they also add the money to the account.
+    Returns the refund with its new status, and the writes that store this result. For a refund to a credit account, the
+    writes also add the money to the account.
     """
     block_reason = _block_reason(payment)
     if refund.account_id is None:
@@ -147,14 +148,16 @@ def _block_reason(payment: Payment) -> str:
 
 
 def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, block_reason: str) -> ProviderRefundState:
-    """Send the refund to the provider, unless the provider has it already. Return the refund's state at the provider.
+    """Send the refund to the provider if the provider does not have it yet. Return the refund's state at the provider.
 
     `block_reason`: the reason why the payment cannot be refunded now, or "" if it can be refunded.
 
     An earlier request may have succeeded although its answer was lost. Normally, the function repeats the request: the
     provider recognizes the idempotency key and refunds the money only once. In two cases, the function first searches
-    the provider's refunds of the payment: the provider may have deleted the old key, or the payment cannot be refunded
-    now. If the payment cannot be refunded and the search finds nothing, the returned state is "failed".
+    the provider's refunds of this payment for the refund:
+    - The key is so old that the provider may have deleted it (KEY_LIFETIME). If the search finds nothing, the function
+      sends the refund.
+    - The payment cannot be refunded now. If the search finds nothing, the returned state is "failed".
     """
     metadata = {"order_id": refund.order_id, "refund_id": refund.refund_id, "attempt": str(refund.attempt)}
     if block_reason or shop.now() - datetime.fromisoformat(refund.updated_at) > KEY_LIFETIME:
@@ -187,9 +190,12 @@ class ProviderRefundEvent:
 def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
     """Record the provider's update of a refund. Safe to repeat: an event id is recorded only once.
 
-    An update changes nothing if it is already recorded, or if it is for an earlier attempt than the stored attempt. If
-    a refund fails after it had succeeded, the provider has returned the money to the shop. The payment's refunded
-    amount is then reduced, and staff can retry the refund unless the customer's bank has taken the payment back.
+    An update changes nothing if the refund already has the reported status or a later one. An update also changes
+    nothing if it is about an earlier attempt to send the refund.
+
+    If a refund fails after it had succeeded, the provider has returned the money to the shop. The payment's refunded
+    amount is then reduced, and staff can retry the refund. If the customer's bank has taken the payment back, a retry
+    is not possible.
 
     The result is {"refund_id", "status", "reason"}; `status` is None if the refund does not exist. Raises TableBusy if
     a refund that had succeeded fails while the order is being archived. The provider then sends the event again.
@@ -206,11 +212,11 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
                 after, writes = _apply_refund_state(
                     shop, refund, get_payment(shop, refund.order_id, refund.payment_id), state
                 )
-            except WrongState:  # the event reports a status before the stored status: ignore it
+            except WrongState:  # the refund already has the reported status or a later one: ignore the event
                 pass
-        # A refund that had succeeded has failed now, so the transaction changes the order's payment. The order must not
-        # be archived at the same time. A refund in progress prevents archiving, but a succeeded refund does not. So add
-        # a check that fails the transaction if the order has changed since it was read.
+        # If a refund that had succeeded fails now, the transaction changes the order's payment. The order must not be
+        # archived at the same time. A refund in progress prevents archiving, but a refund that succeeded long ago does
+        # not. So in this case, add a check that fails the transaction if archiving of the order starts in the meantime.
         if after is not refund and refund.status == "SUCCEEDED":
             writes.append(check_order_unchanged(refund.order_id, get_order_unless_archiving(shop, refund.order_id)))
         return writes, {"refund_id": after.refund_id, "status": after.status, "reason": after.reason}
@@ -221,7 +227,7 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
 def _apply_refund_state(
     shop: Shop, refund: Refund, payment: Payment, state: ProviderRefundState
 ) -> tuple[Refund, list[Write[Any]]]:
-    """Apply the provider's state to a refund. Return the changed refund, and the writes of the refund and its payment.
+    """Apply the provider's state to a refund. Return the changed refund, and the writes that store it and its payment.
 
     Raises WrongState if the refund's current status does not allow the change.
     """
@@ -233,8 +239,9 @@ def _apply_refund_state(
     after = apply_refund_command(named, "succeed" if state.status == "succeeded" else "fail", now)
     writes: list[Write[Any]] = [update(REFUND, refund, after)]
     if (direction := (after.status == "SUCCEEDED") - (refund.status == "SUCCEEDED")) == 0:
-        # The refund has failed. When the shop wins a dispute of the payment, the payment's failed refunds are
-        # retried. If this happened at this moment, it would miss this refund. So check that the payment is unchanged.
+        # The refund has failed. When the shop wins a dispute of the payment, the shop retries the payment's failed
+        # refunds. If the shop wins a dispute at this moment, that retry does not see this refund. So add a check that
+        # fails the transaction if the payment has changed since it was read.
         return after, [
             *writes,
             check_unchanged(PAYMENT, payment),

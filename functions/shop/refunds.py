@@ -43,7 +43,7 @@ RefundDestination = Literal["original", "credit"]
 """The destination of a refund: the original payment method, or the customer's store credit."""
 
 
-# planning refunds, for the caller's transaction -----------------------------------------------------------------------
+# planning refunds: the caller writes the returned items in its transaction --------------------------------------------
 @dataclass(frozen=True)
 class RefundPlan:
     """The refunds that a command must write.
@@ -67,8 +67,8 @@ def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, accou
     """Plan how to refund this amount from an order's payments, the latest payment first. Nothing is written.
 
     `amount`: in the currency's smallest unit, for example cents. `account_id`: the credit account that gets all
-    refunds; if it is None, each refund goes to the original payment method. The function sends two strongly consistent
-    queries, or no query if nothing was paid.
+    refunds; if it is None, each refund goes to the original payment method. The function sends strongly consistent
+    queries for the order's refunds and payments. If nothing was paid or `amount` is 0, it sends no query.
     """
     if not order.paid or not amount:
         return RefundPlan()
@@ -80,7 +80,11 @@ def plan_refunds(shop: Shop, order: Order, amount: int, why: RefundReason, accou
 
 
 def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tuple[Payment, int, int]]:
-    """Split the amount over an order's payments. Yield each payment, its share and the number of the new refund."""
+    """Split an amount to refund over an order's payments, the latest payment first.
+
+    Yields each payment that gets a new refund, the amount of the refund, and the refund's number among the payment's
+    refunds, from 1.
+    """
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]
     for payment in sorted(payments, key=lambda payment: (payment.created_at, payment.payment_id), reverse=True):
@@ -142,8 +146,9 @@ def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refun
 def has_max_payments(shop: Shop, order: Order) -> bool:
     """Return whether the order already has MAX_PAYMENTS captured or disputed payments.
 
-    While an order is PENDING (not fully paid), each payment that is added to it also changes its version. So the answer
-    stays correct in a transaction that requires that the version is unchanged.
+    The caller's transaction must check that the order's version is unchanged. While an order is PENDING (not fully
+    paid), each payment that is added also changes this version. So if another payment was added after this function
+    read the payments, the caller's transaction fails.
     """
     if not order.paid:
         return False
@@ -155,7 +160,8 @@ def has_max_payments(shop: Shop, order: Order) -> bool:
 def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
     """Return the order, or the small item that replaced an archived order, or None if neither exists.
 
-    Raises TableBusy while the order is being archived, because archiving lists and deletes the order's items.
+    Raises TableBusy while the order is being archived. Archiving lists the order's items and then deletes them, so no
+    item of the order may be added or changed at the same time.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if isinstance(order, Order) and order.status == "ARCHIVING":
@@ -194,9 +200,9 @@ def refund_order(
     `key`: the idempotency key. `amount`: in the currency's smallest unit, for example cents. The result is {"order_id",
     "amount", "currency", "refund_ids"}.
 
-    Raises TooMuch with the highest amount that can be refunded, if `amount` is higher. Money that is already refunded,
-    owed or disputed cannot be refunded. Also raises NotAllowed, NotFound, InvalidInput, WrongState and
-    IdempotencyKeyReused.
+    If `amount` is too high, raises TooMuch with the highest amount that can be refunded. That amount does not include
+    money that is already refunded, money of a disputed payment, and money that the order records as owed to the
+    customer. Also raises NotAllowed, NotFound, InvalidInput, WrongState and IdempotencyKeyReused.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to}
@@ -218,7 +224,7 @@ def refund_order(
 
 
 def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_id: str) -> IdempotentResult:
-    """Refund the amount of an unmatched payment that is not refunded yet. Only staff may call it.
+    """Refund an unmatched payment: its amount minus all its earlier refunds. Only staff may call this command.
 
     An unmatched payment (status UNMATCHED) belongs to no order, for example because its order does not exist. `key`:
     the idempotency key. `order_id`: the id stored with the payment, even if no order has this id. The money goes back
@@ -280,7 +286,7 @@ def retry_refund(
 
 
 def _result(*refunds: Refund) -> dict[str, Any]:
-    """Return the JSON result of a command that created these refunds."""
+    """Return the JSON result of a command that created these refunds: order id, total amount, currency, refund ids."""
     return {
         "order_id": refunds[0].order_id,
         "amount": sum(refund.amount for refund in refunds),
@@ -290,9 +296,10 @@ def _result(*refunds: Refund) -> dict[str, Any]:
 
 
 def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: str) -> str:
-    """Return the id of the customer's store credit account. Raises NotFound if the customer does not exist.
+    """Return the id of the customer's store credit account in this currency.
 
-    `customer_id`: None for a payment without a customer, which also raises NotFound.
+    Raises NotFound if the customer does not exist, or if `customer_id` is None. It is None if the customer of a payment
+    is not known.
     """
     if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
         raise NotFound("customer")
@@ -303,10 +310,10 @@ def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: s
 def list_refunds_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Refund]:
-    """Return the refunds of an order's payments, by refund id. Only the order's customer and staff may call it.
+    """Return the refunds of an order's payments, sorted by refund id. Only the order's customer and staff may call it.
 
     Staff also see refunds whose order is archived or does not exist, if these refunds are in the table. For customers,
-    raises NotFound if the order does not exist or belongs to another customer, and WrongState if it is archived.
+    raises NotFound if the order does not exist or belongs to another customer, and WrongState if the order is archived.
     """
     if "staff" not in caller.groups:
         require_unarchived(get_order(shop, caller, order_id), "show its refunds")

@@ -44,23 +44,26 @@ def return_goods(
     refund_shipping: bool = False,
     to: RefundDestination = "original",
 ) -> IdempotentResult:
-    """Record returned goods of a delivered order and refund them. Only the warehouse and staff may call it.
+    """Record returned goods of a delivered order and refund them. Only the warehouse and staff may call this command.
 
-    `key`: the idempotency key. `lines`: the returned goods by product id. `refund_shipping`: also refund the shipping
-    costs, if they were not refunded before. One transaction writes the order, the return, its refunds, the stock and
-    the expiry marker (the item whose TTL starts the archiving of the order). If all goods of the order are now
-    returned, its use of a limited discount code is given back.
+    `key`: the idempotency key. `lines`: the returned goods by product id. `refund_shipping`: True to refund the
+    shipping costs too, if they were not refunded before.
+
+    One transaction writes the order, the return, its refunds, the stock and the expiry marker (the item whose TTL
+    starts the archiving of the order). If all goods of the order are now returned and the order used a limited discount
+    code, the code can be redeemed one more time.
 
     The refund never exceeds the money that the shop still keeps for the order. So the refund is lower after other
     refunds, or if the customer's bank took money back. Money of a disputed payment is recorded as owed. If the shop
     wins the dispute, the owed money is refunded to the original payment method.
 
-    The result is the return as JSON, and "refund_ids". `amount` is refunded now, `owed` is refunded later. Both include
-    the refunded shipping costs, which are in `shipping`.
+    The result is the return as JSON, with the additional field "refund_ids". `amount` is refunded now, and `owed` is
+    refunded later. `shipping` is the part of `amount` plus `owed` that refunds shipping costs.
 
-    Raises TooMuch, with the product and the quantity that can still be returned, if more pieces are returned. The
-    stored result of a key expires after some time. If the same key is used again after that, AlreadyExists is raised.
-    Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput and IdempotencyKeyReused.
+    If more pieces of a product are returned than possible, raises TooMuch with the product id and the quantity that can
+    still be returned. The stored result of a key expires after some time. If the same key is used again after that,
+    AlreadyExists is raised. Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput and
+    IdempotencyKeyReused.
     """
     caller.require_group("warehouse", "staff")
     if not lines:
@@ -74,9 +77,9 @@ def return_goods(
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         before = get_unarchived_order(shop, order_id, "return")
-        apply_order_command(
-            before, "return", shop.now_instant()
-        )  # reject an order in the wrong state before any other check
+        # This call only checks the order's status: it raises WrongState if the status allows no return. The check comes
+        # before all other checks.
+        apply_order_command(before, "return", shop.now_instant())
         _check_return_window(shop, before)
         after = replace(before, lines=_count_returned(before.lines, lines))
         goods = refund_due(before, after)
@@ -133,7 +136,8 @@ def returnable_until(shop: Shop, delivered_at: Instant) -> Instant:
 def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGoods]) -> dict[str, Line]:
     """Return the lines of an order with the returned quantities added.
 
-    Raises TooMuch if more pieces of a product are returned than were delivered and not returned yet.
+    Raises TooMuch if more pieces of a product are returned than possible. The maximum is the delivered quantity minus
+    the quantity that was returned before.
     """
     for id, came in returned.items():
         line = lines.get(id)
@@ -148,9 +152,10 @@ def _count_returned(lines: Mapping[str, Line], returned: Mapping[str, ReturnedGo
 def list_returns_of_order(
     shop: Shop, caller: Caller, order_id: str, limit: int, after: str | None
 ) -> QueryPage[Return]:
-    """Return the returns of an order, by return id. Only the order's customer and staff may call it.
+    """Return the returns of an order, sorted by return id. Only the order's customer and staff may call it.
 
-    Raises NotFound, and WrongState if the order is archived, because its returns are archived too.
+    Raises NotFound if the order does not exist or the caller may not see the order. Raises WrongState if the order is
+    archived, because its returns are archived too.
     """
     require_unarchived(get_order(shop, caller, order_id), "show its returns")
     return shop.table.query(RETURNS_OF_ORDER, order_id=order_id, limit=limit, after=after)

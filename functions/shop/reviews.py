@@ -21,11 +21,12 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
     """Write or replace the caller's review of a product that was delivered with this order. Safe to repeat.
 
     A customer who returned the product may still review it. The review stores the order's id as proof of the purchase.
-    So the customer can change the review later, even after the order was archived.
+    If a stored review has the same order id, the order is not checked again. So the customer can change the review even
+    after the order was archived.
 
-    `stars`: from 1 to 5. Raises NotRegistered, and NotFound if the order does not exist or belongs to another customer.
-    Raises NotBought if the order did not deliver the product. Raises WrongState for a first review if the order is
-    archived.
+    `stars`: from 1 to 5. Raises NotRegistered if the caller is not a registered customer. The check of the order raises
+    NotFound if the order does not exist or belongs to another customer, NotBought if the product was not delivered with
+    the order, and WrongState if the order is archived.
     """
 
     def attempt() -> Review:
@@ -37,7 +38,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
             ],
             consistent=True,
         )
-        if not any(isinstance(item, Customer) for item in found):  # erased customers have no Customer item
+        if not any(isinstance(item, Customer) for item in found):  # the caller never registered or was erased
             raise NotRegistered
         before = next((item for item in found if isinstance(item, Review)), None)
         if before is None or before.order_id != order_id:
@@ -81,9 +82,9 @@ def _check_bought(caller: Caller, order: Order | ArchivedOrder | None, product_i
 
 
 def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str) -> None:
-    """Delete a review. Only its author and staff may call it. Safe to repeat.
+    """Delete a customer's review of a product. Safe to repeat: if there is no such review, nothing happens.
 
-    Raises NotFound if the review belongs to another customer.
+    `customer_id`: the author of the review. Only the author and staff may delete it. Raises NotFound for other callers.
     """
     caller.require_access(customer_id, "review")
     delete_if_exists(shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)

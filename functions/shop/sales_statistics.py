@@ -16,9 +16,11 @@ from functions.shop.shop import Caller, Shop
 
 @dataclass(frozen=True)
 class MetricPoint:
-    """The numbers of orders and units sold and the revenue of one minute in one currency, minus the minute's returns.
+    """The sales in one minute and one currency, minus the goods that were returned in that minute.
 
-    `revenue`: in the currency's smallest unit, for example cents.
+    `orders`: the number of orders that were paid in this minute. `units`: the number of pieces sold minus the number of
+    pieces returned. `revenue`: the total of the paid orders minus the refunds for returned goods, in the currency's
+    smallest unit, for example cents. Cancelled goods are not counted.
     """
 
     minute: Instant
@@ -39,9 +41,9 @@ def list_best_sellers(shop: Shop, season: str, limit: int, after: str | None) ->
 def list_best_sellers_with_units(
     shop: Shop, caller: Caller, season: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """Return the best-selling products with the units sold (access pattern A23). Only staff may call it.
+    """Return the best-selling products of a month with the units sold, best first (access pattern A23).
 
-    Raises NotAllowed.
+    `season`: the month, for example 2026-11. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     return list_best_sellers(shop, season, limit, after)
@@ -50,9 +52,9 @@ def list_best_sellers_with_units(
 def list_units_of_product(
     shop: Shop, caller: Caller, product_id: str, limit: int, after: str | None
 ) -> QueryPage[BestSeller]:
-    """Return the monthly units sold of a product, newest first (access pattern A23b). Only staff may call it.
+    """Return how many units of a product were sold in each month, newest month first (access pattern A23b).
 
-    Raises NotAllowed.
+    Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     return shop.table.query(UNITS_OF_PRODUCT_AND_SEASON, product_id=product_id, limit=limit, after=after)
@@ -63,22 +65,24 @@ def list_metric_points(
 ) -> QueryPage[MetricPoint]:
     """Return the sales per minute and currency, oldest first (access pattern A24).
 
-    The list contains the minutes from `since` until just before `until`. To prevent a hot key, the table stores the
-    sales of a minute and currency as several items, one for each shard. Each returned point is the sum of these items,
-    and all items of a point are on the same page. Raises NotAllowed if the caller is not staff.
+    The list contains the minutes from `since` until just before `until`. `limit`: the maximum number of points. To
+    prevent a hot key, the table stores the sales of a minute and currency as several items, one for each shard. Each
+    returned point is the sum of all these items. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
     parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
-    shown = limit if parts.after is None else min(limit, len(grouped) - 1)  # the last group may be incomplete: omit it
+    # If the query stopped before the end, some items of the last minute and currency may be missing. So the last group
+    # is left for the next page.
+    shown = limit if parts.after is None else min(limit, len(grouped) - 1)
     rest = grouped[shown:]
     return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)
 
 
 def _position_before(part: Metric) -> str:
-    """Return the position just before all items of a point, so that the next page starts with this point.
+    """Return the position just before all items of one minute and currency, so that the next page starts with them.
 
-    `part`: any item of the point; a point is the sales of one minute in one currency.
+    `part`: any of these items. Each item has the sales of one shard.
     """
     return METRIC.templates("main")[1].render_prefix({"minute": part.minute, "currency": part.currency})[0]
 

@@ -42,7 +42,7 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
     """Request the first shipment of a paid order from the warehouse, and return it. Safe to repeat.
 
     One transaction writes the order's status and the shipment, so the order cannot be cancelled between the two writes.
-    Returns None if the order is not PAID.
+    Returns None if the order does not exist or is not PAID.
     """
 
     def attempt() -> Shipment | None:
@@ -58,12 +58,13 @@ def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
 
 
 def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
-    """Return a new shipment with all pieces of an order that are not sent yet. Nothing is written.
+    """Return a new shipment with all unsent pieces of an order. Nothing is written.
 
-    `quantities`: these pieces, by product id.
+    `quantities`: the number of unsent pieces by product id.
 
-    Backordered pieces were not in stock when they were ordered, and the warehouse sends them last. So as many pieces of
-    a product as were backordered are still unsent, or all unsent pieces of the product are backordered.
+    Backordered pieces were not in stock when they were ordered. The warehouse sends them last, so the last unsent
+    pieces of a product are backordered. Their number in the shipment is the backordered quantity of the order line, or
+    the number of unsent pieces if that is smaller.
     """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
@@ -93,9 +94,9 @@ def dispatch_shipment(
     `quantities`: the pieces that the carrier has, by product id, or None for the whole shipment. The other pieces
     become a new shipment. Safe to repeat with the same carrier, tracking number and quantities.
 
-    Raises TooMuch, with the product and the quantity in the shipment, if `quantities` has more pieces than the
-    shipment. Raises TooMuch("parcels") if the order would have too many shipments. Also raises NotAllowed, NotFound,
-    WrongState and InvalidInput.
+    If `quantities` has more pieces of a product than the shipment, raises TooMuch with the product id and the quantity
+    in the shipment. If the order would have more than MAX_SHIPMENTS shipments, raises TooMuch with the field "parcels".
+    Also raises NotAllowed, NotFound, WrongState and InvalidInput.
     """
     caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
@@ -128,7 +129,7 @@ def dispatch_shipment(
 
 
 def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
-    """Return the quantities that remain in a shipment after `taken` is subtracted, without products at 0.
+    """Return the quantities that remain in a shipment after `taken` is subtracted. Products with 0 pieces are left out.
 
     Raises TooMuch if `taken` has more pieces of a product than `available`.
     """
@@ -141,7 +142,7 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
 
 # delivering -----------------------------------------------------------------------------------------------------------
 def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
-    """Record that the customer has the shipment. If all pieces have arrived, the order becomes DELIVERED.
+    """Record that the customer has the shipment. If the whole order has arrived, the order becomes DELIVERED.
 
     A delivered order is archived after its return window and its retention period. Only the warehouse and staff may
     call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
@@ -182,9 +183,10 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
 
 
 def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
-    """Return the ids of orders paid before this time that still have no shipment.
+    """Return the ids of orders that are PAID and have not changed since `paid_before`.
 
-    The query reads an index that is eventually consistent. So an order in the result may already have a shipment.
+    An order that is PAID has no shipment yet. The query reads an index that is eventually consistent. So an order in
+    the result may have got a shipment in the meantime.
     """
     paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
     return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
@@ -228,8 +230,8 @@ def _get_shipment(shop: Shop, order_id: str, shipment_id: str) -> Shipment:
 def list_shipments_of_order(shop: Shop, caller: Caller, order_id: str) -> tuple[Shipment, ...]:
     """Return the shipments of an order (access pattern A21).
 
-    Only the order's customer, staff and the warehouse may see them. Raises NotFound for other callers, and if the order
-    does not exist. For the warehouse, the result of an unknown order is empty.
+    Only the order's customer, staff and the warehouse may see the shipments. Other callers get NotFound. If the order
+    does not exist, the warehouse gets an empty result, and all other callers get NotFound.
     """
     if "warehouse" not in caller.groups:
         get_order_owner(shop, caller, order_id)
@@ -240,7 +242,7 @@ def list_shipments_by_tracking(shop: Shop, caller: Caller, carrier: str, trackin
     """Return the shipments with this tracking number that the caller may see (access pattern A21b).
 
     Staff and the warehouse see all shipments, customers see only their own shipments. Several shipments can have the
-    same number, because carriers reuse numbers and people mistype them. Raises NotFound if there is no shipment.
+    same number, because carriers reuse numbers and people mistype them. Raises NotFound if the result would be empty.
     """
     asked = {"carrier": normalize_carrier(carrier), "tracking_number": tracking_number}
     found = shop.table.query(SHIPMENT_BY_TRACKING_NUMBER, **asked, limit=MAX_SHIPMENTS_PER_TRACKING_NUMBER).items

@@ -82,7 +82,7 @@ class Caller:
         return self.id == customer_id or self.is_staff
 
     def require_access(self, customer_id: str, what: str = "customer") -> None:
-        """Raise NotFound unless the caller may see this customer's data.
+        """Raise NotFound if the caller may not see this customer's data.
 
         `what`: the kind of thing that NotFound names, for example "order". Data that does not exist causes the same
         error, so the error does not reveal whether the data exists.
@@ -105,7 +105,7 @@ class Caller:
         return "staff" in self.groups
 
     def require_group(self, *groups: str) -> None:
-        """Raise NotAllowed unless the caller is in at least one of these groups."""
+        """Raise NotAllowed if the caller is in none of these groups."""
         if not self.groups & set(groups):
             raise NotAllowed(f"only {' or '.join(groups)} may do this")
 
@@ -113,7 +113,8 @@ class Caller:
 def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> bool:
     """Delete an item if it exists. Return whether it existed. Safe to repeat.
 
-    `row`: the declaration of the item's type. `pattern` and `known`: the read that finds the item, and its key values.
+    `row`: the declaration of the item's type. `pattern`: the access pattern that reads the item. `known`: the values of
+    its key fields.
     """
 
     def attempt() -> bool:
@@ -126,10 +127,10 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
 
 
 def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:
-    """Run `decide`, which reads items and writes them conditionally. Run it again if an item changed after the read.
+    """Run `decide`, which reads items and writes them conditionally, and return its result.
 
-    A retry is safe because a rejected write changes nothing. Raises TableBusy if conflicts continue until the time
-    limit for retries is reached.
+    If an item changed after `decide` read it, `decide` is run again. This is safe because a rejected write changes
+    nothing. Raises TableBusy if conflicts continue until the time limit for retries is reached.
     """
     backoff = shop.table.new_backoff()
     while True:

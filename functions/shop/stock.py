@@ -1,8 +1,8 @@
 """Reserve an order's goods in the stock of each product, and put goods back into the stock.
 
 Stock parts are the items that share the stock of one product, so that many orders can reserve pieces at the same time.
-A product that can be backordered can be ordered when it is out of stock. Such a product has a single stock part, and
-the quantity in this part then goes below zero. Goods that are received later first bring it back to zero.
+A product that can be backordered can be ordered even when it is out of stock. Such a product has only one stock part.
+The quantity in this part then goes below zero, and goods that are received later raise the quantity again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,11 +48,11 @@ def assign_first_parts(order: Order, products: Mapping[str, Product]) -> Order:
 
 
 def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Product]) -> Order:
-    """Read the stock, and choose for each order line the stock parts that have its pieces now.
+    """Read the stock, and choose for each order line stock parts that now have enough pieces together.
 
-    Stock parts are the items that share a product's stock. Returns the order with the chosen parts. Raises OutOfStock
-    with all products that have too few pieces. Raises TableBusy if the goods are spread over too many stock parts for
-    one transaction.
+    Stock parts are the items that share a product's stock. If a product can be backordered, its missing pieces become
+    backordered. Returns the order with the chosen parts. Raises OutOfStock with all other products that have too few
+    pieces. Raises TableBusy if the goods are spread over too many stock parts for one transaction.
     """
     held = get_available_by_part(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -103,8 +103,11 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
     """Return how many pieces to take from each stock part, so that as few parts as possible are used.
 
     Stock parts are the items that share a product's stock. `held`: the available pieces in each part. If all parts
-    together have fewer pieces than `wanted`, all pieces are taken. Parts with more pieces are used first. Among parts
-    with enough pieces, or with equally many, the part with the number `first` is used before the parts that follow it.
+    together have fewer pieces than `wanted`, all pieces are taken. Parts with more pieces are used first.
+
+    All parts that have at least `wanted` pieces count as equal, and so do parts with the same number of pieces. Equal
+    parts are used in the order of their numbers, starting with the number `first`. After the highest number, the order
+    continues with 0.
     """
     shares: dict[int, int] = {}
     missing = wanted

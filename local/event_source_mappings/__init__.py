@@ -13,8 +13,8 @@ driver) reads the shards, adds the records, runs the due actions, and reports th
 local/poller.py drives the model with the wall clock. The simulation in the tests drives the model with a virtual clock.
 The same calls always return the same actions. Times are epoch seconds. The model is not thread-safe.
 
-The model follows AWS's documentation, and each module names its pages. If AWS does not document a behaviour, a field of
-`MappingAssumptions` selects the behaviour. The model rejects tumbling windows. It does not model
+The model follows AWS's documentation, and each module names the pages that it follows. If AWS does not document a
+behaviour, a field of `MappingAssumptions` selects the behaviour. The model rejects tumbling windows. It does not model
 recursive loop detection, or the minutes that AWS needs to apply changed settings.
 """
 

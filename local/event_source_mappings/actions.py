@@ -77,10 +77,10 @@ class NotInvoked:
 
 @dataclass(frozen=True, slots=True)
 class FailureDelivered:
-    """The outcome of a DeliverFailure action, also if this action failed.
+    """An outcome: the driver tried to send a failed batch to the on-failure destination (action DeliverFailure).
 
-    DeliverFailure sends a failed batch to the on-failure destination. `succeeded`: whether the destination accepted
-    the batch. If it did not, the mapping drops the records, because AWS does not retry this delivery.
+    `succeeded`: whether the destination accepted the batch. If it is False, the mapping drops the records, because AWS
+    does not retry this delivery.
     """
 
     succeeded: bool = True

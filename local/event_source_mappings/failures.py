@@ -22,7 +22,8 @@ DiscardReason: TypeAlias = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"
 class RecordBatch:
     """The records that are sent to the function in one invocation.
 
-    `attempts`: the number of failed attempts to process this batch that count against the retry limit.
+    `attempts`: the number of failed attempts to process this batch. Attempts that do not count against the retry limit,
+    such as throttled invocations, are not included.
     `request_id`: the request id of the last invocation, or "" before the first invocation.
     `function_error`: the function error of the last invocation. None if the function returned a response, or if there
     was no invocation yet.
@@ -87,7 +88,10 @@ def _reported_identifiers(response: object) -> list[object] | None:
 
 
 def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
-    """Split the records of a failed batch in two halves, and return them in the order in which they are retried."""
+    """Split the records of a failed batch in two halves, and return them in the order in which they are retried.
+
+    `switches`: the assumptions about the sizes and the order of the halves, which AWS does not document.
+    """
     middle = (len(records) + (switches.bisect_midpoint == "ceiling")) // 2
     lower, upper = records[:middle], records[middle:]
     return [lower, upper] if switches.bisect_first == "lower" else [upper, lower]

@@ -6,7 +6,8 @@ open, this module follows EventBridge.
 
 A filter pattern is a JSON object shaped like the record. A record matches a pattern if all fields of the pattern match
 (AND). A field matches if at least one value in its array matches (OR). A mapping accepts a record if the record matches
-at least one pattern (OR). `$or` contains alternatives across fields. Three rules are easy to miss:
+at least one pattern (OR). `$or` contains alternative patterns, which may name different fields. Three rules are easy to
+miss:
 
 - `exists` and every other operator match leaf values only. `{"S": "x"}` is not a leaf: write `Attr: {"S": [...]}`.
 - A DynamoDB number is a string in the record (`{"N": "5"}`), so `numeric` never matches a DynamoDB number.
@@ -21,7 +22,7 @@ from typing import Final, NoReturn, TypeAlias
 
 MAX_PATTERN_CHARACTERS: Final = 4096
 MAX_FILTERS: Final = 5
-"""The number of filters of one mapping. AWS raises it to 10 on request."""
+"""The maximum number of filters of one event source mapping. AWS raises this quota to 10 on request."""
 KEYS: Final = ("dynamodb", "eventName", "userIdentity")
 """The top-level fields that a pattern may name. Lambda's guide names only `dynamodb`, but the other two work, too."""
 MISSING: Final = object()
@@ -83,7 +84,7 @@ class _Compiler:
         fields = [self._field(name, rule, path) for name, rule in tree.items()]
 
         def matches(value: object) -> bool:
-            # If the value is a list, all fields must match the same element of the list.
+            # If the value is a list, at least one element must match all fields of the pattern.
             if isinstance(value, list):
                 return any(all(field(element) for field in fields) for element in value or [MISSING])
             return all(field(value) for field in fields)

@@ -40,9 +40,9 @@ class EventSourceMapping:
     """A model of one event source mapping of a DynamoDB stream.
 
     `new_id`: returns a new id for an invocation, or for the end of the S3 key of a failed batch.
-    `resume_from`: the result of `checkpoint()` of an earlier mapping, or None to start without a checkpoint. The
-    mapping delivers all records after this checkpoint that the driver (the caller) adds, even if the earlier mapping
-    delivered them already. So each record is delivered at least once.
+    `resume_from`: the result of `checkpoint()` of an earlier mapping, or None to start without a checkpoint. The new
+    mapping delivers all records after this checkpoint. The earlier mapping may have delivered some of them already. So
+    each record is delivered at least once.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class EventSourceMapping:
         """Add a shard to the model. Call this before you add the shard's records. Safe to repeat.
 
         The records of a shard wait until all records of its parent shard are done. If the parent shard was not added
-        to the model, they do not wait, because DynamoDB may have deleted the parent shard. Therefore add all shards of
-        a DescribeStream response before you add records.
+        to the model, the records do not wait, because DynamoDB may have deleted the parent shard. Therefore add all
+        shards of a DescribeStream response before you add records.
         """
         if shard_id not in self._shards:
             count = self.settings.parallelization_factor
@@ -169,7 +169,7 @@ class EventSourceMapping:
     def next_action_at(self, now: float) -> float | None:
         """Return the time of the next due action, or `now` if an action is due already. Times are epoch seconds.
 
-        Returns None if no action becomes due before the driver adds a record or reports an outcome.
+        Returns None if the model has nothing to do until the driver (the caller) adds a record or reports an outcome.
         """
         times = [self._ready_at(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         return min((max(now, time) for time in times if time is not None), default=None)

@@ -22,7 +22,7 @@ class StreamRecord:
     """A stream record that an event source mapping delivers to a function.
 
     `event`: the record as the function receives it.
-    `sequence_number`: a decimal string; compare two of them as numbers.
+    `sequence_number`: a decimal number as text. To compare two sequence numbers, convert them to int.
     `created_at`: the time of the change in epoch seconds, rounded to whole seconds by DynamoDB.
     `polled_at`: the epoch seconds at which the record was read from the stream.
     `item_key`: the primary key of the changed item, as JSON.
@@ -61,8 +61,8 @@ Records: TypeAlias = tuple[StreamRecord, ...]
 def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str) -> dict[str, Any]:
     """Convert a record of GetRecords, as boto3 returns it, to a Lambda event record. The input is not changed.
 
-    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds. If it is a
-    number in the input, the unit is seconds.
+    Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds. In the input,
+    this field is a datetime or a number of epoch seconds.
 
     The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. A local DynamoDB
     emulator may leave the field empty, and then the result gets the identity of the TTL process.
@@ -104,7 +104,7 @@ def is_unchanged(event: LambdaRecord) -> bool:
 
 
 def to_json_bytes(value: object) -> bytes:
-    """Serialize a value to compact JSON in UTF-8. The sizes of records are sizes of this JSON."""
+    """Serialize a value to compact JSON in UTF-8. The size of a record is the length of this JSON in bytes."""
     return orjson.dumps(value)
 
 
@@ -121,7 +121,10 @@ def _json_values(value: Any) -> Any:
 
 
 def _images_equal(old: Any, new: Any) -> bool:
-    """Return whether two images (items as DynamoDB JSON), or two values in them, are equal. Sets have no order."""
+    """Return whether two images (items as DynamoDB JSON), or two values in them, are equal.
+
+    The order of the values in a set (SS, NS or BS) does not matter.
+    """
     if old == new:
         return True
     match old, new:

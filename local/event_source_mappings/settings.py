@@ -138,17 +138,19 @@ class MappingAssumptions:
     progress_resets_attempts: bool = True
     # Whether the whole batch fails if the function reports a failed record whose sequence number is not in the batch.
     unknown_identifier: Literal["fails", "ignored"] = "fails"
-    # Whether the batch fails if a function with partial batch responses returns something else than a JSON object.
+    # A function with partial batch responses may return a value that is not a JSON object, such as a text. This field
+    # decides whether the whole batch then fails.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
     # A lane is one of the batch sequences of a shard that are processed in parallel. A hash of the item's key selects
     # the lane of a record. This salt is part of the hash, so another salt assigns the items to other lanes.
     lane_salt: str = ""
-    # Whether all batch sequences (lanes) of a shard wait while one of them has failed records.
+    # A lane is one of the batch sequences of a shard that are processed in parallel. This field decides whether the
+    # other lanes of a shard wait while one lane has failed records.
     failing_lane_stalls_shard: bool = False
 
-    # When a batching window opens: when the last invocation or failure delivery of the same batch sequence (lane) ends
-    # ("at_completion"), or when the first record of the new batch is read ("at_first_record").
+    # When a batching window opens. "at_completion": when the last invocation or failure delivery of the same lane (a
+    # batch sequence) ends. "at_first_record": when the first record of the new batch is read.
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
     # Whether records are filtered before they are counted for the batch size. AWS documents this order only for
     # mappings with a batching window.

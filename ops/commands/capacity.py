@@ -75,7 +75,7 @@ class TableTraffic:
     def from_json(cls, data: Mapping[str, Any]) -> TableTraffic:
         """Return the traffic from the data that `dump_traffic` wrote.
 
-        Raises KeyError, TypeError or ValueError if the data has another form.
+        `data`: the parsed JSON. Raises KeyError, TypeError or ValueError if the data has an invalid form.
         """
         ways = {
             way: {where: [_parse_hour(hour) for hour in hours] for where, hours in data[way].items()}
@@ -165,7 +165,7 @@ def _group_into_hours(sums: Mapping[datetime, float], since: datetime, hours: in
 def estimate_costs(
     traffic: TableTraffic, prices: Mapping[str, Any], rules: AutoscalingRules
 ) -> dict[str, dict[str, MonthlyCosts]]:
-    """Return the monthly costs: a mapping by table class, each with a mapping by "table" or the name of an index."""
+    """Return the monthly costs as a nested mapping: {table class: {"table" or the name of an index: costs}}."""
     return {
         name: {where: _estimate_cost(traffic, where, of_class, rules) for where in traffic.stored}
         for name, of_class in prices["table_classes"].items()

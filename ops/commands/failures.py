@@ -4,16 +4,17 @@ To redrive means to process again. The records of one item are processed in thei
 
 Failed records and messages are stored in two places. The failure store is an S3 bucket of JSON documents. A document
 contains a record or message that a Lambda function can never process, or a batch of records that an event source
-mapping failed to deliver after all retries. A dead-letter queue has the messages that its worker failed to process five
+mapping failed to deliver after all retries. A dead-letter queue has the messages that a worker failed to process five
 times.
 
-To redrive a record, `ops.repair.rebuild` reads the record's item from the table and updates the copies. To redrive a
-message, this command sends the message to its queue again. Both are safe to repeat, also after a kill, because every
-consumer recognizes the id of an event that it has already handled.
+To redrive a record, `ops.repair.rebuild` reads the record's item from the table. It updates the copies (the items that
+are derived from this item), and publishes the record's event again. To redrive a message, this command sends the
+message to its queue again. Both are safe to repeat, also after a kill, because every consumer recognizes the id of an
+event that it has already handled.
 
 A redriven document stays in the failure store, and an erasure of personal data still finds it there. A separate marker
-object records that the document was redriven. If one of its records cannot be read, the document gets no marker,
-because a newer version of this code may be able to read the record.
+object records that the document was redriven. If a record of the document cannot be read, the document gets no marker.
+A later version of this code may be able to read the record.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def list_failures(args: argparse.Namespace) -> None:
-    """Print the failures, newest first: time, kind, reader, reason and key of each.
+    """Print the failures, newest first: for each its time, its kind, the worker that failed, the reason and the key.
 
-    Exits with 1 if another run has received dead letters, because SQS hides these, so the list is incomplete.
+    Exits with 1 if another run has received dead letters. SQS hides these dead letters, so the list is incomplete.
     """
     failures = _open_failures(args)
     in_flight = failures.count_in_flight()
@@ -123,7 +124,7 @@ def show_failure(args: argparse.Namespace) -> None:
 def redrive_failures(args: argparse.Namespace) -> None:
     """Process the selected failures again and print the result.
 
-    Exits with 1 if a failure could not be processed, or if dead letters are left that this run did not receive.
+    Exits with 1 if a failure could not be processed. Also exits with 1 if this run did not receive all dead letters.
     """
     resolved = targets.resolve_target(args)
     shop, failures = resolved.shop, _open_failures(args, resolved)
@@ -164,7 +165,7 @@ def build_selector(args: argparse.Namespace, now: datetime) -> Callable[[Failure
 def parse_time(text: str, now: datetime) -> datetime:
     """Parse a time such as "2026-11-21T09:30Z", or a duration before `now` such as "3d".
 
-    Raises UsageError if it is neither.
+    Raises UsageError if the text is neither a time nor a duration.
     """
     if ago := DURATION.fullmatch(text):
         return now - timedelta(**{DURATION_UNITS[ago[2]]: int(ago[1])})

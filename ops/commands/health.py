@@ -27,7 +27,10 @@ from ops.scan.throttle import limit_capacity
 from ops.targets import ShopTarget
 
 MAX_LAG_SECONDS = 60
-"""A Lambda function that is further behind the stream than this is reported. Normally a batch takes one second."""
+"""A Lambda function that lags behind the stream by more than this is reported.
+
+Normally a function processes a batch of records in one second.
+"""
 ACTIVE_READER_WINDOW, KNOWN_READER_WINDOW = timedelta(minutes=15), timedelta(days=14)
 """Two time windows, which end now, to check the Lambda functions that read the table's stream.
 
@@ -35,10 +38,11 @@ A function that has read the stream in the last 14 days is a stream reader. Whil
 should also have been invoked in the last 15 minutes.
 """
 BUSY_MINUTES = 5
-"""The table is busy if there were writes in at least this number of minutes of ACTIVE_READER_WINDOW.
+"""The table is busy if there were writes in at least this number of the last 15 minutes (ACTIVE_READER_WINDOW).
 
-If the table is busy, every Lambda function that reads the stream must have been invoked. If there were fewer writes,
-the filters of a function may have matched none of them.
+If the table is busy, every Lambda function that reads the stream should have been invoked in these 15 minutes. If there
+were fewer writes, the event filter of a function may have matched none of them. Then it is no
+problem if this function was not invoked.
 """
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
 CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"
@@ -192,7 +196,7 @@ def _queue_name(url: str) -> str:
 def check_sampled_items(target: ShopTarget, now: datetime) -> Iterator[CheckResult]:
     """Check the size and the ttl of a sample of the table's items, and count the items that expire soon.
 
-    A ttl is wrong if it is in the far future, or if the item still exists days after it.
+    A ttl is wrong if it is in the year 2200 or later, or if the item still exists three days after its ttl.
     """
     items = sample_items(target.table)
     ends = [(image, int(image["ttl"]["N"])) for image in items if "ttl" in image]
@@ -235,7 +239,8 @@ def _format_names(images: Sequence[Image]) -> str:
 def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     """Check a sample of items for drift: copies and log entries that differ from the items they are derived from.
 
-    If an item seems wrong, the check waits for DRIFT_PAUSE_SECONDS and checks the item again.
+    Copies and log entries are written with a short delay. So if an item seems wrong, the check waits for
+    DRIFT_PAUSE_SECONDS and checks the item again.
     """
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)
     drift.check_sample(DRIFT_ITEMS)

@@ -31,7 +31,10 @@ CAUSES: Mapping[str, str] = {
     "MaxOnDemandThroughput": "at the limit of its configured on-demand maximum, for any key",
     "AccountLimit": "the account is at its limit in this region, for any key",
 }
-"""The explanation of each cause of throttling, by the `cause` in the metric name {Read,Write}{cause}ThrottleEvents."""
+"""The explanation of each cause of throttling. The key is the part of the metric name that names the cause.
+
+For example, the metric ReadKeyRangeThroughputThrottleEvents counts reads throttled because of KeyRangeThroughput.
+"""
 HOT_PARTITION_CAUSE = "KeyRangeThroughput"
 OPERATIONS = (
     "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "TransactWriteItems", "UpdateItem",
@@ -44,7 +47,7 @@ MAX_KEYS = 10
 THROTTLED_RULE_PREFIX = "DynamoDBContributorInsights-PKT-"
 """The name prefix of the Contributor Insights rules that count throttled requests by partition key.
 
-These rules store keys in plain text. No key of this table identifies a person.
+These rules store keys in plain text. This is allowed, because no key of this table identifies a person.
 """
 
 
@@ -54,7 +57,7 @@ class ThrottleCount:
 
     `index`: "" means the table itself. `operation`: "" means all operations.
     `total`: the number in the whole time range.
-    `most`, `most_at`: the number in the minute with the most throttled requests, and this minute.
+    `most`: the number in the minute with the most throttled requests. `most_at`: the start of this minute.
     """
 
     metric: str
@@ -67,7 +70,7 @@ class ThrottleCount:
 
 @dataclass(frozen=True)
 class ThrottledKey:
-    """A partition key and how often requests for it were throttled."""
+    """A partition key and how often requests for it were throttled. `index`: "" means the table itself."""
 
     index: str
     key: str
@@ -135,7 +138,10 @@ def fetch_throttle_report(
 
 
 def _metrics_to_fetch() -> Iterator[tuple[str, str, str]]:
-    """Yield the metrics to fetch, each as (metric, index, operation)."""
+    """Yield the metrics to fetch, each as (metric, index, operation).
+
+    The index "" means the table itself. The operation "" means all operations.
+    """
     for index in ("", *INDEX_PROJECTIONS):
         for way in ("Read", "Write"):
             yield f"{way}{THROTTLE_EVENTS}", index, ""

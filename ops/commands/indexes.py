@@ -53,7 +53,7 @@ def indexes_from_model() -> TableIndexes:
 
 
 def indexes_from_file(path: Path) -> TableIndexes | None:
-    """Return the indexes from a template or from the JSON of `aws dynamodb describe-table`.
+    """Return the indexes from a CloudFormation template, or from the JSON of `aws dynamodb describe-table`.
 
     Returns None if the file contains no table.
     """
@@ -62,7 +62,9 @@ def indexes_from_file(path: Path) -> TableIndexes | None:
         return _parse_table(document["Table"])
     tables = [one["Properties"] for one in document.get("Resources", {}).values() if one["Type"] in TABLE_TYPES]
     if not tables and isinstance(document.get("Outputs", {}).get("TableName", {}).get("Value"), str):
-        return indexes_from_model()  # the table was restored from a backup and is not in the template
+        # The table was restored from a backup, so the template contains only its name and not its indexes. Use the
+        # indexes that the code declares.
+        return indexes_from_model()
     return _parse_table(tables[0]) if tables else None
 
 
@@ -79,7 +81,7 @@ def indexes_from_stack(name: str, region: str | None) -> TableIndexes | None:
             return None
         raise
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    if "TableName" not in outputs:  # the stack's first deploy failed
+    if "TableName" not in outputs:  # the stack's first deploy failed, so there is no table yet
         return None
     return indexes_from_table(boto3.client("dynamodb", region_name=region), outputs["TableName"])
 
@@ -111,7 +113,8 @@ def _parse_projection(projection: Mapping[str, Any]) -> frozenset[str] | None:
 class DeployPlan:
     """The deploys that change the indexes, in the order in which they must run.
 
-    `obstacles`: changes that a deploy can never make, or that it cannot make yet.
+    `steps`: one change of an index for each deploy.
+    `obstacles`: sentences about changes that a deploy can never make, or that it cannot make yet.
     `fits_one_deploy`: whether one deploy of the template is enough.
     """
 
@@ -134,9 +137,10 @@ class DeployPlan:
 def plan_deploys(deployed: TableIndexes, wanted: TableIndexes | None) -> DeployPlan:
     """Plan the deploys that change the deployed indexes to the wanted indexes.
 
-    `wanted`: None if the template contains no table. New indexes are created first and old indexes are deleted last, so
-    that every query always has its index. The new definition of a changed index needs a new name, because two indexes
-    with the same name cannot exist at the same time.
+    The first deploys create new indexes, and the last deploys delete old ones. So every query always has its index. A
+    changed index must get a new name, because two indexes with the same name cannot exist at the same time.
+
+    `wanted`: the indexes in the template; None if the template contains no table.
     """
     if wanted is None or wanted.keys != deployed.keys:
         return DeployPlan(

@@ -1,8 +1,9 @@
 """The `ledger` command: check that every account's balance equals the sum of its ledger entries.
 
-The command writes nothing. It scans the table once and checks each account that it finds. Accounts may change during
-the check: it reads an account first, then the account's entries, and ignores entries that were written after it read
-the account.
+The command writes nothing. It scans the table once and checks each account that it finds.
+
+An account may change during the check. So the command reads the account first and its entries afterwards. It ignores
+entries that were written after it read the account.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def check_ledger(table: Table, units_per_second: float | None) -> None:
-    """Check all accounts and print the errors of each. Exits with 1 if there are any."""
+    """Check all accounts and print the errors of each. Exits with 1 if an account has errors."""
     checked = wrong = 0
 
     def report(account_id: str, found: Sequence[str]) -> None:

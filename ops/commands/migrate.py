@@ -49,7 +49,7 @@ Migrations = Mapping[str, Migration]
 def load_migrations() -> Migrations:
     """Load the migrations from the modules of ops/migrations, by version.
 
-    Raises UsageError if two have the same version.
+    Raises UsageError if two migrations have the same version.
     """
     known: dict[str, Migration] = {}
     for module in sorted(pkgutil.iter_modules(migrations.__path__), key=lambda module: module.name):
@@ -83,8 +83,8 @@ def plan_migrations(
     `known`: all migrations. `state`: the stored progress of each migration, by version.
     `task`: "up" selects the migrations that are not applied yet, the lowest version first. "down" selects applied
     migrations, the highest version first. A migration that was stopped before its end is selected too.
-    `to`: for "up", the last version to apply; None for all. For "down", only migrations above this version are undone;
-    None for only the latest applied migration.
+    `to`: for "up", the last version to apply; None applies all migrations. For "down", the version to return to: only
+    higher versions are undone; None undoes only the latest applied migration.
     `again`: run only this version, even if it is already applied. Use it if items that were skipped are readable now.
 
     Raises UsageError if a given version does not exist.
@@ -144,7 +144,7 @@ def run_migration(
 
 
 def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
-    """Store in the table that a migration is done, without a scan. Used if the migration changes no item."""
+    """Store in the table that a migration is done. No scan is needed, because this migration changes no item."""
     with Checkpoint(shop.table, TOOL, planned.version, planned.task, by=by):
         return SweepResult()
 

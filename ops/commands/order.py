@@ -38,7 +38,10 @@ JsonObject = dict[str, Any]
 
 
 def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
-    """Return the order, or the archived order that replaced it. Raises RecordNotFound, Unreadable."""
+    """Return the order, or an ArchivedOrder: the small item that replaces an archived order in the table.
+
+    Raises RecordNotFound, Unreadable.
+    """
     found = table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:
         raise RecordNotFound("no such order")
@@ -53,13 +56,17 @@ COPY_STATES = {
     "foreign": "left over",
     "name": "behind",
 }
-"""The state of a wrong copy as the command prints it. The key is the last word of `Discrepancy.kind`."""
+"""The state that the command prints for a wrong copy. A copy is an item that is derived from the order.
+
+Each key is the last word of `Discrepancy.kind`, such as "orphaned" in "snapshot orphaned".
+"""
 
 
 def compare_copies(shop: Shop, order_id: str) -> JsonObject:
-    """Compare each copy of an order with its expected content, by the same rules as the `drift` command.
+    """Compare each copy of an order (an item that is derived from it) with its expected content.
 
-    A copy is an item that is derived from the order. Raises RecordNotFound, Unreadable, Permanent.
+    The rules are those of the `drift` command. Returns a dict with the state of each copy.
+    Raises RecordNotFound, Unreadable, Permanent.
     """
     order = get_order(shop.table, order_id)
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
@@ -89,7 +96,7 @@ def _describe_copy(target: ItemKey, state: str, image: Image | None, expected: A
 
 
 def _read_or_raw(image: Image) -> JsonObject:
-    """Return the fields of a decoded item. If it cannot be decoded, return its plain attribute values."""
+    """Decode a stored item and return its fields. If the item cannot be decoded, return its plain attribute values."""
     try:
         return asdict(read_source(image)[1])
     except Unreadable:
@@ -97,9 +104,9 @@ def _read_or_raw(image: Image) -> JsonObject:
 
 
 def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
-    """Describe the state of the order's timeline.
+    """Return a dict with the state of the order's timeline (the log of its changes), and its missing versions.
 
-    The timeline must have one entry for each version in `order.logged_versions`.
+    The timeline must have one entry for each version in `order.logged_versions`. `wrong`: the keys of wrong entries.
     """
     versions = {int(image["version"]["N"]) for image in images if image["type"]["S"] == TIMELINE.type}
     missing = sorted(set(order.logged_versions) - versions)
@@ -140,7 +147,7 @@ def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[Jso
 
 
 def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
-    """Return the notifications that were sent to the customer about an order, newest first."""
+    """Return at most MAX_NOTIFICATIONS notifications (mails to the customer) about an order, newest first."""
     return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
 
 
@@ -164,7 +171,7 @@ TIMELINE_COLUMNS = ("at", "kind", "text")
 
 
 def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
-    """Yield the lines of text that show everything about an order.
+    """Yield lines of text with everything about an order.
 
     For an archived order, the items in its S3 object are shown too. Raises RecordNotFound, Unreadable, Permanent.
     """

@@ -1,4 +1,7 @@
-"""The `query` command: run an access pattern and print the requests, the items and the consumed capacity."""
+"""The `query` command: run an access pattern (a named read of the table).
+
+It prints the requests, the returned items and the consumed capacity.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ MAX_VALUE_LENGTH = 40
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """Parse texts of the form name=value into a dict.
 
-    `option`: the command-line option, for the error message. Raises InvalidArgument if a text has another form, or if
-    a name is given twice.
+    `option`: the command-line option, for the error message. Raises InvalidArgument if a text does not have the form
+    name=value, or if two texts have the same name.
     """
     found: dict[str, str] = {}
     for text in texts:
@@ -67,7 +70,10 @@ def format_result(result: PatternResult, display_filter: DisplayFilter) -> Itera
 
 
 def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Iterator[str]:
-    """Yield the reasons why fewer items are shown than DynamoDB read. The display filter does not reduce the reads."""
+    """Yield the reasons why fewer items or fields are shown than DynamoDB read.
+
+    The display filter (--where and --fields) is applied after the read, so it does not save capacity.
+    """
     if result.passed_over:
         yield f"{result.passed_over} are after the end of the page, have expired, or do not match"
     if display_filter.where:
@@ -77,7 +83,7 @@ def _explain_counts(result: PatternResult, display_filter: DisplayFilter) -> Ite
 
 
 def _format_requests(requests: Sequence[RecordedRequest]) -> Iterator[str]:
-    """Yield the lines that show the requests: the first in full, the others as differences from the first."""
+    """Yield the lines that show the requests: the first in full, each later one as its differences from the first."""
     for number, request in enumerate(requests, 1):
         yield f"{number}. {request.operation}" + ("" if number == 1 else ", as 1 except for")
         width = max(map(len, requests[0].sent))

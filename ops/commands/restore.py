@@ -4,7 +4,7 @@ An archived order is a small item that replaces the order in the table. One tran
 and replaces the archived order. So after a crash, the order is either complete in the table or still archived. The
 transaction fails if the archived order has changed since it was read.
 
-A large order does not fit into one transaction. Then some items are written by other transactions before: log entries
+A large order does not fit into one transaction. Then other transactions write some of the items in advance: log entries
 first, payments and refunds last. The shop does not read these items until the last transaction has restored the order
 itself. After a kill, a repeated run finds these items and writes only the missing ones.
 
@@ -63,16 +63,17 @@ TOOL = "restore"
 SETTLE_TIME = timedelta(minutes=15)
 """How long an order must have been archived before it can be restored.
 
-Two invocations of the archive Lambda may archive the same order. The slower invocation may run for up to this time, and
-would delete the restored items.
+Two invocations of the archive Lambda may archive the same order. The slower invocation may run for up to this time. If
+the order were restored before the end of the slower invocation, that invocation would delete the restored items.
 """
 LOCAL_SETTLE_TIME = timedelta(0)
-"""On the local shop, an archived order can be restored at once.
+"""On the local shop, an archived order can be restored at once: there is no waiting time.
 
-The clock of the local shop can be advanced by years, so it does not show how long an invocation may still run.
+The clock of the local shop can be advanced by years. So the time since the archiving does not show whether an
+invocation of the archive Lambda still runs.
 """
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
-"""The S3 error codes of an object that is missing or in cold storage. Such an order is skipped.
+"""The S3 error codes for an archive object that is missing or in cold storage. Then the order is skipped.
 
 The code for missing permissions is not included, because that error concerns all orders and must stop the command.
 """
@@ -84,7 +85,7 @@ class NotRestorable(Permanent):
 
 @dataclass(frozen=True)
 class RestoredOrder:
-    """An order that was restored, or that would be restored without `--dry-run`.
+    """The result for an order that was restored. In a dry run, the result for an order that would be restored.
 
     `items`: the number of restored items, including the order itself.
     `ends_at`: when the order expires and is archived again.
@@ -146,7 +147,8 @@ def restore_order(
             for image in shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
         }
         parts = list(_split_into_transactions(list(_missing_items(images, there, now))))
-        # This marker starts the next archiving of the order. It gets the order's version, as when an order is closed.
+        # `end` writes the expiry marker: when its ttl has passed, the order is archived again. The marker contains the
+        # version of the restored order, so it replaces an older marker of the order.
         end = put_expiry_marker(shop, ORDER.decode(header), keep_days)
         if not dry:
             for part in parts[:-1]:
@@ -176,9 +178,10 @@ def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[I
 def _check_customer_unchanged(customer: Customer | ErasedCustomer | None, customer_id: str) -> Write[Any]:
     """Return a condition check that fails if the customer has changed since it was read.
 
-    So no personal data is restored if an erasure of the customer has just started. The restore is then tried again with
-    the new state of the customer. `customer`: None if the customer does not exist. The check then fails if a customer
-    with this id exists at the time of the write.
+    So no personal data is restored if an erasure of the customer has just started. If the check fails, the restore is
+    tried again with the new state of the customer.
+
+    `customer`: the customer as read; None if there was none. For None, the check fails if the customer exists now.
     """
     if customer is None:
         key = CUSTOMER.key(customer_id=customer_id)
@@ -214,12 +217,16 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
 def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Instant) -> Iterator[Image]:
     """Yield the items of the archive object that must be written, with the attribute `restored_at`.
 
-    `images`: the items of the archive object. `there`: the items in the table, by sort key. The order and its expiry
-    marker are left out, because they are written separately. Snapshots are left out, because the Lambda functions that
-    read the stream write them again. An item is also left out if a previous run of the command has restored it, or if
-    the table still has it because items of its type stay in the table when an order is archived.
+    `images`: the items of the archive object. `there`: the items in the table, by sort key.
 
-    Raises NotRestorable if the table has a different item with the same key, unless that item is a log entry.
+    These items are left out:
+    - the order and its expiry marker, because they are written separately
+    - snapshots (copies of an item under another key), because the Lambda functions that read the stream write them
+    - items that the archiving has left in the table, such as invoices
+    - items that a previous run of the command has already restored
+
+    If the table has a different log entry with the same key, the log entry is overwritten. If it has any other
+    different item with the same key, NotRestorable is raised.
     """
     for image in images:
         row = _known_row(image)
@@ -270,7 +277,7 @@ def _split_into_transactions(images: Sequence[Image]) -> Iterator[list[Image]]:
 
 
 def _put_item(image: Image) -> Write[Any]:
-    """Return a write that puts an item, on condition that no item has its key.
+    """Return a write that puts an item, on condition that no item with this key exists.
 
     A log entry is written without this condition, because a Lambda function that reads the stream may have written the
     same entry already.
@@ -309,10 +316,10 @@ def restore_orders_placed(
     progress: SweepProgress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SweepResult:
-    """Scan the table and restore every archived order that was placed from `since` until before `until`.
+    """Scan the table and restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
 
-    `report`: called with the outcome of each order. Orders that cannot be restored are skipped and listed in the
-    result. Returns the counts. See `restore_order` for `keep_days`, `settles` and `dry`.
+    `report`: called with the outcome of each order that was not skipped. An order that cannot be restored is skipped.
+    Returns the counts, and the reason for each skipped order. See `restore_order` for `keep_days`, `settles` and `dry`.
     """
 
     def act(image: Image) -> bool:

@@ -118,7 +118,8 @@ def sample_item(row: Row[Any]) -> dict[str, Any]:
 
     `row`: the row of the key table that declares the item type.
     """
-    # An item type that replaces another type has the same key template, so its sample needs other values for its key.
+    # Items of a type that replaces another type have the same form of key. The number 2 in the values gives the sample
+    # a different key than the sample of the replaced type.
     number = 1 if row.replaces is None else 2
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
@@ -127,9 +128,9 @@ def sample_item(row: Row[Any]) -> dict[str, Any]:
 
 
 def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
-    """Return the item with the first status in which all of its index keys are set.
+    """Return the item with a status in which it is in all indexes of its type, so that the sample shows all index keys.
 
-    If there is no such status, return the item unchanged.
+    If no status sets all index keys, return the item unchanged.
     """
     keys = {name for index in row.indexes for name in KEY_ATTRIBUTES[index]}
     states = typing.get_args(typing.get_type_hints(row.entity).get("status"))

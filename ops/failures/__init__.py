@@ -1,1 +1,1 @@
-"""Records and messages that failed: find them in the failure store and the dead-letter queues, and redrive them."""
+"""Find failed records and messages in the failure store and in the dead-letter queues, and process them again."""

@@ -1,6 +1,6 @@
 """List and read failed stream records and messages, and record which of them were redriven (processed again).
 
-They are in the failure store (an S3 bucket) or in a dead-letter queue.
+The failed records and messages are in the failure store (an S3 bucket) or in a dead-letter queue.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class FailureEntry:
 class DeadLetterQueueInfo:
     """A dead-letter queue.
 
-    `name`: the name of the reaction (a queue with its worker) whose failed messages are moved here. If there is no such
-    reaction, it is the name of a queue.
-    `source`: the URL of the queue from which messages are moved here; None if there is no such queue.
-    `max_receive_count`: SQS moves a message here after this number of receives; 0 if `source` is None.
+    `name`: the name of the reaction (a queue with its worker) whose failed messages are moved to this queue. If the
+    messages come from a queue of no reaction, the name of that queue. If `source` is None, the name of this queue.
+    `source`: the URL of the queue from which SQS moves messages to this queue; None if there is no such queue.
+    `max_receive_count`: SQS moves a message to this queue after this number of receives; 0 if `source` is None.
     """
 
     name: str
@@ -90,10 +90,10 @@ class DeadLetter:
         )
 
     def summary(self) -> JsonObject:
-        """Return the kind of failure, the name of the queue's reaction (as `reader`), and the reason of the failure.
+        """Return a dict with the `kind` of failure, the `reader` (the name of the queue) and the `reason`.
 
-        The reason contains the queue's `max_receive_count`. The receive count of the message would be wrong, because
-        every receive by an operator tool raises that count.
+        If a worker failed, the reason says how often it received the message. This number is the queue's
+        `max_receive_count`. The receive count of the message is not used, because operator tools raise it too.
         """
         reason = (
             f"failed at all {self.queue.max_receive_count} deliveries"
@@ -113,8 +113,8 @@ def sort_newest_first(entries: Iterable[FailureEntry]) -> list[FailureEntry]:
 class FailureRepository:
     """The failure store and the dead-letter queues of a shop. Thread-safe, because boto3 clients are thread-safe.
 
-    `wait_seconds`: how long a receive request waits for messages (long polling). With short polling, SQS may return no
-    message although the queue has some.
+    `wait_seconds`: how long a receive request waits for messages (long polling). With 0 (short polling), SQS may return
+    no message although the queue has some.
     `max_dead_letters`: the maximum number of dead letters that a run receives from one queue.
     """
 
@@ -215,8 +215,10 @@ class FailureRepository:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        with suppress(ClientError, BotoCoreError):  # after an error, the messages become visible after their timeout
-            for start in range(0, len(entries), SQS_BATCH_SIZE):  # SQS errors for deleted messages are ignored
+        # An error is ignored here. Without this request, the messages become visible when their timeout ends.
+        with suppress(ClientError, BotoCoreError):
+            for start in range(0, len(entries), SQS_BATCH_SIZE):
+                # The response reports a failure for each message that is already deleted, so it is not checked.
                 self.sqs.change_message_visibility_batch(
                     QueueUrl=queue.url, Entries=entries[start : start + SQS_BATCH_SIZE]
                 )
@@ -237,9 +239,10 @@ class FailureRepository:
         return sort_newest_first([*found, *(letter.entry for letter in letters)])
 
     def summarize(self, key: str) -> JsonObject:
-        """Return the kind of failure, the Lambda function (as `reader`) and the reason, from a document's content.
+        """Read a document of the failure store. Return a dict with `kind`, `reader` and `reason` of the failure.
 
-        Returns a summary for a document with an unknown format too. Its reason names the error.
+        `reader` is the Lambda function that failed. If the document is missing or has an unknown format, `reader` is
+        "unknown", and `reason` names the error.
         """
         try:
             document = self.read_document(key)
@@ -270,7 +273,7 @@ class FailureRepository:
     def read_failure(self, key: str) -> Any:
         """Return the full content of the document or dead letter with this key.
 
-        Raises RecordNotFound if there is none, and ValueError if the document is not JSON.
+        Raises RecordNotFound if nothing has this key. Raises ValueError if the document is not JSON.
         """
         if not key.startswith(DEAD_LETTER_PREFIX):
             return self.read_document(key)

@@ -24,19 +24,22 @@ from ops.repair.rebuild import PublishEvents
 class TooOld(Permanent):
     """The record is too old to redrive.
 
-    The items that prevent repeated effects, such as a second mail or refund, may have expired.
+    The shop stores an item for each event that it has handled, so that no mail or refund is sent a second time. These
+    items expire. So the redrive of an old record could repeat a mail or refund.
     """
 
 
 @dataclass
 class RedriveStep:
-    """A stream record or message to process again.
+    """One step of a redrive: a stream record or a message to process again.
 
     `sort_key`: steps are processed in ascending order of this key. Records come before messages.
     `item_key`: the key of the item that the record is about; () for a message.
     `happened_at`: the time of the record or event (Unix timestamp); None if it is unknown.
-    `check`, `act`: check or process the record. Both raise Permanent if this code cannot process the record.
-    `keys`: the keys of the documents in the failure store that contain the record or message, or of the dead letter.
+    `check`: checks whether this code can process the record or message. `act`: processes it. Both raise Permanent if
+    this code cannot process it.
+    `keys`: where the record or message was found. These are the keys of one or more documents in the failure store, or
+    the key of one dead letter.
     """
 
     sort_key: tuple[int, int]
@@ -52,10 +55,10 @@ class RedriveResult:
     """The result of a redrive (repeated processing) of documents in the failure store and of dead letters.
 
     `done`: the keys of the documents and dead letters that were redriven.
-    `rejected`: why this code cannot process a document or dead letter, by its key.
-    `retryable`: why a document or dead letter failed that can be tried again, by its key.
+    `rejected`: the documents and dead letters that this code cannot process: the reason, by key.
+    `retryable`: the documents and dead letters that failed now, but may succeed in the next run: the reason, by key.
     `has_more`: whether a queue may have more dead letters than this run has received.
-    `in_flight`: how many dead letters another run had received, so this run did not get them.
+    `in_flight`: the number of dead letters that this run did not get, because another run had received them.
     """
 
     done: list[str] = field(default_factory=list)
@@ -84,13 +87,17 @@ def redrive_entries(
     """Redrive the selected documents of the failure store and dead letters: process them again. Return the result.
 
     The documents are processed first: their stream records in the order of the stream, then their messages. The dead
-    letters follow, queue by queue. If a record can never be processed, later records of its item are still processed.
-    If a record fails with an error that may be temporary, later records of its item wait for the next run, so that
-    their order is kept.
+    letters follow, queue by queue.
 
-    `is_selected`: returns whether to redrive an entry. `dry`: only check the records. `per_second`: the limit of
-    records and messages per second; None for no limit. `report_progress`: called with the number of processed records
-    and the total number. Safe to repeat, also after a kill.
+    If a record can never be processed, later records of the same item are still processed. If a record fails with an
+    error that may be temporary, later records of the same item wait for the next run. So their order is kept.
+
+    `is_selected`: returns whether to redrive a document or dead letter.
+    `dry`: only check the records and messages, process nothing.
+    `per_second`: the limit of records and messages per second; None for no limit.
+    `report_progress`: called after each record or message, with the number done so far and the total number.
+
+    Safe to repeat, also after a kill.
     """
     result = RedriveResult(in_flight=failures.count_in_flight())
 
@@ -172,7 +179,7 @@ class _RedriveRun:
             url,
             letter.message,
             letter.message["Body"],
-            check=lambda: None,  # no check: the worker stores an unreadable message in the failure store
+            check=lambda: None,  # not needed: if the message is unreadable, its worker stores it in the failure store
             done=lambda: self.failures.delete_dead_letter(letter),
         )
 
@@ -199,7 +206,7 @@ class _RedriveRun:
             act=act,
         )
 
-    # ------------------------------------------------------------------------------------------------------------------
+    # run the steps ----------------------------------------------------------------------------------------------------
     def run(self, *, dry: bool, per_second: float | None, report_progress: Callable[[int, int], None]) -> None:
         blocked: set[tuple[str, ...]] = set()
         for number, step in enumerate(sorted(self.steps.values(), key=lambda step: step.sort_key), 1):

@@ -30,7 +30,7 @@ MAX_RESUME_AGE = timedelta(days=1)
 This limit is for tools that report the current state of the table, because the results of an old run are outdated.
 """
 MAX_REMEMBERED_ITEMS = 20
-"""The maximum number of skipped items whose keys the checkpoint stores. The count includes all skipped items."""
+"""The checkpoint stores the keys of at most this number of skipped items. It still counts all skipped items."""
 
 
 class Locked(Exception):
@@ -51,8 +51,10 @@ class Checkpoint:
     Only one run at a time holds the lock of the checkpoint. Raises Locked if another run holds the lock. After an
     exception, the next run can resume at once. After a kill, the next run can resume when LOCK_SECONDS have passed.
 
-    `tool`, `name`: together the key of the checkpoint. `task`: what the run does; a run with another task does not
-    resume. `by`: who runs the tool. `segments`: the number of segments of the table to scan in parallel.
+    `tool`, `name`: together the key of the checkpoint.
+    `task`: what the run does. A run resumes the last run only if both have the same task.
+    `by`: who runs the tool.
+    `segments`: the number of segments of the table to scan in parallel.
     `max_age`: if the last run stopped longer ago than this, start from the beginning; None to resume a run of any age.
     `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.
     """
@@ -126,9 +128,10 @@ class Checkpoint:
         self._save(held_seconds=LOCK_SECONDS, **counts, **where)
 
     def with_heartbeat(self, act: ItemAction) -> ItemAction:
-        """Return an action that extends the lock, if the lock ends soon, and then runs the action `act` on an item.
+        """Wrap the action `act`: the returned action first extends the lock if the lock ends soon, then runs `act`.
 
-        Without this, the lock could end during a page, because a page can take longer than LOCK_SECONDS.
+        A sweep otherwise extends the lock only after each page of items. A page can take longer than LOCK_SECONDS, so
+        the lock could end before the end of the page.
         """
 
         def act_with_heartbeat(image: Image) -> bool | None:

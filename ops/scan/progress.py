@@ -63,7 +63,7 @@ class ProgressBar:
             self._line_length = 0
 
     def print_line(self, text: str) -> None:
-        """Print a line to stdout that the progress bar does not overwrite."""
+        """Remove the progress bar from the terminal, then print a line to stdout."""
         if self._line_length:
             self._out.write("\r" + " " * self._line_length + "\r")
             self._out.flush()
@@ -91,10 +91,11 @@ class SweepProgress(ProgressBar):
         self._update(found, done=done)
 
     def within_page(self, before: SweepResult, page: SweepResult) -> None:
-        """Report progress within a page, if the last line is older than REPORT_EVERY_SECONDS.
+        """Report progress within a page (the items of one Scan response) if a new line is due.
 
-        Does nothing on a terminal. `before`: the counts of all pages before this page. `page`: the counts of this page
-        so far.
+        A line is due if the last line is older than REPORT_EVERY_SECONDS. The method does nothing on a terminal.
+
+        `before`: the counts of all pages before this page. `page`: the counts of this page so far.
         """
         if not self._out.isatty() and self._line_is_due():
             so_far = replace(before)

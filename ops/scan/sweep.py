@@ -1,4 +1,4 @@
-"""Scan the whole table page by page and run an action on each item. All operator tools use this table sweep.
+"""Table sweep: scan the whole table page by page and run an action on each item.
 
 No other module scans the table. A sweep can limit the capacity that it consumes. It skips items that cannot be read.
 After a write conflict, the sweep reads the item again and repeats the action.
@@ -29,7 +29,7 @@ from ops.scan.sweep_result import AfterPage, ItemAction, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAGE_SIZE = 500
-"""The maximum number of items on a page.
+"""The maximum number of items that one Scan request reads (a page).
 
 A small page limits the work that is repeated after a kill, and the capacity that one request consumes.
 """
@@ -54,7 +54,7 @@ def sweep(
     `scan`: additional arguments of the Scan requests, for example a filter that selects items.
     `result`: the counts to continue from, if earlier items of the same sweep were already processed.
     `segments`: the start position of each segment of a parallel scan. Each segment runs in its own thread.
-    `before_page`: called with the items of each page before the action runs.
+    `before_page`: called with the items of each page (one Scan response), before the action runs on them.
     `after_page`: functions that are called after each page.
     `units_per_second`: the limit of capacity units per second; None for no limit.
     `checkpoint`: stores the counts and positions after each page. The sweep starts at the stored positions. `result`
@@ -226,8 +226,8 @@ MIN_SAMPLE_SEGMENTS = 10
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:
     """Yield random positions in the table from which to read a sample of about `number` items.
 
-    Each position is given as (segments, maximum number of items to read there). All segments except one are marked as
-    done, so that the scan reads only this one segment.
+    Each position is a tuple (segments, maximum number of items to read there). One of the segments is open. All others
+    are marked as done, so the scan reads only the open segment.
     """
     parts = max(MIN_SAMPLE_SEGMENTS, min(MIN_SAMPLE_SEGMENTS * approximate_item_count(table) // number, 1_000_000))
     for part in random.sample(range(parts), min(parts, 4 * MIN_SAMPLE_SEGMENTS)):

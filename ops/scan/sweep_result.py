@@ -1,4 +1,4 @@
-"""What a table sweep does with each item, and the counts that it returns."""
+"""Define the action that a table sweep (a scan of all items) runs on each item, and the counts that it returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -59,4 +59,7 @@ class SweepResult:
 
 
 AfterPage = Callable[[SweepResult, tuple[Stretch, ...]], None]
-"""Function that is called after each page, with the counts so far and the scan position of each segment."""
+"""A function that a table sweep calls after each page of items.
+
+Its arguments are the counts so far, and the scan position of each segment of the table.
+"""

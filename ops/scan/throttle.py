@@ -19,9 +19,9 @@ def limit_capacity(table: Table, units_per_second: float | None) -> AbstractCont
 class CapacityThrottle:
     """Delays the requests of a table's client, so that it consumes at most a given number of capacity units per second.
 
-    DynamoDB reports the consumed capacity of each request, except for a rejected write. Before each request, the client
-    waits until the consumption of all previous requests is within the limit. Several threads may send requests at the
-    same time.
+    DynamoDB reports the consumed capacity in each response. Before each request, the client waits until the consumption
+    of all previous requests is within the limit. A rejected write is not counted, because DynamoDB does not report its
+    capacity. Several threads may send requests at the same time.
     """
 
     def __init__(self, table: Table, units_per_second: float) -> None:

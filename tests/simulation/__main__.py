@@ -19,7 +19,10 @@ from tests.simulation.minimizer import format_story, shrink_failure
 from tests.simulation.runner import SeedResult, engines, run_seed, run_seeds
 
 MAX_STORIES = 3
-"""How many failed runs are explained. This is slow: each one is repeated with fewer and fewer faults and commands."""
+"""How many failed runs are explained at most.
+
+An explanation is slow, because it repeats the failed run with fewer and fewer faults and commands.
+"""
 
 
 def main() -> int:

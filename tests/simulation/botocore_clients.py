@@ -1,8 +1,9 @@
-"""Creates fast botocore clients for the simulation, once per process: creating one takes as long as 1,000 calls.
+"""Creates fast botocore clients for the simulation.
 
-The clients skip steps that a request inside the process does not need: signatures, the user agent, tracing and
-endpoint resolution. Botocore still does everything that decides the result of a call: hooks, retries and their quota,
-checksums, serializing and parsing. Only the conversion of item attributes is replaced by a faster one.
+Each client is created once per process, because creating a client takes as long as 1,000 calls. The clients skip steps
+that a request inside the process does not need: signatures, the user agent, tracing and endpoint resolution. Botocore
+still does everything that decides the result of a call: hooks, retries and their quota, checksums, serializing and
+parsing. Only the conversion of item attributes is replaced by faster code.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +35,8 @@ FAST_CONFIG = Config(
 ENDPOINT_URL = "http://aws.invalid"
 """The endpoint of all requests. No connection is opened: the simulation answers each request inside the process.
 
-The scheme is HTTP, because with HTTPS botocore may send the body in chunks and the checksum after the body.
+The scheme is HTTP. With HTTPS, botocore may send the body in chunks and the checksum after the body, which the
+simulated services do not support.
 """
 ATTRIBUTE = "AttributeValue"
 PARSED_BODY = "asked"
@@ -64,7 +66,7 @@ class Response(AWSResponse):
 
 
 Transport = Callable[[str, str, UnsignedRequest], Response]
-"""A function that answers a request, given service, operation and request. It raises botocore's network errors."""
+"""A function that gets (service, operation, request) and returns the response, or raises a botocore network error."""
 _transport: list[Transport] = []
 _quotas: list[RetryQuota] = []
 
@@ -88,7 +90,8 @@ def client(service: str) -> Any:
     id = model.service_id.hyphenize()
     endpoint = _JsonEndpoint if model.resolved_protocol == "json" else _Endpoint
     made._endpoint = endpoint(ENDPOINT_URL, id, events, PARSERS, made._endpoint.http_session)
-    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)  # the wrapper only sets the user agent
+    # Skip the wrapper of this method, because the wrapper only sets the user agent.
+    made._make_api_call = type(made)._make_api_call.__wrapped__.__get__(made)
     made._ruleset_resolver = _BucketEndpoints(made._ruleset_resolver) if service == "s3" else None
     if endpoint is _JsonEndpoint:
         made._serializer = SERIALIZER
@@ -118,7 +121,7 @@ PARSERS.set_parser_defaults(timestamp_parser=_parse_time)
 
 
 class _BucketEndpoints:
-    """Caches the S3 endpoint of each bucket, because botocore computes it for each request."""
+    """Caches the S3 endpoint of each bucket, because botocore computes it again for each request."""
 
     def __init__(self, resolver: Any) -> None:
         self._resolver = resolver
@@ -173,7 +176,10 @@ class _JsonEndpoint(_Endpoint):
 
 
 class _Parser(JSONParser):
-    """Parses JSON responses. Sorts the attributes of an item by name, because the engine's order is not stable."""
+    """Parses JSON responses, and sorts the attributes of each item by name.
+
+    The sorting makes runs repeatable: the local DynamoDB engine returns the attributes in no stable order.
+    """
 
     def _parse_body_as_json(self: Any, body_contents: bytes) -> Any:
         return orjson.loads(body_contents)

@@ -31,7 +31,8 @@ class ClientResponse:
 class ApiClients:
     """Sends API requests as customers, staff, the warehouse or the payment provider.
 
-    `on_answer(who, text)` is called after each request, with its sender and a text with the request and the status.
+    `on_answer(who, text)` is called after each attempt of a request. `who`: the sender. `text`: the request and the
+    status of the answer.
     """
 
     tasks: VirtualScheduler
@@ -48,9 +49,10 @@ class ApiClients:
     def call(
         self, token: Token | None, method: str, path: str, body: Any = None, key: str | None = None
     ) -> ClientResponse | None:
-        """Send an API request. If it gets no answer, or status 429, 500, 502 or 503, retry it with the same key.
+        """Send an API request, and return its response. `key`: the idempotency key of all attempts.
 
-        `key`: the idempotency key. Return None if all attempts fail in this way.
+        If there is no answer, or the status is 429, 500, 502 or 503, try again. Return None if the last attempt fails
+        in this way too.
         """
         headers = {**(JSON if body is not None else {}), **({"idempotency-key": key} if key else {})}
         text = None if body is None else json.dumps(body)
@@ -78,7 +80,7 @@ class SimulatedParcel:
     """A shipment as the simulated warehouse knows it.
 
     `has_left`: all or some pieces of the shipment have left the warehouse. `is_reported`: the warehouse has reported
-    this to the shop.
+    to the shop that the pieces left.
     """
 
     id: str
@@ -171,11 +173,11 @@ class SimulatedWarehouse:
                 left -= taken
         return part
 
-    # stopping ---------------------------------------------------------------------------------------------------------
+    # cancelling -------------------------------------------------------------------------------------------------------
     def _answer_cancel(self, order_id: str, request: str) -> None:
         """Answer the shop's request to cancel an order: agree or refuse.
 
-        After an agreement, stop packing the order, but only if the shop accepts the agreement with status 200.
+        If the warehouse agrees and the shop accepts this with status 200, stop packing the order.
         """
         tasks, chance = self.people.tasks, self.people.chance
         tasks.pause(
@@ -194,8 +196,8 @@ class SimulatedWarehouse:
     def _report(self, path: str, body: Any = None) -> int:
         """Send a report of the warehouse to the shop, and return the status of the answer: 200, 404 or 409.
 
-        After any other status, send the report again. Status 409: the shop already has this report, or the order's
-        status does not allow it any more. Status 404: the order is archived.
+        After any other status, or no answer, send the report again. Status 409: the shop already has this report, or
+        the order's status does not allow it any more. Status 404: the order is archived.
         """
         while True:
             said = self.people.call(WAREHOUSE, "POST", path, body)

@@ -23,7 +23,7 @@ from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.template import StackModel
 
 MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
-"""How many seconds after an item's TTL the simulation may delete the item.
+"""The longest random delay after an item's TTL, in seconds. The next daily deletion after the delay deletes the item.
 
 DynamoDB deletes expired items "within a few days" (DynamoDB developer guide).
 """
@@ -90,8 +90,8 @@ class SimulatedEnvironment:
     def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
         """Schedule the deletion of an expired item at the next daily deletion after `moment`.
 
-        `ttl`: the item's TTL attribute. If the attribute has changed by then, the item is not deleted. Items are
-        deleted once a day because DynamoDB deletes them with a slow background scan too.
+        `ttl`: the item's TTL attribute now. If the attribute has changed before the deletion, the item is not deleted.
+        The simulation deletes expired items once a day. DynamoDB is slow too: it deletes them with a background scan.
         """
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
@@ -120,7 +120,7 @@ class SimulatedEnvironment:
                 self.tasks.call_at(due * MINUTE, partial(self._lapse, due * MINUTE))
 
     def _lapse(self, moment: float) -> None:
-        """Run the Lambda `order_deadlines`, which ends unpaid orders, if an order may be due.
+        """If the Lambda `order_deadlines` may have work, run it. It ends unpaid orders, among other tasks.
 
         Sometimes start two runs, because EventBridge may invoke a target twice. If a run fails, schedule another run.
         """
@@ -151,11 +151,13 @@ class SimulatedEnvironment:
         return waited >= self._waits.get(image["status"]["S"], float("inf"))
 
     def _schedule_erasures(self, image: Image) -> None:
-        """Schedule a run of the Lambda `customer_erasure` if this written item means that it may have work.
+        """Schedule a run of the Lambda `customer_erasure` if the write of this item may give it work.
 
-        The Lambda deletes the personal data of customers who asked for it. The real schedule runs it every hour. The
-        simulation runs it less often, to save time: when the waiting period of a new erasure is over, after half of the
-        later writes of items of this customer, and every five days until the erasure is finished.
+        The Lambda deletes the personal data of customers who asked for it. The real schedule runs it every hour. To
+        save time, the simulation runs it only at these times:
+        - when the waiting period of a new erasure is over;
+        - after half of the later writes to items of this customer;
+        - every five days, until the erasure is finished.
         """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":
@@ -190,15 +192,17 @@ class SimulatedEnvironment:
 
     # long outages -----------------------------------------------------------------------------------------------------
     def schedule_misfortunes(self, era: str, begins: float, lasts_seconds: float) -> None:
-        """Draw and schedule the outages of an era (a part of the simulation run).
+        """Choose at random and schedule the larger faults of an era (a part of the simulation run).
 
-        During an outage, a function fails at every invocation, or an event source mapping is disabled or replaced.
+        These are outages, splits of stream shards, and items and messages that no Lambda can read. During an outage, a
+        function fails at every invocation, or an event source mapping is disabled or replaced.
         """
 
         def moment(*question: object) -> float:
-            """Return a random time soon after the start of one of the era's three equal parts, mostly of the first one.
+            """Return a random time at which an outage or another fault begins.
 
-            On the first day, clients send most of their requests at these times, so the outage affects many requests.
+            The period for faults has three equal parts. The time is soon after the start of one part, mostly the first
+            part. On the first day, clients send most of their requests at these times, so many requests are affected.
             """
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4
@@ -221,8 +225,8 @@ class SimulatedEnvironment:
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
 
-        `from_checkpoint`: the new mapping resumes where the old one stopped. Otherwise it begins at its configured
-        starting position. `share`: the length of the pause, from 0 to 1 (10 minutes).
+        `from_checkpoint`: if True, the new mapping resumes where the old one stopped. If False, it begins at its
+        configured starting position. `share`: the length of the pause, as a fraction of 10 minutes (0 to 1).
         """
 
         def begin() -> None:
@@ -235,8 +239,8 @@ class SimulatedEnvironment:
     def _switch(self, name: str, *, on: bool) -> None:
         """Disable or enable a function's event source mapping.
 
-        Several outages can overlap, so their number is counted. `on` False: an outage begins, disable the mapping. `on`
-        True: an outage ends. Enable the mapping if no other outage is left.
+        `on` is False when an outage begins: the mapping is disabled. `on` is True when an outage ends. Several outages
+        can overlap, so the mapping is enabled only when the last of them ends.
         """
         self._kept_off[name] += -1 if on else 1
         self.readers[name].set_enabled(on=not self._kept_off[name])

@@ -40,7 +40,7 @@ class ServiceCall:
 class CallFault:
     """A kind of fault that the simulation injects into calls of services, for example a throttled request.
 
-    If the fault affects a call, it affects the next retries too: 1 to `max_repeats` attempts in total.
+    If the fault affects a call, it affects the next retries of the call too: 1 to `max_repeats` attempts in total.
     """
 
     kind: str
@@ -116,17 +116,18 @@ OTHER_FAULTS = (
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}
 FAULT_BOOST = {"api": 2, "fulfilment": 5, "lapse": 5, "refunds": 5, "erasure": 5, "notices": 2, "operator": 5}
-"""By function, a factor for the probability of faults in its calls that change data. All other functions have 1.
+"""By function: a factor for the probability of faults in the function's calls that change data.
 
-These functions make few such calls. Without the factor, faults would rarely affect them.
+The listed functions make few calls that change data. Without the factor, faults would rarely affect these calls. A
+function that is not listed has the factor 1.
 """
 FAULT_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.0, 2.0)
 """Factors for the probability of a fault. Each simulation run chooses one factor at random for each kind of fault.
 
-So in each run, other kinds of faults are frequent, rare or absent.
+So each kind of fault is frequent in some runs, and rare or absent in other runs.
 """
 FIERCE_FACTOR = 2.0
-"""The factor for all fault probabilities of a run with `fierce`.
+"""In a run with the option `fierce`, the probability of each fault is multiplied by this factor.
 
 Many bugs that the tests plant become visible only if two faults affect the same item or process.
 """
@@ -152,7 +153,7 @@ class Strike:
 class FaultInjector:
     """Decides at random which faults happen in a simulation run, and records them in `strikes`.
 
-    `only`: the names of the faults that may happen. None: all of them may. `is_off`: no fault happens for now.
+    `only`: the names of the faults that may happen. None: all faults may happen. `is_off`: no fault happens for now.
     `fierce`: faults happen more often. Each run chooses its own probability for each kind of fault, sometimes 0, so
     that the runs differ more from each other.
     """

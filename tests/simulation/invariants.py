@@ -98,8 +98,8 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
 def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check the copy of the customer's name in each order.
 
-    An open order must have the customer's current name, or no name if the customer's personal data was erased. A
-    closed order must have a name that the customer had before the order was closed, or no name.
+    An open order must have the customer's current name. If the customer's personal data was erased, it must have no
+    name. A closed order must have a name that the customer had before the order was closed, or no name.
     """
     names: dict[str, list[tuple[float, str | None]]] = {}
     for (partition, sort), versions in world.table.history.items():
@@ -197,8 +197,8 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each sold order has one invoice, and that the invoice numbers of a year start at 1 and have no gaps.
 
-    The invoice must match the order's total and payments. A cancelled order may have an invoice: if it was sold before,
-    it keeps its invoice. Other orders have none.
+    An order is sold when it is fully paid. The invoice must match the order's total and payments. If a sold order is
+    cancelled, it keeps its invoice. An order that was never sold must have no invoice.
     """
     numbers = []
     for owned in book.orders.values():
@@ -224,10 +224,10 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the shipments of a sold order contain all ordered pieces.
+    """Check that the shipments of each sold order (fully paid, not cancelled) contain all ordered pieces.
 
-    Exception: if the order is cancelled after a partial shipment, the other pieces are not shipped. An order that is
-    not sold must have no shipment, except cancelled ones. The numbers of shipped, delivered and returned pieces in the
+    Exception: if the order is cancelled after a partial shipment, the unshipped pieces are in no shipment. An order
+    that is not sold may have only cancelled shipments. The numbers of shipped, delivered and returned pieces in the
     order lines must match the shipments and returns.
     """
     for owned in book.orders.values():
@@ -251,10 +251,10 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
 
 
 def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the warehouse packed each shipment once, unless the shipment is cancelled.
+    """Check that the warehouse packed each shipment exactly once. For a cancelled shipment, the number does not matter.
 
-    Also check that the shipments that left the warehouse are exactly those that the shop stores as dispatched or
-    delivered.
+    Also check that exactly the shipments that left the warehouse are stored in the shop as dispatched or delivered, and
+    that the shop rejected no dispatch report of the warehouse.
     """
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
@@ -300,10 +300,12 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
 def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the timeline of each order has one entry with the right status for each version of the order.
 
-    The timeline is a list of items that the stream's reader writes. Entries that were deleted later count too, because
-    `the_archive_holds_what_ended` checks that they are archived. Exception: if stream records were lost, an operator's
-    tool writes the missing entries. It does not know the lost statuses, so it may choose other statuses than the real
-    ones. But each change of status in the timeline must be an allowed one.
+    The timeline is a list of items that a Lambda writes when it reads the stream. Entries that were deleted later count
+    too, because `the_archive_holds_what_ended` checks that they are archived.
+
+    Exception: if stream records were lost, an operator's tool writes the missing entries. The tool does not know the
+    lost statuses, so these entries may have a wrong status. But each change of status in the timeline must be an
+    allowed change.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
@@ -329,14 +331,17 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 _POSSIBLE_STEPS = {(before, move.status_after(before)) for move in ORDER_TRANSITIONS for before in move.before}
-"""All pairs (order status before, order status after) of one command. Some commands keep the status."""
+"""All pairs (status before, status after) that a command on an order can cause.
+
+If a command does not change the status, both are equal.
+"""
 
 
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each change of an order has one entry in the activity log of its customer, until the entry expires.
 
-    Exception: an entry may be missing if the stream record of the change was lost, and an entry for this change would
-    already have expired.
+    Exception: an entry may be missing if the stream record of the change was lost, and the entry would have expired by
+    now.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -356,9 +361,13 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each order, return and review is counted once, and that each total is the sum of what was counted.
 
-    A total is an item such as a product's rating or its sales of a month. A total past its TTL is not checked. The
-    total of a month becomes final at a fixed time, and is not compared with the sum after that. It may then change only
-    within the longest processing delay of a stream record, and not if an order is restored from the archive later.
+    A total is an item such as a product's rating or its sales of a month.
+
+    Exceptions:
+    - A total past its TTL is not checked.
+    - The total of a month becomes final at a fixed time. A final total is not compared with the sum. Late stream
+      records may still change it for `MAX_DELAY_DAYS` days. After that, nothing may change it, not even the restore of
+      an archived order.
     """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
@@ -397,9 +406,10 @@ def _changed_after_final(world: Simulation) -> Iterator[str]:
 
 
 MAX_DELAY_DAYS = FAILURE_DAYS + 2 * DLQ_DAYS
-"""The longest time in days until a change is counted in a total: its stream record fails, and is processed again later.
+"""The longest time in days between a change of an item and the change of a total that follows from it.
 
-A failed record or message is kept for this time at most. After that, it is deleted and can never be processed.
+The delay is long if the stream record of the change fails, and is processed again later. A failed record or message is
+kept for this time at most. After that, it is deleted and can never be processed.
 """
 
 
@@ -418,16 +428,20 @@ def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str
 
 
 def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that no write replaces an item with an older version of the same item, or of the customer it copies."""
+    """Check that no write replaces an item with an older version of this item.
+
+    Also check that no write replaces the customer's name in an order with an older version of the name.
+    """
     yield from world.write_checks.violations["version"]
 
 
-# effects --------------------------------------------------------------------------------------------------------------
+# events and mails -----------------------------------------------------------------------------------------------------
 def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that an event was published for every change that needs one, and that an item's events came in sequence.
 
     Exceptions:
-    - An event may be missing if the stream record of its change expired, or if no failure destination stored it.
+    - An event may be missing if the stream record of its change was lost: the record expired, or it failed and the
+      failure destination did not store it.
     - Address and name changes of customers whose personal data was erased may be missing.
     - The sequence is not checked for events that an operator's tool published, or for stream records that an event
       source mapping discarded after its last retry.
@@ -455,20 +469,21 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the customer gets exactly one mail for each change of an order about which the shop sends a mail.
+    """Check that the customer gets exactly one mail about each order change of a kind for which the shop sends mails.
 
     Exceptions:
     - There may be two mails if the sending Lambda died or had a fault before it could mark the mail as sent.
     - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
     - There may be no mail if the event was lost, or if the order was archived within a week after the change.
-    - If an operator's tool publishes an event in place of a lost one, the mail may be about another change.
+    - If an operator's tool publishes an event in place of a lost one, the mail may be about a wrong change.
     """
     notified = next(
         rule.types for rule in world.template.rules if world.template.queue_of("notifications") in rule.queues
     )
     to_followers = {effect for campaign in _campaigns(world) for effect in campaign.effects.values()}
     mails = {effect: sent for effect, sent in _mails(world).items() if effect not in to_followers}
-    # The settings of erased customers are deleted. Therefore `excused` also looks these customers up in `erasures`.
+    # Customers with stored settings may have turned mails off. The settings of erased customers are deleted, so the
+    # code below finds these customers in `book.erasures`.
     choosy = {image["customer_id"]["S"] for image in world.table.of_type("Settings")}
     for one in book.changes:
         change = one.change
@@ -509,8 +524,8 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
     """Return the email addresses of the customer to which this mail may have been sent.
 
-    The Lambda reads the address at most one timeout of the Lambda before it sends the mail. If the customer changed the
-    address in this time, the old and the new address are both right.
+    The Lambda first reads the address and then sends the mail. Between the two, the customer may change the address.
+    Then the old and the new address are both right. The time between the two is at most the Lambda's timeout.
     """
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
@@ -538,9 +553,9 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
 
 
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
-    """Return whether the order was archived less than 7 days after this change, or was archived at that time.
+    """Return whether the order was already archived when this change happened, or less than 7 days later.
 
-    Then the mail about the change may be missing, because the order is not in the table any more.
+    If it was, the mail about the change may be missing, because the order is not in the table any more.
     """
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
@@ -553,26 +568,26 @@ def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
 def _may_be_repeated(mail: Any, effect: str) -> bool:
     """Return whether the Lambda that sent this mail died, or had a fault while it sent the mail or marked it as sent.
 
-    Then the mail may have been sent again. `effect`: the id of the order change or alert that the mail is about.
+    If so, the mail may have been sent again. `effect`: the id of the order change or alert that the mail is about.
     """
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
 
 
 # followers ------------------------------------------------------------------------------------------------------------
 INDEX_IS_LATE_SECONDS = 2 * MINUTE
-"""How long a customer must have followed a product before an alert, so that a missing mail is an error.
+"""A missing mail is an error only if the customer followed the product at least this many seconds before the alert.
 
-If the customer followed the product later, the mail may be missing: the index of followers may be stale, and the clocks
-of the Lambdas differ.
+An alert is a mail to all followers about new stock or a lower price. A customer who followed the product later may get
+no mail: the index of followers may be stale, and the clocks of the Lambdas differ.
 """
 
 
 @dataclass(frozen=True)
 class CampaignHistory:
-    """A Campaign item, which records the sending of one mail to each follower of a product about one event.
+    """A campaign: one mail to each follower of a product about one event, such as a lower price.
 
-    `image`: the last version of the item. `ended_at`: when this version was written, in epoch seconds. `effects`: by
-    customer id, the id of the mail that this customer gets if they follow the product.
+    `image`: the last version of the Campaign item. `ended_at`: when this version was written, in epoch seconds.
+    `effects`: by customer id, the id of the mail that this customer gets if they follow the product.
     """
 
     image: Campaign
@@ -585,9 +600,10 @@ class CampaignHistory:
 
 
 def _campaigns(world: Simulation) -> list[CampaignHistory]:
-    """Return all Campaign items (mails to a product's followers) that were ever written to the table.
+    """Return all campaigns since the start of the run, including those whose item in the table was replaced.
 
-    Campaigns of the same product and event type are in chronological order.
+    A campaign is one mail to each follower of a product about one event. Campaigns of the same product and event type
+    are in chronological order.
     """
     customers = [place.removeprefix("CUSTOMER#") for place, sort in world.table.history if sort == "PROFILE"]
     found: dict[str, CampaignHistory] = {}
@@ -602,18 +618,21 @@ def _campaigns(world: Simulation) -> list[CampaignHistory]:
 
 
 def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each campaign (the mails about one product) sends one mail to each follower and to no other customer.
+    """Check that each campaign sends one mail to each follower of its product, and none to other customers.
 
-    Also check that each campaign finishes, that a product has at most one campaign per event type and day, and that a
-    campaign starts when a sold-out product with followers gets new stock, or when its price drops.
+    A campaign is the sending of these mails after one event. A campaign must start when a sold-out product with
+    followers gets new stock, or when its price drops. Each campaign must finish. A product may have at most one
+    campaign per event type and day, but a campaign that stopped early does not count.
 
     Exceptions:
     - There may be two mails if the sending Lambda died or had a fault before it could mark the mail as sent.
-    - There may be no mail if the customer stored notification settings, asked for the erasure of their data, or did not
-      follow the product during the whole campaign.
-    - There may be no mail if its reason, for example a lower price, ended during the campaign, or the event was lost.
-    - A missing campaign is allowed if several items share the product's stock. The test reads only one of these items,
-      so it does not know whether the product was sold out.
+    - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
+    - There may be no mail if the customer started or stopped following the product during the campaign.
+    - There may be no mail if the campaign stopped early, for example because the price rose again.
+    - There may be no mail if an earlier campaign that stopped early already reached this customer.
+    - A campaign may be missing if its event was lost, or if the reason for it (the stock or the price) ended.
+    - A campaign may be missing if several items share the product's stock. The test reads only one of these items, so
+      it does not know whether the product was sold out.
     """
     campaigns = _campaigns(world)
     mails = _mails(world)
@@ -712,7 +731,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
 
 
 def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
-    """Return the items of orders that a DeleteItem call deleted, by order id and sort key. Leave out TTL deletions.
+    """Return the items of orders that the shop deleted, by order id and sort key. Leave out TTL deletions.
 
     Each item is returned as it was before its last deletion, with DynamoDB type tags.
     """
@@ -757,7 +776,7 @@ def _matches_restored(there: Image, deleted: Image) -> bool:
     `there`: the item that the table has now. It may have a higher version than the deleted item.
     """
     if there["type"]["S"] in _SNAPSHOTS:
-        return True  # `snapshots_are_what_their_primaries_say` checks these items
+        return True  # a snapshot; the invariant `snapshots_are_what_their_primaries_say` checks all snapshots
     if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
@@ -823,15 +842,15 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
-"""How many seconds longer an order with refunds or disputed payments may stay in its status than other orders."""
+"""An order with refunds or disputed payments may stay in its status for this many additional seconds."""
 
 
 def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:
     """Return whether the erasure of this customer's personal data is allowed to be unfinished.
 
     The erasure waits while the customer has an open order. Then it waits until the customer's profile and orders have
-    not changed for the settle period, because stream records of older changes may still be processed. This check
-    allows two more days.
+    not changed for `SETTLE_PERIOD`, because stream records of older changes may still be processed. This check allows
+    two more days.
     """
     since = [world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"][-1][0]]
     for owned in book.orders.values():

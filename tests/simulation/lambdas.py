@@ -57,7 +57,7 @@ class SimulatedLambda:
     def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
         """Start an invocation of a function, and return at once. At its end, `done` is called with the outcome.
 
-        `place`: a unique name for this invocation, which decides together with the seed which faults affect it.
+        `place`: a unique name for this invocation. The name and the seed decide which faults affect the invocation.
         """
         if self.is_broken(function):
             self.tasks.call_later(0.01, lambda: done(InvocationFailed("broken")))
@@ -128,7 +128,10 @@ class SimulatedLambda:
 
 
 def clear_caches() -> None:
-    """Clear the caches that Lambdas keep in memory between invocations, so that the next one is like a cold start."""
+    """Clear the caches that Lambdas keep in memory between invocations.
+
+    So the next invocation is like a cold start.
+    """
     for remembered in CACHES:
         remembered.cache_clear()
 

@@ -1,6 +1,6 @@
 """Reads what a simulated shop has stored, so that the invariants (checks of the whole shop) can examine it.
 
-This is the list of all changes, and each order with its items from the table and from the S3 archive.
+It reads the list of all changes, and each order with its items from the table and from the S3 archive.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RecordedChange:
 class OrderAggregate:
     """An order with all its items.
 
-    `image`: the order's own item in the table, of type Order or ArchivedOrder (it replaces an archived order).
+    `image`: the order's own item in the table. It has the type Order, or ArchivedOrder if the order is archived.
     `table_images`: all items in the order's partition. `archived_images`: the items in the order's archive object.
     """
 
@@ -95,7 +95,7 @@ class OrderAggregate:
 
 
 class Ledger:
-    """What a simulated shop has stored, read at a moment when no work is left to do.
+    """The data that a simulated shop has stored. It is read when the shop has no work left to do.
 
     `orders`: the orders by id. `orphans`: items in partitions of orders that do not exist, by order id. `objects`: the
     S3 objects of the archive, by key. `changes`: all changes that were written, except changes of the unreadable orders
@@ -155,7 +155,10 @@ class Ledger:
         return {image["customer_id"]["S"]: image["status"]["S"] for image in images}
 
     def parked_records(self, reader: str) -> list[Any]:
-        """Return the records or messages that a function could never process and stored in the failure bucket."""
+        """Return the records or messages that a function stored in the failure bucket because it cannot process them.
+
+        `reader`: the name of the function.
+        """
         return [document["record"] for key, document in self._failures.items() if key.startswith(f"parked/{reader}/")]
 
     def discarded_records(self, reader: str) -> list[Any]:

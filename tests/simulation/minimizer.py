@@ -15,10 +15,10 @@ MAX_LINES = 100
 
 
 def shrink_failure(engine: Engine, failed: SeedResult) -> SeedResult:
-    """Repeat a failed simulation run with fewer decisions, and return the shortest run that still fails.
+    """Repeat a failed simulation run with fewer and fewer decisions, and return the last run that still fails.
 
-    A decision is a planned command or an injected fault. A run fails if it violates the same invariant as the first
-    run. The method is delta debugging (Zeller and Hildebrandt), limited to about `MAX_RUNS` runs.
+    A decision is a planned command or an injected fault. A repeated run fails if it violates the first invariant that
+    the original run violated. The method is delta debugging (Zeller and Hildebrandt), limited to about `MAX_RUNS` runs.
     """
     invariant = failed.violations[0].partition(":")[0]
     best = failed
@@ -56,8 +56,9 @@ def minimize_decisions(
 ) -> list[str]:
     """Remove decisions from a run as long as the run still fails, and return the decisions that are left.
 
-    A decision is a command or an injected fault. Large groups are tried first, then smaller and smaller ones.
-    `still_fails(decisions)`: repeats the run with these decisions only. `enough()`: returns whether to stop now.
+    A decision is a command or an injected fault. The function first removes large groups of decisions, then smaller and
+    smaller groups. `still_fails(decisions)`: repeats the run with these decisions only. `enough()`: returns whether to
+    stop now.
     """
     parts = 2
     while len(decisions) > 1 and not enough():

@@ -25,15 +25,16 @@ UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each payment is stored once, and that the money of each order adds up.
 
-    All captured money of an order must be included in the order's paid amount or be refunded. A sold order must be
-    fully paid. If pieces are cancelled after a partial shipment, their value must be refunded. If an order was
-    cancelled or not paid in time (status LAPSED), all its money must be refunded.
+    All captured money of an order must be included in the order's paid amount or be refunded. An order with the status
+    PAID, or with a later status such as SHIPPED, must be fully paid. If pieces are cancelled after a partial shipment,
+    their value must be refunded. If an order was cancelled or not paid in time (status LAPSED), all its money must be
+    refunded.
     """
     for intent in world.provider.intents:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
-            continue  # nothing was captured, and the order may have been archived before the webhook came
+            continue  # no money was captured, and the shop ignores such a webhook if the order is archived
         if [payment.amount for payment in kept] != [intent.amount]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
@@ -113,7 +114,7 @@ def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
-    """Return whether an order was first archived before the time `at` (epoch seconds)."""
+    """Return whether an order was archived for the first time before the time `at` (epoch seconds)."""
     versions = world.table.history.get((f"ORDER#{order_id}", "ORDER"), [])
     archived = [at for at, image in versions if image is not None and image["type"]["S"] == "ArchivedOrder"]
     return bool(archived) and at > archived[0]
@@ -178,7 +179,7 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the shop counts the uses of a limited discount code correctly: one for each order with the code.
 
-    Orders that were cancelled, not paid in time (status LAPSED) or completely returned use no code.
+    An order that was cancelled, not paid in time (status LAPSED) or completely returned does not count as a use.
     """
     for code, (_, limit, _) in DISCOUNTS.items():
         parts = [p for p in world.table.of_type("Redemptions") if p["code"]["S"] == code]

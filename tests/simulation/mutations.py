@@ -49,12 +49,15 @@ _COUNTED_ONCE = totals.plan_total_writes
 
 # Patches --------------------------------------------------------------------------------------------------------------
 def patch_attribute(target: Any, name: str, new: Any) -> Plant:
-    """Return a context manager that replaces an attribute of a module or class inside its `with` block."""
+    """Return a patch: a function that makes a context manager.
+
+    Inside the `with` block of the context manager, `new` replaces the attribute `name` of a module or class.
+    """
     return lambda: mock.patch.object(target, name, new)
 
 
 def combine(*plants: Plant) -> Plant:
-    """Return one context manager that applies several patches at the same time."""
+    """Return one patch that applies several patches (functions that make a context manager) at the same time."""
 
     @contextmanager
     def planted() -> Iterator[None]:
@@ -69,7 +72,8 @@ def combine(*plants: Plant) -> Plant:
 def write_separately(row: Any) -> Plant:
     """Return a patch that takes the items of one type out of each transaction, and writes them in a second transaction.
 
-    If the process dies between the two, only the other items are written. `row`: the declaration of the item type.
+    If the process dies between the two transactions, the items of this type are missing. `row`: the declaration of the
+    item type.
     """
 
     def write(self: Table, *all_of_it: Write[Any]) -> None:
@@ -108,7 +112,7 @@ _WRITE = Table.write
 
 
 def start_mappings_at(position: str) -> Plant:
-    """Return a patch under which the event source mappings of the stream have this StartingPosition.
+    """Return a patch that gives this StartingPosition to all event source mappings of the stream.
 
     `position`: for example "LATEST".
     """
@@ -171,7 +175,7 @@ def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[di
 
 
 def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
-    """Return a function that publishes all events except those of the type `name`, such as "PaymentCaptured"."""
+    """Return a function that publishes all events, but no event of the type `name`, such as "PaymentCaptured"."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
@@ -194,9 +198,9 @@ _PARKING = dead_letters.dead_letter_writer
 
 # Copies ---------------------------------------------------------------------------------------------------------------
 def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
-    """Return a function that plans all copies of a change, but leaves out the log entry if the change has this name.
+    """Return a replacement for `plan_copy_changes`, with a bug: it plans no log entry for changes with this name.
 
-    `row`: the item type of the log entry. `name`: the name of the change, such as "OrderShipped".
+    `row`: the item type of the log entry. `name`: the name of the changes, such as "OrderShipped".
     """
 
     def following(change: Change) -> copies.CopyChanges:
@@ -213,12 +217,18 @@ _FOLLOWING = copies.plan_copy_changes
 def count_again(
     todo: totals.ContributionChange, so_far: entities.Counted | None, stored: Mapping[str, Any], now: datetime
 ) -> Iterator[totals.PlannedWrite]:
-    """Add an item's amounts to the totals at each delivery of its stream record, as if they were not added before."""
+    """Plan to add an item's amounts to the totals at each delivery of the item's stream record.
+
+    This is a planted bug. The correct code adds the amounts only at the first delivery.
+    """
     return _COUNTED_ONCE(todo, so_far and replace(so_far, as_of="", amounts={}), stored, now)
 
 
 def count_restored_item(change: Change) -> totals.ContributionChange | None:
-    """Add an order that was restored from the archive to the totals again, as if it were a new order."""
+    """When an order is restored from the archive, count it in the totals again, as if it were a new order.
+
+    This is a planted bug. The totals already contain the order.
+    """
     if change.name == "OrderRestored":
         return totals.current_contribution(change.row, change.after, change.after.updated_at)
     return _COUNTING(change)
@@ -311,7 +321,7 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
     """Start the archiving of an order, but return only the order's own item, without its payments, shipments and so on.
 
-    So the archive object does not contain these items.
+    So the payments, shipments and so on are missing in the archive object.
     """
     estate = closing.start_archiving(shop, order_id)
     if estate is None or estate.images is None:

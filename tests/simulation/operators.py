@@ -67,7 +67,7 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
 
 
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:
-    """Corrupt or delete some items that are derived from others, so that a repair has work to do. Return their keys."""
+    """Corrupt or delete some copies and totals, so that a repair has work to do. Return the keys of these items."""
     now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[ItemKey]()
     for image in sorted(world.table.of_type(*CORRUPTED_ATTRIBUTES), key=lambda image: str(sorted(image.items()))):
         at, kind = item_key(image), image["type"]["S"]
@@ -83,9 +83,10 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 
 
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether the shop no longer updates this derived item, so that a repair ignores it too.
+    """Return whether the shop no longer updates this copy or total. A repair ignores such an item too.
 
-    The item is past its TTL, or it counts the sales of a month, and the time for changes of this month is over.
+    The sales total of a month is final at a fixed time after the month. Any other item is final when its TTL is past.
+    An item without TTL is never final.
     """
     if image["type"]["S"] == BEST_SELLER.type:
         return now >= totals.season_final_at(Instant(f"{image['season']['S']}-01T00:00:00.000Z"))
@@ -94,13 +95,13 @@ def is_final(image: Mapping[str, Any], now: datetime) -> bool:
 
 CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "TimelineEvent": "status", "Rating": "stars",
              "BestSeller": "units", "Metric": "units"}  # fmt: skip
-"""For each item type that `corrupt_copies` corrupts: the attribute that it changes."""
+"""By item type: the attribute that `corrupt_copies` changes in items of this type."""
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY
 WORK_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""When an operator's tool is killed, in seconds after its start.
+"""How long an operator's tool may run until it is killed, in seconds.
 
-First number: the limit for a normal run. Second number: the limit if an injected fault kills the tool early.
+The first number applies to a normal run. The second number is the maximum if an injected fault kills the tool early.
 """
 MAX_ATTEMPTS = 5
 KEEP_DAYS = (1, 10, 100)
@@ -164,8 +165,8 @@ class Operator:
     def _retry_until_done(self, work: Callable[[], bool], takes_seconds: float, *place: object) -> None:
         """Run `work` until it returns True, at most `MAX_ATTEMPTS` times. Sometimes kill the first run.
 
-        `takes_seconds`: about how long a run takes. If the first run is killed, this happens within this time. `place`:
-        a unique name for the random draws of this call.
+        `takes_seconds`: about how long a run takes. If the first run is killed, it is killed before this time is over.
+        `place`: a unique name for the random draws of this call.
         """
         world = self._world
         for attempt in range(MAX_ATTEMPTS):
@@ -251,9 +252,10 @@ class Operator:
 
     # failures ---------------------------------------------------------------------------------------------------------
     def clean_up(self) -> bool:
-        """Start the operator's tools if there are failed records, failed messages or lost records.
+        """If there are failed records, failed messages or lost records, start the operator's tools and return True.
 
-        The tools process them again. Return whether there were any.
+        The tools process failed records and messages again, and rebuild what the lost records should have written.
+        Return False if there is nothing to do.
         """
         found = bool(self._has_dead_letters() or self._unredriven_keys() or self._readers_with_losses())
         if found:
@@ -280,7 +282,7 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Run the operator's tools. If they are killed or fail, schedule another run: after an hour or three days."""
+        """Run the operator's tools. If they are killed, repeat them after an hour. If they fail: after three days."""
         try:
             self._run_tools()
         except ProcessDied:
@@ -300,7 +302,9 @@ class Operator:
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            if found.retryable:  # process all records before a rebuild: they have more details
+            # Some records or messages failed again. Try them again before the rebuild, because they have more details
+            # than the items in the table.
+            if found.retryable:
                 self._alarm()
                 return
             more = found.has_more
@@ -314,7 +318,10 @@ class Operator:
             self._recovered_up_to[name] = up_to
 
     def _failures(self) -> FailureRepository:
-        """Return the repository of all failures: the failure bucket, and the queues that now have dead letters."""
+        """Return the repository of all failures.
+
+        These are the objects in the failure bucket, and the messages in the dead-letter queues.
+        """
         queues = self._world.queues
         named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}

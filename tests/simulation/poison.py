@@ -38,12 +38,13 @@ class Poison:
     def inject(self, moment: str) -> None:
         """Decide at random which unreadable items and messages to inject now, and inject them.
 
-        `moment`: the name of this call, for example the part of the run. The same name gives the same decisions.
+        `moment`: a unique name for this call, for example "day-0". In a repeated run, the same name gives the same
+        decisions.
         """
         if strike := self.faults.draw("unreadable item", moment):
             self._write(f"damaged-{moment}", lambda image: image.pop(self.chance.choice(MISSING, strike.name)))
         if self.faults.draw("item from the future", moment):
-            # The Lambda `order_deadlines` ends old PENDING orders. With PAID, it leaves this order alone.
+            # The Lambda `order_deadlines` ends old PENDING orders. It ignores this order, because the status is PAID.
             paid = {"status": {"S": "PAID"}, "GSI2PK": {"S": "STATUS#PAID#0"}}
             self._write(f"future-{moment}", lambda image: image.update(paid, schema={"N": str(FUTURE_SCHEMA)}))
         if strike := self.faults.draw("unreadable message", moment):

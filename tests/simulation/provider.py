@@ -39,7 +39,7 @@ EVENT_TYPES = {
     "failed": "payment_intent.payment_failed",
     "cancelled": "payment_intent.canceled",
 }
-"""The event type in the webhook for each outcome of a payment."""
+"""For each outcome of a payment: the event type in the provider's webhook."""
 IDEMPOTENCY_KEY_SECONDS = DAY
 
 
@@ -63,7 +63,7 @@ class SimulatedIntent:
 
 @dataclass
 class SimulatedRefund:
-    """A refund as the payment provider stores it. `events`: how many webhooks it sent about the refund."""
+    """A refund as the payment provider stores it. `events`: how many webhooks the provider sent about this refund."""
 
     id: str
     payment_id: str
@@ -103,9 +103,9 @@ class SimulatedProvider:
 
     # money in ---------------------------------------------------------------------------------------------------------
     def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
-        """Make a payment for an order, as a customer would. Its outcomes follow one after the other.
+        """Make a payment for an order, as a customer would. Send a webhook to the shop for each outcome of the payment.
 
-        Send a webhook to the shop for each outcome. Example: ("failed", "succeeded").
+        `outcomes`: the outcomes in chronological order, for example ("failed", "succeeded").
         """
         intent = SimulatedIntent(
             f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount
@@ -157,7 +157,7 @@ class SimulatedProvider:
         pending = any(one.status == "pending" for one in self.refunds)
         return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
 
-    # money out: the port ----------------------------------------------------------------------------------------------
+    # money out --------------------------------------------------------------------------------------------------------
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         """Refund an amount of a payment, once per idempotency key. The shop calls this in place of its real client.
 
@@ -221,9 +221,9 @@ class SimulatedProvider:
         return strike
 
     def _ignore_errors(self, ask: Any) -> None:
-        """Execute a request as `ask()`, but ignore its result. The injected fault loses the provider's answer.
+        """Call `ask()`, which executes a request, and ignore its result and its errors.
 
-        The caller must not learn whether the request succeeded, so errors are ignored too.
+        This simulates that the provider's answer is lost, so the caller must not learn whether the request succeeded.
         """
         try:
             ask()

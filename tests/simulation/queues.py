@@ -83,7 +83,7 @@ class SimulatedQueue:
         return taken
 
     def delete(self, message: Message) -> None:
-        """Delete a message from the queue. Another receiver that already received it can still process it."""
+        """Delete a message from the queue. A second receiver that also got the message can still process it."""
         self.messages.pop(message.id, None)
 
     def change_visibility(self, message: Message, seconds: float) -> None:
@@ -124,7 +124,7 @@ class QueueWorker:
     def _schedule_poll(self) -> None:
         """Schedule a poll for the time at which the next message becomes visible.
 
-        Do nothing if the maximum number of invocations is running. The end of one of them causes the next poll.
+        Do nothing if the maximum number of invocations is running. When one of them ends, this method is called again.
         """
         visible = [message.visible_at for message in self.queue.messages.values()]
         if visible and self._busy < self.settings.concurrency:
@@ -165,7 +165,10 @@ def _record(message: Message, queue: str) -> dict[str, Any]:
 
 
 def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
-    """Return the ids of the messages that the function processed, according to its ReportBatchItemFailures response."""
+    """Return the ids of the messages that the function processed, according to its ReportBatchItemFailures response.
+
+    The set is empty if the invocation failed, or if the response contains the id of an unknown message.
+    """
     if not isinstance(outcome, InvocationReturned):
         return set()
     ids = {message.id for message in messages}

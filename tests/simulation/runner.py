@@ -24,7 +24,7 @@ from tests.simulation.world import Simulation
 ENGINES: list[Engine] = []
 """Contains the local DynamoDB engine that this worker process uses, as its only element.
 
-The list is empty until `_init_worker` adds the engine. `_run_in_worker` replaces the engine when it restarts it.
+The list is empty until `_init_worker` adds the engine. `_run_in_worker` restarts the engine from time to time.
 """
 SEEDS_PER_ENGINE = 10
 """Restart the local DynamoDB engine after this many simulation runs.
@@ -39,8 +39,8 @@ _runs = count(1)
 class SeedResult:
     """The result of a simulation run with one random seed.
 
-    `violations`: a sentence for each violated rule, which begins with the name of the invariant. `decisions`: the names
-    of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
+    `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
+    names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
     """
 
     seed: int
@@ -113,7 +113,8 @@ def _run_in_worker(seed: int) -> SeedResult:
 def pin_to_core(number: int) -> None:
     """Pin this process and its later child processes to one CPU core, if the system supports it.
 
-    A worker and its engine wait for each other. Waking a process on another core takes longer than most requests.
+    A worker and its engine run on the same core, because they wait for each other. Waking a process on another core
+    takes longer than most requests.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {CORES[number % len(CORES)]})
@@ -123,8 +124,8 @@ def pin_to_core(number: int) -> None:
 def engines(count: int) -> Iterator[list[str]]:
     """Start `count` DynamoDB engines, each in its own folder, and yield the folders.
 
-    The folders are in shared memory if possible. Several engines get one core each. At the end, all engines are stopped
-    and their folders deleted.
+    The folders are in shared memory if possible. If there are several engines, each engine is pinned to one CPU core.
+    At the end, all engines are stopped and their folders deleted.
     """
     directories = [
         Path(tempfile.mkdtemp(prefix="orderstream-", dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))

@@ -109,7 +109,8 @@ class VirtualScheduler:
             finally:
                 del self._running[task]
 
-        # A paused task switches to its parent. This must be the loop, not the task that starts the new task.
+        # A task that pauses switches to its parent greenlet. The parent must be the scheduler's loop. Without the
+        # second argument, it would be the task that calls `start`.
         task = greenlet(run, self._loop)
         self.call_later(after_seconds, task.switch)
 

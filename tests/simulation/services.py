@@ -71,7 +71,7 @@ class SimulatedDynamoDB(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
-            return self.refusal("ValidationException", 400)  # the engine would accept the empty key
+            return self.refusal("ValidationException", 400)  # DynamoDB rejects an empty key, but the engine accepts it
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
@@ -350,7 +350,7 @@ def email_of(name: str) -> str:
 class SimulatedCognito(JsonService):
     """Simulates Cognito: returns the verified email address of a user. The access token is the user's name.
 
-    `addresses`: by user name, the addresses of the users who changed theirs. All other users have a default address.
+    `addresses`: the changed email addresses, by user name. A user who changed nothing has a default address.
     """
 
     THROTTLED = "TooManyRequestsException"

@@ -12,9 +12,12 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""Prefixes of partition keys. The sort keys of these items can be a name from the code, so they are kept unchanged."""
+"""Prefixes of partition keys. The sort key of such an item can be a name from the code.
+
+`_key` does not replace this name with an asterisk.
+"""
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
-"""Attributes with values that are names chosen by the code, for example "PAID", and not data."""
+"""Attributes whose values are names from the code. For example, the attribute `status` has the value "PAID"."""
 
 
 def stored_names(world: Simulation) -> dict[str, set[str]]:

@@ -33,9 +33,10 @@ Record = Mapping[str, Any]
 
 @dataclass
 class StreamShard:
-    """A shard of the stream. It has the records of all items whose partition key hash is at least `low`, below `high`.
+    """A shard of the stream. It has the records of the items whose partition key has a hash in a certain range.
 
-    `parent`: the id of the shard from which this shard was split. None for the first shard.
+    `low`, `high`: the first hash of the range, and the first hash after the range. `parent`: the id of the shard from
+    which this shard was split. None for the first shard.
     """
 
     id: str
@@ -79,10 +80,12 @@ class SimulatedStream:
 class SimulatedReader:
     """Simulates the event source mapping from the stream to one function.
 
-    `lost_up_to`: records created after this virtual time are not lost. A record is lost if it expires from the stream
-    before it is processed, or if it fails and the on-failure destination does not store it. `discarded`: the sequence
-    numbers of all records that the mapping discarded after its last retry. `on_loss` is called when a record is lost or
-    discarded.
+    A record is lost if it expires from the stream before it is processed. A record is also lost if it fails and the
+    on-failure destination does not store it.
+
+    `lost_up_to`: a virtual time in epoch seconds. No record that was created after this time is lost. `discarded`: the
+    sequence numbers of all records that the mapping discarded after its last retry. `on_loss` is called when a record
+    is lost or discarded.
     """
 
     function: str
@@ -112,7 +115,7 @@ class SimulatedReader:
 
     # the mapping ------------------------------------------------------------------------------------------------------
     def start_mapping(self, resume: Mapping[str, str] | None) -> None:
-        """Create the event source mapping, in place of the old one if there is one.
+        """Create the event source mapping. If there is an old mapping, the new mapping replaces it.
 
         The results of invocations that the old mapping started are ignored. `resume`: for each shard, the sequence
         number after which to begin. None: begin at the configured starting position.
@@ -187,7 +190,9 @@ class SimulatedReader:
         self._find_shards()
         self._read_shards()
         fed = True
-        while fed:  # repeat: when a parent shard ends (filters may drop all its records), its child shards start
+        # Repeat, because a parent shard can end in each round, for example if filters drop all its records. Then its
+        # child shards can be read.
+        while fed:
             for action in self._mapping.due_actions(self.tasks.now):
                 self._execute(self._mapping, action)
             fed = self._read_shards()
@@ -201,12 +206,13 @@ class SimulatedReader:
             self._read[shard.id] = 0
 
     def _read_shards(self) -> bool:
-        """Pass the new records of all shards to the mapping. Return whether there were any.
+        """Pass the new records of all shards to the mapping. Return True if it passed at least one record.
 
         Records older than the stream's retention are left out. If such a record was never processed, it is lost.
         """
         any_fed, fed = False, True
-        while fed:  # repeat: when a parent shard ends with these records, its child shards start
+        # Repeat, because a parent shard can end with these records. Then its child shards can be read.
+        while fed:
             fed = False
             for shard in self.stream.shards:
                 is_at_its_end = self._read[shard.id] == len(shard.records) and not shard.closed

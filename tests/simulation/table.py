@@ -74,7 +74,9 @@ class TracedEngineConnection(EngineConnection):
 
 
 class SimulatedTable:
-    """The table of one simulation run. After each write, all `listeners` are called with each of its stream records.
+    """The table of one simulation run.
+
+    After each write, all `listeners` are called with each stream record of the write.
 
     `history`: by key, all versions of each item, each with the virtual time of the write (epoch seconds). A version of
     None means that the item was deleted.
@@ -157,7 +159,7 @@ class SimulatedTable:
     def of_type(self, *types: str) -> list[Image]:
         return [image for image in self.items() if image["type"]["S"] in types]
 
-    # a lagging replica ------------------------------------------------------------------------------------------------
+    # stale reads ------------------------------------------------------------------------------------------------------
     def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
         """Answer a read with the data of `lag_seconds` ago, as an eventually consistent read may do."""
         moment = self._now() - lag_seconds
@@ -209,7 +211,7 @@ class SimulatedTable:
 
 
 def _sort_attributes(image: Mapping[str, Any]) -> Image:
-    """Sort the attributes of an item by name, because the engine's order is not stable."""
+    """Sort the attributes of an item by name, because the local DynamoDB engine returns them in no stable order."""
     return {
         name: one if next(iter(one)) not in NESTED_KINDS else _sort_attribute(one)
         for name, one in sorted(image.items())

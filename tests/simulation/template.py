@@ -1,4 +1,4 @@
-"""Reads the settings of the deployed stack from its CloudFormation template, so that the simulation uses the same ones.
+"""Reads the settings of the stack from its CloudFormation template, so that the simulation uses the same settings.
 
 These are the settings of the functions, event source mappings, EventBridge rules and queues.
 """
@@ -207,8 +207,8 @@ def choose_deployment(choose: Any) -> StackModel:
 RETRY_DELAYS: tuple[tuple[float, ...], ...] = ((0.2, 0.5, 1, 2, 5, 10, 30, 300), (1, 60, 600), (*[0.1] * 10, 300))
 """The pauses between the retries of an event source mapping, in seconds. Each simulation run chooses one tuple.
 
-The last pause is repeated. It is long to limit the number of retries, because the mapping retries for 12 hours, and an
-injected outage of a function lasts up to 48 hours.
+An injected outage of a function lasts up to 48 hours, and the mapping retries a batch for up to 12 hours. So the last
+pause is repeated many times. It is long, to limit the number of retries.
 """
 
 

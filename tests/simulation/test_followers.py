@@ -27,7 +27,7 @@ WITH_FAULTS = 400
 PAGE = 100
 AT: Instant = instant_from_epoch(int(OPENS_AT - DAY))
 SEED = 3
-"""The random seed of a simulation run that uses the same page size as the real deployment."""
+"""A random seed with which the simulation handles 100 followers per Lambda invocation (`PAGE`)."""
 
 
 def person(number: int) -> str:
@@ -107,7 +107,7 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
     assert {image["status"]["S"] for image in world.table.of_type("Notification")} == {"SENT"}
     assert not any(queue.messages for queue in world.queues.values())
 
-    pages = FOLLOWERS // PAGE + 1  # the last page is short or empty
+    pages = FOLLOWERS // PAGE + 1  # the last page of the list of followers has fewer than `PAGE` followers, or none
     looks = -(-FOLLOWERS // 25)
     assert asked == {
         "GetItem": 3 * pages + 1,

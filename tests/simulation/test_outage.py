@@ -31,8 +31,8 @@ from tests.simulation.world import OPENS_AT, Simulation
 ITEMS, DELIVERED, CANCELLED = 10_000, 200, 100
 """The number of expiring items, of delivered orders and of cancelled orders.
 
-`ITEMS` includes activity entries, orders and their items. It excludes the Expiry items, whose TTL starts the archiving
-of an order, because they are not archived.
+`ITEMS` includes activity entries, orders and their items. It excludes the Expiry items, because they are not archived:
+an order's Expiry item starts the archiving when DynamoDB deletes it by TTL.
 """
 BEGINS = OPENS_AT + 400 * DAY
 LASTS_SECONDS, ALL_END_WITHIN_SECONDS = 48 * HOUR, 12 * HOUR
@@ -60,7 +60,7 @@ def every_type(chance: Random) -> Image:
 
 
 def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterator[Image]:
-    """Yield the items of a closed order, which expires `days` days after it was closed.
+    """Yield the items of a closed order. The order expires `days` days after it was closed.
 
     `commands`: the commands that are applied to the placed order, the first one first. The last command closes it.
     """
@@ -85,7 +85,8 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
     yield t.ORDER.encode(last)
-    for one in life:  # the test inserts the last version directly, so its stream record is an INSERT
+    # The test puts only the last version into the table, so the stream record of this version is an INSERT too.
+    for one in life:
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change

@@ -33,7 +33,10 @@ def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) ->
 
 
 def test_a_seed_is_the_same_every_time(engine: Engine) -> None:
-    """Repeat a run after a run with another seed, and in a new process with another PYTHONHASHSEED."""
+    """Repeat a run after a run with another seed, and in a new process with another PYTHONHASHSEED.
+
+    Each time, the trace must be the same as in the first run.
+    """
     first = run_seed(engine, 5)
     run_seed(engine, 6)
     again = run_seed(engine, 5)
@@ -100,7 +103,10 @@ def _comparable(answer: dict[str, Any]) -> Any:
 def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Plant a bug in the product: an order that is cancelled or not paid in time does not release its stock."""
+    """Plant a bug in the product: an order that is cancelled or not paid in time does not release its stock.
+
+    The runs must detect the bug. The failed run must be reduced to fewer than three commands and faults.
+    """
 
     def nothing(_: Any) -> Iterator[Any]:
         return iter(())

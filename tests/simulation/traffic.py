@@ -49,7 +49,7 @@ PAYMENT_OUTCOMES = {
     "authorised, then paid": (("authorised", "succeeded"),),
     "authorised, then nothing": (("authorised", "cancelled"),),
 }
-"""How an order is paid, by the order's planned fate.
+"""How an order is paid, by the order's planned fate (a name for what happens with its payment).
 
 Each inner tuple is one payment of the order's full total. It contains the outcomes of the payment in chronological
 order.
@@ -86,11 +86,11 @@ class PlannedCommand:
 
 @dataclass
 class KnownFacts:
-    """What the simulated clients know from the API's answers. The invariants compare it with the stored data.
+    """The facts that the simulated clients know from the API's answers. Invariants compare them with the stored data.
 
     `received`, `issued`: the pieces of each product, and the credit in cents, that the API confirmed. `maybe_received`,
-    `maybe_issued`: the same for requests without a successful answer, which the shop may have executed. `by_key`: the
-    orders created with each idempotency key.
+    `maybe_issued`: the same amounts for requests that got no successful answer. The shop may have executed these
+    requests. `by_key`: the orders created with each idempotency key.
     """
 
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -321,9 +321,10 @@ class SimulatedTraffic:
                     self._return(name, order, whole=True, number=1)
 
     def _return(self, name: str, order: Mapping[str, Any], *, whole: bool, number: int) -> None:
-        """Enter returned goods of an order as staff. After an answer with status 409, try again later, at most twice.
+        """Enter returned goods of an order as staff. If the answer has status 409, send the request again later.
 
-        Status 409 usually means that the order is not delivered yet. `whole`: return all pieces, not a random part.
+        Send the request at most three times. Status 409 usually means that the order is not delivered yet. `whole`:
+        return all pieces, not a random part.
         """
         lines = []
         for line in order["lines"]:
@@ -425,7 +426,8 @@ class SimulatedTraffic:
     def _category(self, number: int) -> PlannedCommand:
         """Plan that staff create a category of products. Its parent category may not exist, so status 404 is accepted.
 
-        Afterwards, staff read the child categories and the activity of all customers, and a customer reads their own.
+        Afterwards, staff read the child categories and the activity of all customers. A customer reads their own
+        activity.
         """
         name = f"category {number}"
         path, customer = self.chance.choice(CATEGORIES, name), self.chance.choice(CUSTOMERS, name, "whose activity")

@@ -1,7 +1,7 @@
 """Replaces the network between the Lambdas and AWS. The clients are real botocore clients.
 
-botocore's `before-send` hook passes each request to this module. The module lets virtual time pass, in which other
-tasks run. It may inject a fault. Then the simulated service answers. So botocore's own retries, errors and parsing are
+botocore's `before-send` hook passes each request to this module. The module lets virtual time pass, so that other tasks
+can run. It may inject a fault. Then the simulated service answers. So botocore's own retries, errors and parsing are
 tested too.
 """
 
@@ -39,7 +39,7 @@ class Service(Protocol):
     THROTTLED: str
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
-        """Return a name for the target of the request, such as an item's key. A retry must have the same name."""
+        """Return a name for the target of the request, such as an item's key. A retry must get the same name."""
         ...
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
@@ -63,7 +63,7 @@ class Service(Protocol):
 class SimulatedWire:
     """Answers the requests of all AWS clients in this Python process with the simulated services.
 
-    A new instance replaces the previous one.
+    When a new instance is created, all clients send their requests to the new instance.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SimulatedWire:
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
-        """Return how long the request takes: some milliseconds, unless an injected fault delays it."""
+        """Return how many seconds the request takes: a few thousandths, plus the delay of an injected fault."""
         self._count[text] = number = self._count.get(text, 0) + 1
         seconds = 0.002 + 0.03 * self._chance.random("latency", text, number) ** 2
         return seconds + (

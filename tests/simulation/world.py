@@ -70,7 +70,7 @@ The event source mapping of the stream retries a record for at most 12 hours. A 
 dead-letter queue in less time.
 """
 MAX_CLEAN_UPS = 24
-"""How often the operator may clean up in one era (a part of the run) until the test fails.
+"""How often the operator may repair failures in one era (a part of the run). If failures are left, the test fails.
 
 24 rounds of 13 hours are 13 days. The simulated payment provider may need up to a week to finish.
 """
@@ -216,7 +216,7 @@ class Simulation:
     def run(self) -> None:
         """Run the simulation. Stop after the first era (part of the run) that violates an invariant.
 
-        The sentences about the violations are in `violations`.
+        Afterwards, `violations` has a sentence for each violation.
         """
         with self._patched():
             try:
@@ -270,8 +270,9 @@ class Simulation:
     def _end_era(self, until: float) -> None:
         """Run to the end of the era (a part of the run), let an operator repair failures, and check the invariants.
 
-        No faults are injected while the operator works. If no invariant is violated, some runs also compare all copies
-        with their source items. Some runs corrupt copies, and check that the operator's tool repairs them.
+        While the operator works, faults may kill the operator's tool, but no other faults are injected. If no invariant
+        is violated, some runs also compare all copies with their source items. Some runs corrupt copies, and check that
+        the operator's tool repairs them.
         """
         self.tasks.run(until)
         self.faults.is_off = True

@@ -38,14 +38,17 @@ def create_stocked_product(
     currency: Any = "EUR",
     **more: Any,
 ) -> None:
-    """Create a product with stock. `more`: further arguments of `create_product`."""
+    """Create a product with `available` pieces in stock.
+
+    `more`: further keyword arguments for `products.create_product`.
+    """
     products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)
 
 
 def open_shop(shop: Shop, available: int = 10) -> None:
-    """Register the customers Ann and Bob, and put a mug and a pot on sale."""
+    """Register the customers Ann and Bob, and create two products with stock: a mug and a pot."""
     customers.register_customer(shop, ANN, "ann@example.com", "Ann Ash")
     customers.register_customer(shop, BOB, "bob@example.com", "Bob Birch")
     for product_id in ("mug", "pot"):
@@ -53,7 +56,7 @@ def open_shop(shop: Shop, available: int = 10) -> None:
 
 
 def place_order_as(shop: Shop, caller: Caller, key: str, **quantities: int) -> PlacedOrder:
-    """Place an order as this caller, with these quantities."""
+    """Place an order as this caller. `key`: the idempotency key. `quantities`: the ordered pieces by product id."""
     wanted = {id: RequestedLine(quantity) for id, quantity in quantities.items()}
     return placing.place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities})
 
@@ -69,7 +72,7 @@ def place(shop: Shop, key: str = "key-1", **quantities: int) -> Order:
 def payment_update(order: Order, **changed: Any) -> payments.ProviderPaymentEvent:
     """Return the payment provider's event for a successful payment of exactly the order's total.
 
-    `changed`: fields of the event with other values.
+    `changed`: values for fields of the event, in place of the default values.
     """
     values: dict[str, Any] = {"event_id": "evt_1", "payment_id": "pi_1", "outcome": "succeeded"}
     values |= {"order_id": order.order_id, "amount": order.total, "currency": order.currency}
@@ -77,13 +80,16 @@ def payment_update(order: Order, **changed: Any) -> payments.ProviderPaymentEven
 
 
 def report_payment(shop: Shop, order: Order, **changed: Any) -> dict[str, Any]:
-    """Record the payment provider's event for a payment of the order, as its webhook does. Return the result."""
+    """Record a payment of the order, as the webhook of the payment provider does. Return the result of the command.
+
+    `changed`: values for fields of the provider's event, in place of the default values.
+    """
     event = payment_update(order, **changed)
     return payments.record_payment(shop, event, {"id": event.event_id, "amount": event.amount}).result
 
 
 def pay(shop: Shop, order: Order) -> None:
-    """Pay an order in full. The ids of the provider's event and of the payment contain the order's id."""
+    """Pay an order in full. The ids of the provider's event and of the payment are different for each order."""
     result = report_payment(shop, order, event_id=f"evt_{order.order_id}", payment_id=f"pi_{order.order_id}")
     assert result["status"] == "CAPTURED"
 
@@ -136,7 +142,10 @@ def ship_part_then_cancel(shop: Shop, order_id: str, sent: Mapping[str, int]) ->
 
 
 def return_items(shop: Shop, order_id: str, key: str = "back", /, **quantities: int) -> IdempotentResult:
-    """Enter a return of these quantities by product id: put them back into stock, and refund the original payment."""
+    """Enter a return of goods: put the goods back into stock, and refund the original payment.
+
+    `key`: the idempotency key. `quantities`: the returned pieces by product id.
+    """
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
     return returns.return_goods(shop, WAREHOUSE, key, order_id, lines)
 
@@ -204,5 +213,5 @@ def get_order(shop: Shop, order_id: str) -> Order:
 
 
 def available_by_part(shop: Shop, product_id: str = "mug") -> list[int]:
-    """Return the available pieces in each of the items that share the product's stock."""
+    """Return the number of available pieces in each Stock item. Several Stock items share the stock of a product."""
     return [part.available for part in products.get_stock_of_product(shop, product_id)]

@@ -34,7 +34,7 @@ class EmittedMetrics:
     lines: list[dict[str, Any]] = field(default_factory=list)
 
     def values(self, metric: MetricDefinition, **dimensions: str) -> list[float]:
-        """Return the values of a metric with exactly these dimensions, as CloudWatch extracts them from the lines."""
+        """Return the values of a metric with exactly these dimensions, as CloudWatch extracts them from log lines."""
         found: list[float] = []
         for line in self.lines:
             for directive in line["_aws"]["CloudWatchMetrics"]:
@@ -68,8 +68,8 @@ def capture_metrics() -> Iterator[EmittedMetrics]:
 def alarm_state(alarm: AlarmDefinition, values: Sequence[float], before: str = "OK") -> str:
     """Return the alarm's state after one period with these metric values, as CloudWatch would evaluate the alarm.
 
-    `before`: the state before the period. If a period has no values, an alarm on a gauge (a metric of a current level,
-    such as a backlog) keeps this state.
+    `before`: the state before the period. If the period has no values, an alarm with a lower limit goes to ALARM. An
+    alarm on a gauge (a metric of a current level, such as a backlog) keeps its state. Each other alarm goes to OK.
     """
     assert alarm.periods == 1, "judged over one period"
     if not values:
@@ -96,7 +96,7 @@ def runbook_commands(page: str) -> list[str]:
 
 
 def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], None]) -> None:
-    """Run a shell command of a runbook. The test fails if an ops tool exits with another status than 0 or 1.
+    """Run a shell command of a runbook. The test fails if `python -m ops` exits with a status other than 0 or 1.
 
     `known`: the values of the placeholders in the command. `deploy`: is called in place of `make deploy`. It must
     remove the fault that the test injected, as a deployment of corrected code or settings would.

@@ -1,4 +1,4 @@
-"""Helpers for archive tests: expire orders, run the archive function, and assert the result."""
+"""Helpers for archive tests: expire orders, run the Lambda that archives them, and assert the result."""
 
 import hashlib
 from collections.abc import Callable

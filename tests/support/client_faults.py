@@ -12,14 +12,17 @@ from functions.runtime import clients
 
 
 class ProcessKilled(BaseException):
-    """Raised to simulate that the process dies. A BaseException, so that `except Exception` does not catch it."""
+    """Raised to simulate that the process dies.
+
+    It is a BaseException, so that `except Exception` does not catch it.
+    """
 
 
 @contextmanager
 def crash_at(service: str, operation: str, when: Literal["before", "after"] = "after", call: int = 1) -> Iterator[None]:
     """Raise `ProcessKilled` just before or after an AWS call in the `with` block, and catch it at the end of the block.
 
-    `call`: which call of the operation dies, counted from 1. The test fails if there are fewer calls.
+    `call`: the number of the call that dies, counted from 1. The test fails if this call does not happen.
     """
     calls = iter(range(1, 1000))
 

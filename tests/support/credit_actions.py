@@ -30,7 +30,7 @@ def gift_card_account_id(shop: Shop, code: str) -> str:
 
 
 def transfer(shop: Shop, key: str, source: str, to: str, amount: int, currency: Any = "EUR") -> IdempotentResult:
-    """Transfer credit as Ann. `source`: an account id or a gift card's code."""
+    """Transfer credit as Ann. `source`: an account id or a gift card's code. `to`: the id of the receiving account."""
     return accounts.transfer_credit(shop, ANN, key, parse_source(shop, source), to, amount, currency)
 
 
@@ -55,7 +55,7 @@ def ledger(shop: Shop, account_id: str) -> list[Entry]:
 
 
 def change_balance(shop: Shop, account_id: str, amount: int) -> None:
-    """Change the balance of an account, as a second caller at the same time would. Retry after a write conflict."""
+    """Change the balance of an account, to simulate a second caller at the same time. Retry after a write conflict."""
     try:
         shop.table.write(*accounts.adjust_balance(shop, get_account(shop, account_id), amount, "TRANSFERRED"))
     except WriteConflict:

@@ -25,7 +25,10 @@ REQUEST_HEAD = (
 RESPONSE_HEAD = re.compile(
     rb"HTTP/1.1 (\d+).*?\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)?\r\n", re.DOTALL | re.IGNORECASE
 )
-"""A regular expression for the head of an HTTP response. Its groups are the status and the content length."""
+"""A regular expression for the status line and headers of an HTTP response.
+
+Group 1 is the status. Group 2 is the content length in bytes.
+"""
 
 
 class EngineConnection:
@@ -36,7 +39,10 @@ class EngineConnection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def request(self, target: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request to the target `Service_Version.Operation`. Return HTTP status and body."""
+        """Send a request. Return the HTTP status and the body of the response.
+
+        `target`: the X-Amz-Target header, for example "DynamoDB_20120810.PutItem".
+        """
         self._socket.sendall(REQUEST_HEAD % (target.encode(), len(body)) + body)
         answer = self._receive()
         while (head := RESPONSE_HEAD.match(answer)) is None:

@@ -1,4 +1,4 @@
-"""Makes botocore faster for tests by skipping signatures and connection setup, which took half of the tests' time.
+"""Makes botocore faster for tests: skips signatures and connection setup, because they took half of the tests' time.
 
 Requests get a fake signature. For the local engine, endpoint resolution is skipped, and requests use persistent
 connections. Botocore still does everything that decides the result of a call: validation, hooks, retries, serializing
@@ -25,7 +25,7 @@ from tests.support.engine_connection import EngineConnection, fake_signature
 
 
 def speed_up_botocore(engine: Engine, patch: pytest.MonkeyPatch) -> None:
-    """Speed up every client of this process until `patch` is undone."""
+    """Speed up all botocore clients of this process, until pytest undoes `patch`."""
     _skip_signing(patch)
     _use_persistent_connections(engine, patch)
     patch.setattr(JSONParser, "_parse_body_as_json", lambda _, body: orjson.loads(body or b"{}"))
@@ -36,7 +36,7 @@ def _skip_signing(patch: pytest.MonkeyPatch) -> None:
     add_auth = SigV4Auth.add_auth
 
     def add_nearly_auth(auth: Any, request: Any) -> None:
-        if auth._service_name == "s3":  # for S3, the signature headers also describe the encoding of the body
+        if auth._service_name == "s3":  # S3 needs the real headers, because they also describe the body's encoding
             add_auth(auth, request)
         else:
             headers = fake_signature(auth.credentials.access_key, auth._region_name, auth._service_name)
@@ -55,7 +55,7 @@ def _use_persistent_connections(engine: Engine, patch: pytest.MonkeyPatch) -> No
             return send(session, request)
         try:
             line = lines.pop()
-        except IndexError:  # all connections are in use
+        except IndexError:  # all connections are in use, so open another one
             line = EngineConnection(engine.port)
         try:
             status, body = line.request(request.headers["X-Amz-Target"].decode(), request.body)

@@ -40,7 +40,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def resign_token(token: str, key: rsa.RSAPrivateKey, **claims: Any) -> str:
-    """Return the token with changed claims, signed with this key. A claim of None is removed."""
+    """Return the token with changed claims, signed with this key. If a claim is None, remove it from the token."""
     header, _, _ = token.split(".")
     mixed = {name: value for name, value in {**claims_of(token), **claims}.items() if value is not None}
     text = f"{header}.{encode_part(mixed)}"

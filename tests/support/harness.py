@@ -85,10 +85,10 @@ VARIABLES = {
 SERVICES = {"events", "s3", "ses", "sesv2", "sqs"}
 MOTO: Any = {
     "core": {
-        "reset_boto3_session": False,  # keep the loaded service models between tests
+        "reset_boto3_session": False,  # keep the service models that boto3 has loaded, because loading them is slow
         "passthrough": {
             "urls": [r"http://127\.0\.0\.1.*"]
-        },  # let requests to the local engine pass, without moto's slow search for the service
+        },  # moto must not handle requests to the local engine: its search for the service is slow
     }
 }
 
@@ -121,7 +121,7 @@ class ShopHarness:
 
     # the stream -------------------------------------------------------------------------------------------------------
     def new_records(self) -> list[dict[str, Any]]:
-        """Return the stream records since the last call, in order. Records that change nothing are left out."""
+        """Return the stream records since the last call, in order. Leave out records of writes that changed nothing."""
         client = _streams(self.engine)
         if self._iterator is None:
             (stream,) = client.list_streams(TableName=self.shop.table.name)["Streams"]
@@ -141,9 +141,9 @@ class ShopHarness:
 
     # the queues -------------------------------------------------------------------------------------------------------
     def take_messages(self, queue: str) -> list[dict[str, Any]]:
-        """Receive and delete all messages of a queue."""
+        """Receive all messages of a queue, delete them from the queue, and return them."""
         if not sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues[self.queues[queue].rpartition("/")[2]].messages:
-            return []  # checking moto's state is faster than a request
+            return []  # the queue is empty; reading moto's state is faster than a request to SQS
         sqs = clients.client("sqs")
         taken: list[dict[str, Any]] = []
         while found := sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10).get("Messages"):
@@ -170,7 +170,7 @@ class ShopHarness:
             if not records and not any(messages.values()):
                 return
 
-    # effects ----------------------------------------------------------------------------------------------------------
+    # results of the handlers ------------------------------------------------------------------------------------------
     def sent_mails(self) -> list[Any]:
         """Return every mail sent so far."""
         return list(ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages)
@@ -196,7 +196,7 @@ class ShopHarness:
 
     # commands ---------------------------------------------------------------------------------------------------------
     def open_shop(self, available: int = 10, price: int = 1250) -> None:
-        """Register the customer Ann, and put a mug and a pot on sale."""
+        """Register the customer Ann, and create two products with stock: a mug and a pot."""
         customers.register_customer(self.shop, ANN, "ann@example.com", "Ann Ash")
         for product_id in ("mug", "pot"):
             products.create_product(self.shop, STAFF, product_id, f"Blue {product_id}", price, "EUR", 1)
@@ -233,7 +233,7 @@ def _streams(engine: Engine) -> Any:
 def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     """Create the buckets, the event bus, its rules and the queues in moto. Yield the URL of each queue, by name.
 
-    The rules and queues come from the same list as those of the deployed stack. All tests of a file share these
+    The rules and queues come from the list `REACTIONS`, as in the deployed stack. All tests of a file share these
     resources, because creating them takes longer than most tests.
     """
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
@@ -249,7 +249,7 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
         patch.setattr(backend_index, "backend_url_patterns", ours)
         patch.setattr(
             SQSBackend, "is_message_valid_based_on_retention_period", lambda *_: True
-        )  # skip moto's slow check, because no message in a test is days old
+        )  # skip moto's slow check of the retention period, because no message in a test is days old
         clients.client.cache_clear()
         yield _create_resources()
     clients.client.cache_clear()
@@ -261,8 +261,8 @@ def run_shop(
 ) -> Iterator[ShopHarness]:
     """Run a shop on this table, with empty buckets and queues. Yield the ShopHarness of the shop.
 
-    `queues`: the URL of each queue, by name. `patch`: the MonkeyPatch with which to set the environment variables of
-    the Lambdas.
+    `queues`: the URL of each queue, by name. `patch`: the MonkeyPatch that sets the environment variables of the
+    Lambdas.
     """
     for name, value in {**VARIABLES, "TABLE_NAME": table_name}.items():
         patch.setenv(name, value)
@@ -290,7 +290,7 @@ def _clear_aws() -> None:
         bucket.keys.clear()
     sqs = sqs_backends[DEFAULT_ACCOUNT_ID][REGION]
     for name, queue in sqs.queues.items():
-        queue.last_purged_at = None  # SQS allows one purge per minute
+        queue.last_purged_at = None  # forget the last purge, because moto allows only one purge per minute
         sqs.purge_queue(name)
     secretsmanager_backends[DEFAULT_ACCOUNT_ID][REGION].reset()
     ses_backends[DEFAULT_ACCOUNT_ID][REGION].reset()

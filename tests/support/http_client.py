@@ -115,7 +115,10 @@ class HandlerResponse:
 
     @property
     def problem_type(self) -> str:
-        """The problem type of an error response, without its prefix "/docs#". Assert that RFC 9457 is followed."""
+        """The problem type of an error response, without its prefix "/docs#".
+
+        Also assert that the response follows RFC 9457 (problem details).
+        """
         assert self.headers["content-type"] == "application/problem+json", self.text
         assert self.body["status"] == self.status
         assert self.body["title"]
@@ -131,7 +134,7 @@ class HandlerResponse:
 
 
 class LambdaContext:
-    """The context argument of a Lambda handler."""
+    """The context argument of a Lambda handler. It contains only the request id."""
 
     aws_request_id = "invocation-1"
 
@@ -175,7 +178,7 @@ class ApiHarness:
         key: str | None = "import-1",
         media_type: str = "application/x-ndjson",
     ) -> HandlerResponse:
-        """Send an import of a file of products. A file given as bytes is sent as binary data."""
+        """Send a file of products to import. If `content` is bytes, it is sent as binary data."""
         headers = {"content-type": media_type, **({"idempotency-key": key} if key is not None else {})}
         return invoke_api(http_event("POST", "/products:import", token=token, body=content, headers=headers))
 
@@ -199,7 +202,7 @@ class ApiHarness:
 
     @contextmanager
     def record_requests(self) -> Iterator[list[str]]:
-        """Yield a list to which the name of each DynamoDB operation called in the `with` block is appended."""
+        """Yield a list. Each DynamoDB call in the `with` block appends the name of its operation to this list."""
         sent: list[str] = []
         events = self.shop.table.client.meta.events
         note = lambda model, **_: sent.append(model.name)  # noqa: E731  register and unregister need the same object
@@ -216,7 +219,7 @@ class ApiHarness:
 
 
 def order_body(**quantities: int) -> dict[str, Any]:
-    """Return the body for `POST /orders`, two mugs by default."""
+    """Return a body for `POST /orders` with these quantities by product id, two mugs by default."""
     wanted = quantities or {"mug": 2}
     return {"lines": [{"product_id": id, "quantity": many} for id, many in wanted.items()], "address": HOME_ADDRESS}
 
@@ -237,7 +240,10 @@ def payment_event(
 
 
 def post_webhook(api: ApiHarness, body: Any, **signing: Any) -> HandlerResponse:
-    """Send a webhook as the payment provider does: with a signature, without a token, with indented JSON."""
+    """Send a webhook as the payment provider does: with a signature, without a token, with indented JSON.
+
+    A `body` of type str is sent unchanged. `signing`: keyword arguments for `stripe_signature`.
+    """
     text = body if isinstance(body, str) else json.dumps(body, indent=2)
     headers = {**JSON, "stripe-signature": stripe_signature(text, api.shop.now(), **signing)}
     return invoke_api(http_event("POST", "/payments/events", body=text, headers=headers))
@@ -250,7 +256,10 @@ def stripe_signature(body: str, at: datetime, secret: str = WEBHOOK_SECRETS["cur
 
 
 def create_cognito_user(email: str, verified: bool) -> Token:
-    """Create a Cognito user and sign them in. Return the token."""
+    """Create a Cognito user pool with one user, and sign the user in. Return the user's access token.
+
+    `verified`: whether the user's email address is verified.
+    """
     cognito = boto3.client("cognito-idp", region_name=REGION)
     pool = cognito.create_user_pool(PoolName="shop", UsernameAttributes=["email"])["UserPool"]["Id"]
     flows: Any = ["ALLOW_ADMIN_USER_PASSWORD_AUTH"]

@@ -1,6 +1,6 @@
 """Copies the items of a table into another table.
 
-This is much faster than to run the commands that created the items again.
+This is much faster than a second run of the commands that created the items.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 Item = dict[str, Any]
-BATCH = 25  # the limit of BatchWriteItem
+BATCH = 25  # the maximum number of items in a BatchWriteItem request
 
 
 def read_items(client: "DynamoDBClient", table_name: str) -> list[Item]:

@@ -46,7 +46,7 @@ class Loan:
 
 @entity
 class Title:
-    """The attributes of a book that a list of books shows."""
+    """A part of a book: only the attributes that a list of books shows."""
 
     book_id: str
     title: str
@@ -84,7 +84,7 @@ LOAN_OF = Get[Loan](id="11", description="a loan of a book", rows=(LOAN,))
 
 
 def moment(seconds: float) -> Instant:
-    """Return the time this many seconds after the start."""
+    """Return the time that is `seconds` seconds after START, the first time of the tests' clock."""
     return to_instant(START + timedelta(seconds=seconds))
 
 
@@ -103,7 +103,10 @@ KEY = BOOK.key(book_id="b1")
 
 
 class RefusedWrite(Exception):
-    """Raised when the condition of a test's write failed. `name`: the write. `found`: the item that DynamoDB found."""
+    """Raised when the condition of a test's write failed.
+
+    `name`: the name of the write. `found`: the item in the table, or None if there is no item.
+    """
 
     def __init__(self, name: str, found: Any) -> None:
         super().__init__(name)

@@ -20,7 +20,7 @@ def pay_in_parts(shop: Shop, order: Order, *amounts: int) -> Order:
 
 
 def deliver_order(shop: Shop, order: Order) -> Order:
-    """Deliver an order, and pay it first if it is PENDING. Return the order."""
+    """Ship and deliver an order. If it is PENDING, pay it first. Return the order."""
     if get_order(shop, order.order_id).status == "PENDING":
         return advance_to_status(shop, order, "DELIVERED")
     shipments.request_shipment(shop, order.order_id)
@@ -32,7 +32,7 @@ def deliver_order(shop: Shop, order: Order) -> Order:
 def return_pieces(shop: Shop, order: Order, key: str = "back", /, **more: Any) -> IdempotentResult:
     """Return goods of an order, for example `return_pieces(shop, order, mug=2)`.
 
-    `restock`, `refund_shipping` and `to` are passed to the command. All other keywords are quantities by product id.
+    `restock`, `refund_shipping` and `to` are options of the return. All other keywords are quantities by product id.
     """
     restock = more.pop("restock", True)
     how = {name: more.pop(name) for name in ("refund_shipping", "to") if name in more}
@@ -45,7 +45,11 @@ def refunds(shop: Shop, order_id: str) -> list[Refund]:
 
 
 def refunded_total(shop: Shop, order_id: str) -> int:
-    """Return an order's refunded amount. Assert that the order, its refunds and its payments show the same amount."""
+    """Return an order's refunded amount. Assert that it is the sum of the order's refunds.
+
+    Refunds of money that was never included in the order's paid amount do not count. Also assert that the refunds of
+    each payment do not exceed the payment.
+    """
     order = get_order(shop, order_id)
     counted = [refund for refund in refunds(shop, order_id) if refund.why not in REFUND_REASONS_OUTSIDE_ORDER]
     total = sum(refund.amount for refund in counted)

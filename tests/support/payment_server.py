@@ -17,7 +17,10 @@ Reply = tuple[int, Any] | str
 
 @dataclass(frozen=True)
 class StripeRequest:
-    """A request that the fake Stripe received. `form`: the parsed body, or the parsed query string without a body."""
+    """A request that the fake Stripe received.
+
+    `form`: the parsed body. If the request has no body: the parsed query string.
+    """
 
     method: str
     path: str
@@ -91,7 +94,7 @@ def run_fake_stripe() -> Iterator[FakeStripe]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-            """Log nothing: tests read `requests`."""
+            """Do nothing. A log is not needed, because the tests read `FakeStripe.requests`."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     bank.url = f"http://127.0.0.1:{server.server_port}"

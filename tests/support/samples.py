@@ -1,4 +1,7 @@
-"""One sample item of every type. `PERSONAL`: the personal data in the items, which no key and no event may contain."""
+"""One sample item of every type.
+
+`PERSONAL`: the personal data in these items. No key and no event may contain this data.
+"""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Saves the state of a shop after a long setup, and copies it to later shops instead of repeating the setup."""
+"""Saves the state of a test's shop after a long setup. Later tests copy this state instead of repeating the setup."""
 
 import copy
 import pickle
@@ -21,7 +21,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SavedShop:
-    """The saved state of a shop with empty queues: items, objects, mails, stream records, clock and provider."""
+    """The saved state of a shop: items, S3 objects, mails, stream records, clock and payment provider.
+
+    Messages in queues are not saved, so all queues must be empty.
+    """
 
     pickled: bytes
     provider: dict[str, Any]
@@ -56,7 +59,8 @@ class SavedShop:
                 _buckets()[bucket].keys.setlist(key, versions)
         ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages.extend(mails)
         vars(harness.provider).update(copy.deepcopy(self.provider))
-        harness.clock_offset = saved_at - datetime.now(UTC)  # else the saved items would be older in each later test
+        # The clock continues at the saved time. Otherwise, the saved items would be older in each later test.
+        harness.clock_offset = saved_at - datetime.now(UTC)
         return result
 
 

@@ -15,7 +15,10 @@ START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 
 @dataclass
 class ManualClock:
-    """A clock that advances only when a test or the tested code calls `sleep`. `pauses`: each sleep, in seconds."""
+    """A clock that advances only when a test or the tested code calls `sleep`.
+
+    `pauses`: the length of each sleep, in seconds.
+    """
 
     now: datetime = START
     pauses: list[float] = field(default_factory=list)
@@ -35,13 +38,16 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def tapped(engine: Engine) -> WireTap:
-    """A recorded DynamoDB client without own retries, so that a test sees only the retries of `functions.dynamodb`."""
+    """A DynamoDB client that records its requests, and never retries a request.
+
+    So a test sees only the retries of `functions.dynamodb`.
+    """
     return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 1})))
 
 
 @pytest.fixture(scope="session")
 def tapped_patient(engine: Engine) -> WireTap:
-    """A recorded DynamoDB client that retries after a lost response, as the client in production does."""
+    """A DynamoDB client that records its requests, and retries after a lost response, as in production."""
     return WireTap(engine.dynamodb(Config(retries={"total_max_attempts": 3, "mode": "legacy"})))
 
 

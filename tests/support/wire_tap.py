@@ -1,7 +1,7 @@
-"""Records the requests of a DynamoDB client, measures their capacity units, and injects replies.
+"""Records the requests of a DynamoDB client, measures their capacity units, and answers chosen requests itself.
 
 The local engine never returns conflicts, throttling or unprocessed requests, and never loses a response. This module
-injects such faults with botocore's event hooks, so that the product's code runs unchanged.
+injects these faults with botocore's event hooks, so that the product's code runs unchanged.
 """
 
 import io
@@ -31,9 +31,10 @@ MEASURED = {
     "UpdateItem",
 }
 Reply = Callable[[AWSPreparedRequest], AWSResponse | None]
-"""A function that is called with a request before it is sent.
+"""A function that is called with a request before the request is sent.
 
-If it returns None, the request is sent. If it returns a response, the client gets this response and nothing is sent.
+If the function returns None, the request is sent. If it returns a response, the client gets this response, and nothing
+is sent.
 """
 
 
@@ -75,7 +76,7 @@ class WireTap:
         self.units_of.clear()
 
     def pop_unused_replies(self) -> list[str]:
-        """Return the names of the operations with replies that no request has used. Remove these replies."""
+        """Remove all replies that no request has used. Return the names of the operations that had such replies."""
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
         return waiting
@@ -112,7 +113,7 @@ class _Raw(io.BytesIO):
 
 
 def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
-    """Return a reply that does not send the request, and answers it with this body and status."""
+    """Return a `Reply` function that does not send the request, and answers it with this body and status."""
 
     def reply(request: AWSPreparedRequest) -> AWSResponse:
         return AWSResponse(request.url, status, HTTPHeaders(), _Raw(json.dumps(body).encode()))
@@ -121,13 +122,13 @@ def reply_with(body: Mapping[str, Any], status: int = 200) -> Reply:
 
 
 def error_reply(code: str, **more: Any) -> Reply:
-    """Return a reply that does not send the request, and answers it with this DynamoDB error."""
+    """Return a `Reply` function that does not send the request, and answers it with this DynamoDB error."""
     body = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "made up by a test", **more}
     return reply_with(body, status=400)
 
 
 def transaction_cancelled_reply(*codes: str) -> Reply:
-    """Return a reply that does not send the transaction, and answers that it was cancelled.
+    """Return a `Reply` function that does not send the transaction, and answers that it was cancelled.
 
     `codes`: the cancellation reason of each write in the transaction, such as "TransactionConflict".
     """
@@ -135,13 +136,13 @@ def transaction_cancelled_reply(*codes: str) -> Reply:
 
 
 def lose_response(request: AWSPreparedRequest) -> NoReturn:
-    """Send the request, but lose its response. Raises `ReadTimeoutError`."""
+    """Send the request, but lose its response: raise `ReadTimeoutError`. This is a `Reply` function."""
     URLLib3Session().send(request)
     raise ReadTimeoutError(endpoint_url=request.url)
 
 
 def run_before_sending(action: Callable[[], object]) -> Reply:
-    """Return a reply that calls `action`, and then lets the request be sent."""
+    """Return a `Reply` function that calls `action`. After that, the request is sent."""
 
     def reply(request: AWSPreparedRequest) -> None:
         action()

@@ -1,1 +1,1 @@
-"""HTTP for all routes: router, request checks, input fields, problem answers, paging and the OpenAPI document."""
+"""The code that all routes share: router, request checks, fields, error responses, paging and OpenAPI document."""

@@ -1,4 +1,4 @@
-"""The context of an API request: the Shop object, the origin check and the authenticated caller."""
+"""Functions for every API request: get the Shop object, check the secret of CloudFront, authenticate the caller."""
 
 import hmac
 import re
@@ -22,12 +22,12 @@ from functions.shop.shop import Caller, Shop
 PUBLIC_ROUTES = frozenset(public_routes.PUBLIC_ROUTES)
 ME = "me"
 ANONYMOUS = Caller("")
-"""The caller of public routes. Its id is empty, and no token has an empty id, so the caller owns no data."""
+"""The caller of routes that need no access token. No customer has the empty id, so this caller owns no data."""
 
 
 @cache
 def shop() -> Shop:
-    """Return the Shop object of this Lambda. The first call creates the object, later calls return the same object."""
+    """Return the Shop object (table and settings). The first call creates it, later calls return the same object."""
     settings = environment.load_environment(environment.ApiEnvironment)
     return clients.create_shop(
         settings.table_name,
@@ -40,10 +40,10 @@ def shop() -> Shop:
 
 
 def check_origin_secret(event: Mapping[str, Any]) -> None:
-    """Raise NotAllowed unless the request came through CloudFront and its firewall.
+    """Check that a request came through CloudFront and its firewall. Raises NotAllowed if it did not.
 
-    CloudFront adds a secret header to each request that it sends to the API's own address, and only CloudFront may call
-    this address. The function does nothing if no origin secret is configured.
+    CloudFront adds a secret header to each request that it forwards to the API. A request that a client sends directly
+    to the API's own address does not have this secret. If no secret is configured, the function checks nothing.
     """
     name = environment.load_environment(environment.OriginSecretEnvironment).front_secret
     if not name:
@@ -59,7 +59,7 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
     Raises Unauthenticated if the token is missing or is not an access token of this shop. The authorizer also lets ID
     tokens pass, because they have the same issuer and audience. This function rejects ID tokens, because an ID token
-    proves an identity but grants no access. It also checks the client id a second time, after the authorizer.
+    proves an identity but grants no access. The authorizer checks the client id, and this function checks it again.
     https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
     """
     claims = ((event["requestContext"].get("authorizer") or {}).get("jwt") or {}).get("claims") or {}
@@ -76,7 +76,10 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 
 
 def parse_groups(claim: Any) -> frozenset[str]:
-    """Return the groups in a token claim, which is a list, or from an HTTP API a text such as "[staff warehouse]"."""
+    """Return the user's groups from a claim of the access token. Returns an empty set if there are none.
+
+    In the token, the claim is a list. API Gateway's HTTP APIs pass it as a text, such as "[staff warehouse]".
+    """
     if isinstance(claim, str):
         claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
     return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
@@ -90,7 +93,7 @@ def log_order_id(request: Request, order_id: Any) -> None:
 def order_id_field(order_id: Any) -> dict[str, str]:
     """Return the log field {"order_id": ...}, or {} if the value does not have the form of an id.
 
-    A caller could send any text as an order id. The check prevents that such a text gets into the log.
+    A caller could send any text as an order id. The check keeps such texts out of the log.
     """
     return {"order_id": order_id} if isinstance(order_id, str) and re.fullmatch(ID_PATTERN, order_id) else {}
 

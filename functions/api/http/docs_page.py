@@ -105,7 +105,7 @@ def _curl_body_arguments(media_type: str, body: Mapping[str, Any], schemas: Mapp
 
 
 def _curl_command(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
-    """Return an example curl command for an operation, with names in capitals instead of values.
+    """Return an example curl command for an operation. A parameter's name in capitals stands for its value.
 
     `sent`: the curl options for the body. `public`: True if the operation needs no access token.
     """
@@ -147,7 +147,7 @@ CONSTRAINT_LABELS = {
 
 
 def _render_type(schema: Mapping[str, Any]) -> str:
-    """Return the type and the limits of a schema as short HTML, or a link if the schema has a name."""
+    """Return the type and the limits of a schema as short HTML. For a named schema, return a link to its section."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#schema-{name}'>{name}</a>"

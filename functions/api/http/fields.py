@@ -78,7 +78,7 @@ class ResponseModel(BaseModel):
 
     @classmethod
     def of(cls, item: Any) -> Self:
-        """Return an answer with the values of the item's attributes that have the names of the answer's fields."""
+        """Return the answer for an item. Each field of the answer gets the item's attribute with the same name."""
         return cls.model_validate(item)
 
 

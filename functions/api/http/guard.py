@@ -72,7 +72,7 @@ def check_event(event: Mapping[str, Any]) -> Mapping[str, Any]:
 def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the event with a decoded body that is safe to parse as JSON.
 
-    If the method takes no body, such as GET, the body is removed (RFC 9110, 9.3). Raises MalformedRequest, BodyTooLarge
+    For a method without a body, such as GET, the body is removed (RFC 9110, 9.3). Raises MalformedRequest, BodyTooLarge
     or UnsupportedMediaType if the body is not accepted.
     """
     body = event.get("body")
@@ -83,7 +83,7 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     if _media_type(headers) != "application/json":
         raise UnsupportedMediaType("application/json")
     parse_json_object(text)
-    # Set the header in lower case, because the router recognizes media types only in lower case.
+    # Replace the Content-Type header by a header in lower case: the router recognizes media types only in lower case.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
@@ -99,7 +99,7 @@ class UploadedFile:
 def extract_file(
     event: Mapping[str, Any], media_types: Sequence[str], max_bytes: int
 ) -> tuple[UploadedFile, dict[str, Any]]:
-    """Return the file in the body of a request with unchanged content, and the event without the body.
+    """Return the file in the body of a request, and the event without the body. The content of the file is unchanged.
 
     `media_types`: the accepted media types. Raises UnsupportedMediaType for any other media type, BodyTooLarge if the
     file has more than `max_bytes` bytes, and MalformedRequest if the body cannot be decoded.
@@ -149,7 +149,7 @@ def parse_json_object(text: str) -> dict[str, Any]:
         raise MalformedRequest(("body", f"is not JSON: {error.msg} ({where})")) from None
     if not isinstance(document, dict):
         raise MalformedRequest(("body", "must be a JSON object"))
-    if "\\u" in text:  # bad characters can occur only as escapes, such as \u0000
+    if "\\u" in text:  # NUL and lone surrogates can occur only as escapes, such as \u0000
         _reject_bad_characters(document)
     return document
 

@@ -58,7 +58,7 @@ def document_json(app: ApiResolver) -> str:
 
 
 def document(app: ApiResolver) -> dict[str, Any]:
-    """Build the OpenAPI document (3.1)."""
+    """Build the OpenAPI document (version 3.1) and return it as a dict."""
     found: dict[str, Any] = json.loads(
         app.get_openapi_json_schema(title=TITLE, version=VERSION, description=DESCRIPTION)
     )
@@ -81,7 +81,7 @@ def document(app: ApiResolver) -> dict[str, Any]:
 
 
 def _tag(route: Route) -> str:
-    """Return the tag of a route: its published tag if it has one, otherwise the name of its module."""
+    """Return the OpenAPI tag of a route: the tag of its module in PUBLISHED_TAGS, or else the module's name."""
     module = route.handler.__module__.rpartition(".")[2]
     return PUBLISHED_TAGS.get(module, module)
 
@@ -106,7 +106,7 @@ def _describe_operation(operation: dict[str, Any], route: Route) -> dict[str, An
 
 
 def _describe_responses(operation: dict[str, Any], route: Route) -> dict[str, Any]:
-    """Return the responses of an operation: the successful responses, then one response for each problem status."""
+    """Return the responses of an operation: the successful responses, then one response for each error status."""
     answers = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
     if _takes_idempotency_key(operation) and "201" in answers:
         replayed = {
@@ -129,7 +129,7 @@ def _possible_problems(operation: dict[str, Any], route: Route) -> Iterator[Prob
     Some problem types follow from the route's method, path and parameters. The route declares all other types.
     """
     shape = {
-        "malformed": True,  # for example for an unknown query parameter or body field
+        "malformed": True,  # every route rejects unknown query parameters
         "unauthenticated": route.key not in PUBLIC_ROUTES,
         "not-found": "{" in route.path,
         "too-large": route.method in METHODS_WITH_BODY,

@@ -69,9 +69,9 @@ Until = Annotated[
 
 
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
-    """Return the time range (since, until). Raises InvalidInput if `since` is after `until`.
+    """Return the time range as a pair (since, until). Raises InvalidInput if `since` is after `until`.
 
-    None stands for a range without this limit and is returned as "".
+    If a limit is None, the range has no limit on that side, and the pair contains "" instead.
     """
     if since and until and since > until:
         raise InvalidInput("from", "must not be after to")
@@ -82,8 +82,8 @@ def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
 class ListRequest:
     """A request for a page of a list.
 
-    `arguments`: the values that identify the list, such as a customer id. A cursor, the text that marks the end of a
-    page, is valid only for the same caller, query and arguments.
+    `arguments`: the values that identify the list, such as a customer id. `cursor`: the text that the API returned with
+    the previous page, or None for the first page. A cursor is valid only for the same caller, query and arguments.
     """
 
     caller: Caller
@@ -100,7 +100,10 @@ class ListRequest:
         return None if self.cursor is None else cursors.decode_cursor(_cursor_key(), self.cursor, *self._cursor_binding)
 
     def seal_cursor(self, after: str | None) -> str | None:
-        """Return the cursor of the page that starts after the position `after`, or None if `after` is None."""
+        """Return the cursor of the next page, which starts after the position `after`.
+
+        Returns None if `after` is None, because then there is no next page.
+        """
         return None if after is None else cursors.encode_cursor(_cursor_key(), after, *self._cursor_binding)
 
     @property

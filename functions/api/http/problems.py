@@ -4,7 +4,8 @@ The table `PROBLEM_TYPES` maps each exception class to its response. Each respon
 fields `type` (a link to the documentation page), `title`, `status`, `detail` and `instance` (the request id in the
 log). Some exceptions add more fields, such as `errors`, `short` or `changed`.
 
-The document repeats no content of the request except field names. For an internal error the document has no details.
+For a malformed request, `errors` lists the invalid fields and the reasons. For an internal error, the document has no
+details: they are only in the log.
 """
 
 import json
@@ -81,9 +82,11 @@ class MethodNotAllowed(Exception):
 class ProblemType:
     """The error response for one kind of exception.
 
-    `slug`: the id of the problem in `type`. `extensions`: the names of attributes of the exception that are copied to
-    the problem document. `errors`, `headers`, `detail`: functions that get the exception and return the (field, reason)
-    pairs, the additional HTTP headers and the text of `detail`.
+    `slug`: the id of the problem, which is the last part of the link in `type`. `extensions`: the names of the
+    exception's attributes that are copied to the problem document.
+
+    Three fields are functions that get the exception. `errors` returns the (field, reason) pairs. `headers` returns
+    additional HTTP headers. `detail` returns the text of the document's field `detail`.
     """
 
     status: int
@@ -128,7 +131,8 @@ def _retry_after_header(error: Exception) -> dict[str, str]:
     return {"Retry-After": str(getattr(error, "retry_after_seconds", 2))}
 
 
-# The next functions return fixed texts instead of the texts of library exceptions, which may quote sent or stored data.
+# The next functions return fixed texts. The texts of library exceptions are not sent to the client, because they may
+# quote data from the request or from the table.
 def _retry_detail(_: Exception) -> str:
     return "a request with an Idempotency-Key is safe to repeat"
 
@@ -190,7 +194,7 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
 def problem_type_of(error: Exception) -> ProblemType:
     """Return the problem type of an exception: the entry of its class or of the nearest base class in PROBLEM_TYPES.
 
-    An error of an AWS service that a later retry may solve has the type "unreachable" (503), not "fault" (500).
+    If an AWS service returned an error and a later retry may succeed, the type is "unreachable" (503), not "fault" (500).
     """
     if isinstance(error, ClientError) and _is_transient(error):
         return _UNREACHABLE
@@ -204,7 +208,7 @@ def _is_transient(error: ClientError) -> bool:
 
 
 def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, dict[str, Any]]:
-    """Return the problem type of an exception, and the response as an API Gateway event. `instance`: the request id."""
+    """Return the problem type of an exception, and the Lambda's response for API Gateway. `instance`: the request id."""
     problem_type = problem_type_of(error)
     said: dict[str, Any] = {name: getattr(error, name) for name in problem_type.extensions}
     if problem_type.errors:
@@ -227,15 +231,16 @@ def to_problem_response(error: Exception, instance: str) -> tuple[ProblemType, d
 def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
     """Return the OpenAPI extension that documents which exceptions a route may raise.
 
-    Do not pass exceptions that follow from the route's method, path and parameters: openapi.py documents them.
+    Pass only the exceptions that are specific to this route. openapi.py adds the exceptions that follow from the
+    route's method, path and parameters.
     """
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 
 ERRORS_SAFE_TO_LOG = (ClientError, Unreadable, KeyError)
-"""The exceptions whose text is safe to log, because the text names only a missing or denied resource.
+"""The exceptions whose text is written to the log. The text names an AWS error, an unreadable item or a missing key.
 
-The texts of all other exceptions are not logged, because they may quote sent or stored data.
+The texts of all other exceptions are not logged, because they may quote data from a request or from the table.
 """
 
 

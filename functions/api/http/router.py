@@ -39,7 +39,7 @@ class Route:
 
 
 class Router(Undecided):
-    """The routes of one API module."""
+    """Collects the routes of one module in functions/api/routes."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ class ApiResolver(APIGatewayHttpResolver):
         if not there:
             raise RouteNotFound
         if path.endswith("\n"):
-            raise MalformedRequest(INVALID_PATH)  # the patterns of the router end with $ and ignore a final newline
+            raise MalformedRequest(INVALID_PATH)  # the patterns of Powertools end with $, which ignores a final newline
         for route in there:
             if route.method == method:
                 return route
@@ -91,17 +91,19 @@ def _reraise(error: Exception) -> Response[Any]:
 
 
 def _reject_path(_: Exception) -> Response[Any]:
-    """Raise MalformedRequest. The path matches a known route, but the router rejects a character in an id of the path.
+    """Raise MalformedRequest, because an id in the path contains a character that Powertools does not allow.
 
-    Powertools calls this function if it finds no route. `find_route` has already rejected unknown paths.
+    Powertools calls this function if it finds no route for a path. `find_route` has already rejected paths of unknown
+    routes. So the only possible cause is a character in an id.
     """
     raise MalformedRequest(INVALID_PATH)
 
 
 def _reject_unknown_input(app: APIGatewayHttpResolver, next_middleware: NextMiddleware) -> Response[Any]:
-    """Middleware that raises MalformedRequest if a request has unknown query parameters or an unexpected body.
+    """Middleware that raises MalformedRequest if a request has unknown input.
 
-    Without this check, a misspelled filter would return all items, and a misspelled field would be ignored.
+    Unknown input is an unknown query parameter, or a body field if the route takes no body. Without this check, the
+    router would ignore such input. For example, a list with a misspelled filter would return all items.
     """
     takes = app.context["_route"].dependant
     known = {parameter.alias for parameter in takes.query_params}

@@ -17,10 +17,10 @@ TOLERANCE_SECONDS = 300
 
 
 def verify_signature(header: str, body: str, secrets: Sequence[str], now: datetime) -> None:
-    """Raise BadSignature unless the body was signed with one of the secrets at most 300 seconds ago.
+    """Check that the body was signed with one of the secrets at most 300 seconds ago. Raises BadSignature if not.
 
-    `header`: the value of the signature header. The clocks may differ, so a time up to 300 seconds in the future is
-    accepted too.
+    `header`: the value of the signature header. The clocks of the provider and the shop may differ, so a time up to 300
+    seconds in the future is accepted too.
     """
     pairs = [part.strip().partition("=") for part in header.split(",")]
     times = [value for name, _, value in pairs if name == "t"]

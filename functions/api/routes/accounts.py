@@ -58,7 +58,7 @@ class PaymentSourceBody(RequestModel):
 
     @property
     def source(self) -> accounts.CreditSource:
-        """Return the source as a CreditSource, the type that the functions of the shop use."""
+        """Return the source as a CreditSource, the type that functions/shop/accounts.py uses."""
         if self.gift_card is not None:
             return accounts.gift_card_source(shop(), self.gift_card)
         return accounts.CreditSource(self.account_id or "")

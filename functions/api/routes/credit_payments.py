@@ -61,10 +61,10 @@ def pay_with_credit(
 def payments_of_order(
     caller: SignedIn, order_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[PaymentAnswer]:
-    """List the payments of an order by card and with credit, and how much of each payment was refunded.
+    """List the card and credit payments of an order, and how much of each payment was refunded.
 
-    Failed payments are included. If the order does not exist or is archived, staff can list payments with this order id
-    that matched no order.
+    Failed payments are included. Staff can also use the id of an archived or unknown order. The list then has the
+    payments that arrived with this order id but matched no order.
     """
     return paginate(
         ListRequest(caller, PAYMENTS_OF_ORDER, (order_id,), cursor),

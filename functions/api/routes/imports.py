@@ -92,7 +92,8 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
         given = dict(ImportLine.model_validate(read(_decode_line(raw))).model_dump(exclude_unset=True))
     except MalformedRequest as error:
         field, why = error.errors[0]
-        why = why.replace("line 1, ", "")  # each line is parsed alone; the answer has its real number in another field
+        # Each line is parsed alone, so the parser always reports line 1. `Rejected` has the real number of the line.
+        why = why.replace("line 1, ", "")
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field, why = field_path(found["loc"]), validation_message(found)

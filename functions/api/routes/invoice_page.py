@@ -40,7 +40,8 @@ def response_headers() -> dict[str, str]:
     """Return the security headers of an invoice page.
 
     The Content-Security-Policy allows only the style sheet inside the invoice's HTML, no scripts or other files.
-    The browser sends no referrer, because anyone who knows the URL of the invoice page can open it.
+    The Referrer-Policy keeps the browser from sending the page's URL to other sites, because anyone who knows the URL
+    can open the page.
     """
     style = _load_templates().get_template("invoice.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

@@ -333,7 +333,10 @@ class WholeOrder(ResponseModel):
 
     @classmethod
     def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
-        """Return the answer for the items of one page, grouped by kind."""
+        """Return the answer for one page of an order's items, grouped by kind.
+
+        `cursor`: the cursor of the next page, or None on the last page.
+        """
 
         def shown(kind: Any, answer: type[ResponseModel]) -> list[Any]:
             return [answer.of(item) for item in items if isinstance(item, kind)]

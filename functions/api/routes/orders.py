@@ -192,7 +192,7 @@ def orders_of_customer(
 
 
 def page_of_orders(caller: SignedIn, customer_id: str, limit: int, cursor: str | None) -> Listed[OrderInList]:
-    """Return a page of a customer's orders."""
+    """Return one page of a customer's orders, newest first, with the cursor of the next page."""
     return paginate(
         ListRequest(caller, ORDERS_OF_CUSTOMER, (customer_id,), cursor),
         lambda after: orders.list_orders_of_customer(shop(), caller, customer_id, limit, after),

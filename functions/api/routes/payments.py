@@ -59,7 +59,7 @@ class ProviderModel(BaseModel):
 
 
 class PaymentError(ProviderModel):
-    """Why a payment failed."""
+    """The error of a failed payment. `code`: the provider's error code."""
 
     code: Reason | None = None
 
@@ -145,7 +145,7 @@ class Received(ResponseModel):
     reason: str | None = None
 
 
-# The functions below process the events.
+# The code below processes the events of the payment provider.
 PaymentOutcome = Literal["authorised", "succeeded", "failed"]
 REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
     "pending": "pending",
@@ -156,9 +156,10 @@ REFUND_STATUSES: Mapping[str, Literal["pending", "succeeded", "failed"]] = {
 }
 """The refund state in this shop, by the provider's refund state: https://docs.stripe.com/api/refunds/object"""
 INQUIRY_PREFIX = "warning_"
-"""The prefix of the states of an inquiry, which is not a dispute yet: https://docs.stripe.com/api/disputes/object
+"""The status of an inquiry starts with this prefix: https://docs.stripe.com/api/disputes/object
 
-About inquiries: https://docs.stripe.com/disputes/how-disputes-work. Events: https://docs.stripe.com/api/events/types
+An inquiry is a question of the customer's bank before a dispute: https://docs.stripe.com/disputes/how-disputes-work
+The types of events: https://docs.stripe.com/api/events/types
 """
 
 
@@ -176,8 +177,8 @@ def _payment_recorder(outcome: PaymentOutcome) -> Callable[[ProviderEvent], Kept
             currency=intent.currency.upper(),
             reason=failed if outcome == "failed" else None,
         )
-        # The fingerprint of the event is computed from the parsed fields and not from the body. The body contains a
-        # count of the deliveries, so the same event has a different body in each delivery.
+        # The last argument identifies the content of the event, so it must be equal in every delivery of the event.
+        # Pass the parsed fields and not the body: the body contains a count of deliveries, which changes.
         kept = payments.record_payment(shop(), update, asdict(update))
         if kept.result["status"] == "UNMATCHED" and not kept.replayed:
             ids = {"payment_id": update.payment_id, "order_id": update.order_id, "event_id": update.event_id}
@@ -266,6 +267,9 @@ def _parse_object(event: ProviderEvent, kind: type[T]) -> T:
 
 
 def _own_id(metadata: Mapping[str, str], name: str, pattern: str = ID_PATTERN) -> str | None:
-    """Return the id `name` from the metadata of an event, or None if it is missing or does not match `pattern`."""
+    """Return an id from the metadata of an event, or None if the id is missing or does not match `pattern`.
+
+    `name`: the name of the id in the metadata, such as order_id.
+    """
     found = metadata.get(name, "")
     return found if re.fullmatch(pattern, found) else None

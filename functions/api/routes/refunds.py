@@ -65,10 +65,10 @@ def refund_order(caller: SignedIn, order_id: Id, key: IdempotencyKey, goodwill: 
     openapi_extensions=problem_responses(NotAllowed, WrongState, TooMuch),
 )
 def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: IdempotencyKey) -> Response[GivenBack]:
-    """Refund a payment that matched no order, except amounts that are already refunded. For staff.
+    """Refund an unmatched payment: the whole amount that is not refunded yet. For staff.
 
-    The refund happens once for each Idempotency-Key. `order_id` is the order id in the payment, even if no order has
-    this id.
+    An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
+    The refund happens once for each Idempotency-Key.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 

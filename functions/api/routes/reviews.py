@@ -80,8 +80,8 @@ class Deleted(ResponseModel):
 def write_review(caller: SignedIn, product_id: Id, review: NewReview) -> ReviewAnswer:
     """Write or replace your review of a product that was delivered to you.
 
-    The order must be your own order and must not be archived. You can still change the review after the order was
-    archived.
+    When you first write the review, the order must be your own and must not be archived. You can change the review
+    later, even after the order was archived.
     """
     written = reviews.write_review(shop(), caller, product_id, review.order_id, review.stars, review.text)
     return ReviewAnswer.of(written)

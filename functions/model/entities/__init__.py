@@ -1,4 +1,4 @@
-"""The class of every item type in the table, one module per noun.
+"""The class of every item type in the table, one module per subject, such as orders.
 
 Times are `Instant` (UTC text with milliseconds). Money is an integer in minor units, stored beside a `currency`. `ttl`
 is in epoch seconds. Every command that writes an item raises the item's `version`.

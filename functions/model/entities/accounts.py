@@ -31,9 +31,9 @@ class Account:
 class Entry:
     """A booking on a credit account.
 
-    `amount`: negative for a withdrawal. `balance`: the balance of the account after the booking. `version`: the version
-    of the account after the booking. `other`: the id of the second account, if the booking is a transfer. `order_id`:
-    the order that was paid or refunded.
+    `amount`: the booked amount in minor units; negative for a withdrawal. `balance`: the balance of the account after
+    the booking. `version`: the version of the account after the booking. `other`: for a transfer, the id of the other
+    account. `order_id`: for a payment or a refund, the id of the order.
     """
 
     account_id: str

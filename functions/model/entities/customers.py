@@ -45,7 +45,10 @@ class ErasedCustomer:
 
     @property
     def queue(self) -> str | None:
-        """A part of the index key for the list of unfinished erasures; None (not in the list) after the erasure."""
+        """The status, as part of the key of the index that lists the unfinished erasures.
+
+        None if the erasure is finished. The item is then not in the index.
+        """
         return self.status if self.status == "ERASING" else None
 
     @property
@@ -76,7 +79,10 @@ class EmailClaim:
 
 @entity
 class Settings:
-    """A named group of a customer's settings, in its own item. A changed setting does not write the Customer item."""
+    """A named group of a customer's settings.
+
+    The group is a separate item. So the Customer item is not written when a setting changes.
+    """
 
     customer_id: str
     name: SettingsName

@@ -9,9 +9,9 @@ from functions.model.money import Currency
 class Discount:
     """A discount code that reduces the price of an order's goods by a percentage.
 
-    `minimum`: the minimum price of the goods, in `currency`. `limit`: how often the code can be redeemed; None means
-    without limit. `parts`: the number of Redemptions items over which the limit is split, so that no single item is
-    written too often.
+    `minimum`: the lowest price of the goods for which the code is valid, in minor units of `currency`. `limit`: how
+    often the code can be redeemed; None means without limit. `parts`: the number of Redemptions items over which the
+    limit is split, so that no single item is written too often.
     """
 
     code: str
@@ -29,9 +29,10 @@ class Discount:
 
 @entity
 class Redemptions:
-    """One of the items over which the limit of a discount code is split, so that no single item is written too often.
+    """Counts the redemptions that are left in one part of a discount code's limit.
 
-    `part`: the number of this item, from 0. `left`: how many redemptions this item still allows.
+    The limit may be split over several Redemptions items, so that no single item is written too often. `part`: the
+    number of this item, from 0. `left`: how many redemptions this item still allows.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Product imports: the file, its parts and their lines."""
+"""Product imports: the uploaded file, its import parts (groups of lines) and their lines."""
 
 from typing import Literal
 
@@ -35,12 +35,13 @@ class Rejected:
 
 @entity
 class ImportPart:
-    """The progress of an import part: a group of lines of an import that one message to the worker covers.
+    """An import part: a group of lines of an import, and the progress of writing these lines.
 
-    `count`: the number of lines to write. `done`: how many of these lines are processed, from the first one on.
-    `written`: how many processed lines changed an item. `unchanged`: how many changed nothing, because the stored item
-    was already equal. `retried`: how many processed lines needed more than one attempt. `rejected`: the lines that were
-    invalid at the upload, and the lines that could not be written.
+    Each queue message to the worker covers one import part. `count`: the number of lines to write. `done`: how many of
+    these lines are processed, from the first one on. `written`: how many processed lines changed an item. `unchanged`:
+    how many processed lines changed nothing, because the stored item was already equal. `retried`: how many processed
+    lines needed more than one attempt. `rejected`: the lines that were invalid at the upload, and the lines that could
+    not be written.
     """
 
     import_id: str
@@ -60,7 +61,7 @@ class ImportPart:
 
 @entity
 class ImportLines:
-    """The lines to write of an import part (a group of lines of an import), as gzipped NDJSON.
+    """The lines of an import part (a group of lines of an import) that must be written, as gzipped NDJSON.
 
     Each line is a JSON object, which includes its line number in the uploaded file.
     """

@@ -1,4 +1,4 @@
-"""Mails to customers: order notifications, and campaigns to the followers of a product."""
+"""Mails to customers: notifications about orders, and campaigns (mails to all followers of a product)."""
 
 from typing import Literal
 
@@ -11,11 +11,11 @@ CampaignStatus = Literal["TELLING", "TOLD", "DROPPED"]
 
 @entity
 class Notification:
-    """A mail to a customer about an order or a followed product, and the claim of the process that sends the mail.
+    """A mail to a customer about an order or a followed product, and the claim on this mail.
 
-    A claim gives one process the right to send the mail for a limited time. The status is SENDING before SES is called,
-    and SENT after SES accepted the mail. `claim`: a random token of the process. `claimed_until` (epoch seconds): after
-    this time another process may claim the mail.
+    A claim gives one sender the right to send the mail for a limited time. `claim`: a random token of this sender.
+    `claimed_until` (epoch seconds): after this time another sender may claim the mail. The status is SENDING before SES
+    is called, and SENT after SES accepted the mail. `effect_id`: the id of the mail.
     """
 
     customer_id: str
@@ -35,12 +35,13 @@ class Notification:
 class Campaign:
     """The latest campaign for a product: a mail to each follower after an `event` (a price drop, or new stock).
 
-    `event_id` and `at`: the id and the time of the event. `until` (epoch seconds): the end of the cooldown, during
-    which no later event of the same kind starts a campaign, unless this campaign was DROPPED. `since`: the position in
-    the list of followers at which the campaign started. `after`: the position up to which mails were sent.
+    `event_id` and `at`: the id and the time of the event. `since`: the position in the list of followers at which the
+    campaign started. `after`: the position up to which mails were sent. `status`: TELLING while mails are sent, TOLD
+    after the last mail. DROPPED: the campaign stopped before every follower got a mail, for example because the stock
+    ran out.
 
-    DROPPED: the campaign stopped before every follower got a mail, for example because the stock ran out. If the next
-    campaign starts during the cooldown, it continues at the position that the dropped campaign reached.
+    `until` (epoch seconds): the end of the cooldown. During the cooldown, a later event of the same kind starts a new
+    campaign only if this campaign was DROPPED. The new campaign then starts at the position that this campaign reached.
     """
 
     product_id: str

@@ -50,7 +50,8 @@ class OrderLine:
 class TimelineEvent:
     """A log entry for one change of an order.
 
-    `version`: the order's version after the change. A gap in the versions shows that an entry is missing.
+    `version`: the order's version after the change. A gap in the versions shows that an entry is missing, or that the
+    order was archived in between.
     """
 
     order_id: str

@@ -18,10 +18,10 @@ OrderStatus = Literal[OpenStatus, "DELIVERED", "PARTIALLY_RETURNED", "RETURNED",
 class Line:
     """A line of an order: one product, at its price when ordered.
 
-    A product's stock may be split over several items, the stock parts. `taken`: the ordered quantity by number of the
-    stock part; None if all pieces come from stock part 0. `backordered`: the number of pieces that were out of stock
-    when ordered. `shipped`, `delivered`, `returned` and `dropped` are numbers of pieces. Dropped pieces were cancelled
-    before shipping.
+    A product's stock may be split over several items, the stock parts. `taken`: how many pieces come from each stock
+    part, by the number of the part; None if all pieces come from stock part 0. `backordered`: the number of pieces that
+    were out of stock when ordered. `shipped`, `delivered`, `returned` and `dropped` are numbers of pieces. Dropped
+    pieces were cancelled before shipping.
     """
 
     name: str
@@ -81,12 +81,13 @@ class Order:
     shipping. `tax_rate`: in hundredths of a percent; the tax is included in all prices.
 
     `paid`: the money received. From `paid_at` on, `paid` equals the total. `refunded`: how much of `paid` is refunded
-    or being refunded. `owed`: the amount that must still be refunded, after the customer's bank decided the dispute of
-    the payment.
+    or being refunded. `owed`: the amount that the shop must refund, but cannot refund yet, because the customer's bank
+    disputes the payment.
 
-    `reached`: the order's version after the last change of its status. `reached_at`: the time of that change; None if
-    nothing else changed in the order since, because then `updated_at` is that time. With both values, the event of the
-    status change can be rebuilt from the order alone.
+    `reached`: the order's version after the last change of its status. `reached_at`: the time of that change. It is
+    None if nothing else in the order changed later, because then `updated_at` is that time. With both values, the event
+    of the status change can be rebuilt from the order alone. A change to ARCHIVING does not change `reached` and
+    `reached_at`.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
@@ -125,9 +126,9 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions of the order that a log of all its changes, such as the timeline, must contain.
+        """The versions of the order for which a complete log, such as the timeline, must have an entry.
 
-        These are all versions except those that the order had while it was archived.
+        The versions that the order had while it was archived are left out.
         """
         away = set(self.away or ())
         return tuple(version for version in range(1, self.version + 1) if version not in away)
@@ -163,7 +164,10 @@ class Order:
 
     @property
     def queue(self) -> str | None:
-        """A part of the index key for the list of orders with this status; None (in no list) if the order is closed."""
+        """The status, as part of the key of the index that lists the open orders by status.
+
+        None if the order is not open. The order is then not in the index.
+        """
         return self.status if self.status in OPEN_STATUSES else None
 
     @property
@@ -180,7 +184,7 @@ SOLD_STATUSES: tuple[OrderStatus, ...] = (
 
 @entity
 class QueuedOrder:
-    """The attributes of an order that the index with the lists of open orders (GSI2) contains."""
+    """The attributes of an order that are stored in GSI2, the index that lists the open orders."""
 
     order_id: str
     customer_id: str
@@ -195,7 +199,7 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """Two fields of an order, which are read without the rest: its id and the customer who placed it."""
+    """The id of an order, and the id of the customer who placed it. Only these two attributes of the order are read."""
 
     order_id: str
     customer_id: str
@@ -205,8 +209,8 @@ class OrderOwner:
 class ArchivedOrder:
     """The item that replaces an Order in the table after the order was archived.
 
-    `object_key`: the S3 object with all items of the order. `sha256`: the hash of that object. `archived_at`: when the
-    order was archived.
+    `object_key`: the key of the S3 object with all items of the order. `sha256`: the hash of that object.
+    `archived_at`: when the order was archived.
     """
 
     order_id: str

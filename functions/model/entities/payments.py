@@ -22,9 +22,9 @@ An example is a payment that arrived after the order was cancelled.
 class Payment:
     """A payment for an order: by card, or from a credit account.
 
-    `payment_id`: for a card payment, the payment provider's id. `reason`: why the payment failed or matches no order.
-    `refunded`: the amount refunded so far. `disputes`: the status of each dispute by the dispute's id; disputes are
-    kept after they end.
+    `payment_id`: for a card payment, the payment provider's id. `reason`: why the payment failed or matches no order,
+    or why the shop lost a dispute. `refunded`: the amount refunded so far. `disputes`: the status of each dispute by
+    the dispute's id; disputes are kept after they end.
     """
 
     order_id: str
@@ -43,12 +43,15 @@ class Payment:
 
     @property
     def queue(self) -> str | None:
-        """A part of the index key for the operators' list of payments that match no order; None for other payments."""
+        """The status, as part of the key of the index that lists the payments that match no order.
+
+        None for any other payment. Such a payment is not in the index.
+        """
         return self.status if self.status == "UNMATCHED" else None
 
     @property
     def is_disputed(self) -> bool:
-        """Whether the customer's bank has an open dispute of the payment.
+        """Whether a dispute of the payment is open: the customer's bank claims the money back.
 
         The payment is not refunded until the bank decides the dispute.
         """
@@ -67,9 +70,9 @@ class Payment:
 class Refund:
     """A refund and its status. A command writes this item, and a Lambda then moves the money (outbox pattern).
 
-    `account_id`: the credit account to credit; None if the payment provider refunds the payment. `attempt`: the number
-    of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider. `why`: what
-    the refund is for. `reason`: why the refund failed.
+    `account_id`: the credit account that gets the money; None if the payment provider refunds the payment. `attempt`:
+    the number of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider.
+    `why`: the reason for the refund, such as RETURNED. `reason`: why the refund failed.
     """
 
     order_id: str

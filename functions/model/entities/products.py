@@ -21,7 +21,7 @@ class Product:
 
     `parts`: the number of Stock items over which the product's stock is split. A product that sells very fast has more
     than one, so that no item is written too often. `backorder`: whether the product can be ordered when out of stock.
-    Such a product has only one Stock item, whose available quantity may be negative until more stock arrives.
+    If so, the product has only one Stock item, and its available quantity may be negative until more stock arrives.
     """
 
     product_id: str
@@ -59,10 +59,11 @@ class Category:
 
 @entity
 class Stock:
-    """A stock part: one of the items over which a product's stock is split, so that no item is written too often.
+    """A stock part: the whole stock of a product, or one part of it.
 
-    `part`: the number of this item, from 0. `received`: the total quantity that this item ever received. `available`:
-    the quantity that can still be ordered.
+    A product's stock can be split over several Stock items, so that no item is written too often. `part`: the number of
+    this item, from 0. `received`: the total quantity that this item ever received. `available`: the quantity that can
+    still be ordered.
     """
 
     product_id: str
@@ -77,8 +78,8 @@ class Stock:
 class Review:
     """A customer's review of a product. Each customer has at most one review per product.
 
-    `order_id`: the delivered order that contained the product. `created_at` distinguishes this review from an earlier,
-    deleted one.
+    `order_id`: the delivered order that contained the product. `created_at`: distinguishes this review from an earlier
+    review of the same customer and product that was deleted.
     """
 
     product_id: str
@@ -94,7 +95,10 @@ class Review:
 
 @entity
 class Follow:
-    """Records that a customer follows a product: the customer gets a mail when it is back in stock or costs less."""
+    """Records that a customer follows a product.
+
+    The customer gets a mail when the product is back in stock or costs less.
+    """
 
     customer_id: str
     product_id: str

@@ -14,7 +14,7 @@ class Shipment:
     """A parcel of an order. After dispatch it can be found by `carrier` and `tracking_number`.
 
     `quantities`: the pieces in the parcel by product. `backordered`: the pieces that were out of stock when ordered, by
-    product; None once the parcel is dispatched.
+    product. It is None if no piece was out of stock, or if the parcel is dispatched.
     """
 
     order_id: str

@@ -13,8 +13,8 @@ SweepStatus = Literal["RUNNING", "DONE"]
 class Stretch:
     """The progress of one segment of a table sweep (a scan of all items, in parallel segments).
 
-    The sweep resumes after the item with the key `pk`, `sk`. If both are None, it starts with the first item of the
-    segment.
+    `done`: whether the whole segment was scanned. If it was not, the sweep resumes after the item with the key `pk`,
+    `sk`. If both are None, the sweep starts with the first item of the segment.
     """
 
     pk: str | None = None
@@ -26,10 +26,11 @@ class Stretch:
 class Sweep:
     """The checkpoint of an operator tool's sweep (a scan of the whole table), and the lock that prevents a second run.
 
-    `by`: the run that holds the lock, until `held_until`. `read`: the number of items read. `changed`, `right` (already
-    correct) and `passed_over` (skipped, because they cannot be read or written): how many items had this result.
-    `lost`: how often another writer changed an item first, so that the sweep tried again. `unreadable`: some of the
-    skipped items, by key, with the reason. `waiting`: the keys of scanned items that must be checked again.
+    `by`: who holds the lock, until `held_until`. `read`: the number of items read. `changed`: the number of changed
+    items. `right`: the number of items that were already correct. `passed_over`: the number of items that were skipped,
+    because they cannot be read or written. `lost`: the number of write conflicts with other writers. After each
+    conflict, the sweep tried the item again. `unreadable`: some of the skipped items, by key, with the reason.
+    `waiting`: the keys of scanned items that must be checked again.
     """
 
     tool: str

@@ -1,4 +1,4 @@
-"""Totals (ratings, best sellers, sales per minute), and the record of the amounts that each source item added."""
+"""Totals (ratings, best sellers, sales per minute), and the items that record which amounts were added to them."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,10 @@ class BestSeller:
 
     @property
     def rank(self) -> int | None:
-        """The units by which the product is ranked; None if they are not positive, so that it is not in the index."""
+        """The number of units by which the product is ranked in the index of best sellers.
+
+        None if the number is 0 or negative. The item is then not in the index.
+        """
         return self.units if self.units > 0 else None
 
     @property
@@ -43,7 +46,7 @@ class BestSeller:
 class Metric:
     """The sales in one minute and currency, less the returns in that minute.
 
-    The orders are spread over several shards, to prevent a single hot item. Each item contains the sales of one shard.
+    Each minute has several items, one for each shard (a group of orders). So no single item is written too often.
     """
 
     shard: str
@@ -58,11 +61,11 @@ class Metric:
 
 @entity
 class Counted:
-    """Records the amounts that one source item (order, return, review) added to totals, so that none is added twice.
+    """Records the amounts that one source item (order, return, review) added to totals.
 
-    `source`: the id of the source item. `of`: its type. `as_of`: its creation time and its version when it was added,
-    as one text. `amounts`: the added amounts, by the key of the total and the name of the field. `gone`: whether the
-    source item was deleted.
+    With this record, no amount is added twice. `source`: the id of the source item. `of`: the type of the source item.
+    `as_of`: the creation time of the source item, and its version when its amounts were added, as one text. `amounts`:
+    the added amounts, by the key of the total and the name of the field. `gone`: whether the source item was deleted.
     """
 
     source: str
