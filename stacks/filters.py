@@ -11,7 +11,6 @@ from typing import Any
 from functions.model import copies
 from functions.model.changes import CHANGE_TYPES
 from functions.model.events import EVENTS
-from functions.model.totals import COUNTERS
 
 MAX_PATTERNS, MAX_CHARACTERS = 5, 4096
 TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
@@ -20,15 +19,12 @@ TTL_IDENTITY = {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}
 def build_copies_patterns() -> list[str]:
     """Return the filter patterns of the stream reader that updates copies (derived items) and totals.
 
-    The patterns match new and changed primary items, from which copies and totals are derived. They also match deleted
-    items that were counted in totals. Raises ValueError if a copy is derived from another copy. Then the reader's own
-    writes could invoke it again, without end.
+    The patterns match new and changed primary items, from which copies and totals are derived. Raises ValueError if a
+    copy is derived from another copy. Then the reader's own writes could invoke it again, without end.
     """
     if looping := [row.type for row in copies.SOURCE_ROWS if row.kind != "primary"]:
         raise ValueError(f"copies must be derived from primaries, but these are copies: {looping}")
-    can_go = [counter.source_row.type for counter in COUNTERS if counter.deleted_item]
-    written = _build_pattern(["INSERT", "MODIFY"], [row.type for row in copies.SOURCE_ROWS])
-    return _check_limits([written, _build_pattern(["REMOVE"], can_go)])
+    return _check_limits([_build_pattern(["INSERT", "MODIFY"], [row.type for row in copies.SOURCE_ROWS])])
 
 
 def build_publisher_patterns() -> list[str]:

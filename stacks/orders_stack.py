@@ -335,7 +335,9 @@ class OrdersStack(Stack):
             "customer_erasure", erasure_environment, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=300
         )
         erasure.grant("dynamodb:Query", on=[*table_and_queues, self.table.index_arns["GSI1"]])
-        erasure.grant("dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
+        erasure.grant(
+            "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn
+        )
         rewrite_objects = "s3:GetObject", "s3:PutObject"
         erasure.grant(
             *rewrite_objects,

@@ -26,6 +26,7 @@ IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT")
 IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                written_by="api, bulk")
 IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES")  # all parts of an import are written at the same time, so each part has its own partition
 REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}")
+DELETED_REVIEW = Row(e.DeletedReview, "PRODUCT#{product_id} / REVIEW#{customer_id}",           replaces=REVIEW,                                                                                                                                                                          written_by="api, erasure")
 FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}")
 DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT")
 REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          written_by="api, lapse")

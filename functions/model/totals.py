@@ -11,7 +11,7 @@ amounts.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from functions.dynamodb.keys import Instant, Row, to_instant
@@ -49,17 +49,12 @@ class Counter(Generic[S]):
 
     `final_at`: returns the time after which the totals of a source item no longer change. It is None if the totals of
     this source type can always change.
-
-    `deleted_item`: None if source items are never deleted. Otherwise a function that creates a placeholder for a
-    deleted item from its id. The placeholder has the key of the deleted item and contributes to the same totals. The
-    other fields of the placeholder are empty.
     """
 
     source_row: Row[S]
     source_id: Callable[[S], str]
     contributions: Callable[[S], Iterator[Any]]
     final_at: Callable[[S], datetime] | None = None
-    deleted_item: Callable[[str], S] | None = None
 
 
 def season_of(at: Instant) -> str:
@@ -126,23 +121,12 @@ def review_contributions(review: e.Review) -> Iterator[e.Rating]:
     yield e.Rating(product_id=review.product_id, reviews=1, stars=review.stars)
 
 
-def placeholder_review(source: str) -> e.Review:
-    """Return a review without content that has the key of a deleted review.
+def no_contributions(review: e.DeletedReview) -> Iterator[e.Rating]:
+    yield e.Rating(product_id=review.product_id, reviews=0, stars=0)
 
-    `source`: the key as text, "product_id:customer_id".
-    """
-    product_id, customer_id = source.split(":")
-    never = to_instant(datetime.fromtimestamp(0, UTC))
-    return e.Review(
-        product_id=product_id,
-        customer_id=customer_id,
-        order_id="",
-        stars=0,
-        text="",
-        written_at=never,
-        created_at=never,
-        updated_at=never,
-    )
+
+def _review_id(review: e.Review | e.DeletedReview) -> str:
+    return f"{review.product_id}:{review.customer_id}"
 
 
 COUNTERS: tuple[Counter[Any], ...] = (
@@ -150,12 +134,8 @@ COUNTERS: tuple[Counter[Any], ...] = (
     Counter(
         t.RETURN, lambda goods: goods.return_id, return_contributions, lambda goods: season_final_at(goods.created_at)
     ),
-    Counter(
-        t.REVIEW,
-        lambda review: f"{review.product_id}:{review.customer_id}",
-        review_contributions,
-        deleted_item=placeholder_review,
-    ),
+    Counter(t.REVIEW, _review_id, review_contributions),
+    Counter(t.DELETED_REVIEW, _review_id, no_contributions),
 )
 _COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter for counter in COUNTERS}
 
@@ -164,17 +144,16 @@ _COUNTERS_BY_ROW: Mapping[Row[Any], Counter[Any]] = {counter.source_row: counter
 class ContributionChange:
     """The amounts that a source item (order, return or review) adds to totals, after a change of the item.
 
-    `life_and_version`: the creation time and the version of the source item after the change, as one sortable text.
-    `at`: the time of the change. `ttl`: when DynamoDB deletes the `Counted` item, which stores these contributions
-    (epoch seconds; None means never). `is_deleted`: whether the source item was deleted.
+    `as_of`: the creation time and the version of the source item after the change, as one sortable text. `at`: the time
+    of the change. `ttl`: when DynamoDB deletes the `Counted` item, which stores these contributions (epoch seconds;
+    None means never).
     """
 
     source_id: str
     source_type: str
-    life_and_version: str
+    as_of: str
     at: Instant
     contributions: Contributions
-    is_deleted: bool = False
     ttl: int | None = None
 
 
@@ -184,22 +163,14 @@ def contribution_change_of(change: Change) -> ContributionChange | None:
     Returns None if the totals must stay the same. For example, the change alters none of these amounts, or the totals
     are final (can no longer change), or items of this type add nothing to totals.
     """
-    if change.row not in _COUNTERS_BY_ROW:
+    if change.row not in _COUNTERS_BY_ROW or change.after is None:
         return None
-    if change.after is None:
-        item, counter = change.before, _COUNTERS_BY_ROW[change.row]
-        # Only a version higher than the version stored in the `Counted` item changes the totals. A deletion has no
-        # version, so give it the number after the item's last version.
-        as_of = _life_and_version(change.row, item, item.version + 1)
-        return (
-            deleted_contribution(counter, counter.source_id(item), as_of, change.at) if counter.deleted_item else None
-        )
     if isinstance(change.before, e.ArchivedOrder):
         return None  # archiving did not change the totals, so the restore from the archive does not change them
-    if change.before is not None and contributions_of(change.row, change.before) == contributions_of(
-        change.row, change.after
-    ):
-        return None
+    if change.before is not None:
+        before_row = t.ROWS_BY_TYPE[type(change.before).__name__]
+        if contributions_of(before_row, change.before) == contributions_of(change.row, change.after):
+            return None
     return current_contribution(change.row, change.after, change.at)
 
 
@@ -218,50 +189,16 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
         if datetime.fromisoformat(at) >= until:
             return None
         ttl = int((until + timedelta(days=EFFECT_DAYS)).timestamp())
-    return ContributionChange(
-        counter.source_id(item), row.type, _life_and_version(row, item, item.version), at, parts, ttl=ttl
-    )
+    return ContributionChange(counter.source_id(item), row.type, _as_of(row, item), at, parts, ttl=ttl)
 
 
-def deleted_contribution(counter: Counter[Any], source: str, as_of: str, at: Instant) -> ContributionChange:
-    """Return the amounts for a deleted item: 0 for each total that the item added an amount to.
+def _as_of(row: Row[Any], item: Any) -> str:
+    """Return the item's creation time and its version as one sortable text.
 
-    `source`: the id of the deleted item. `as_of`: its creation time and a version higher than its last one, as text.
+    The creation time never changes, not even if a deleted review is written again, because its DeletedReview item keeps
+    the time and the version. So the version alone decides which of two texts of an item sorts last.
     """
-    assert counter.deleted_item is not None, "this counter expects no deleted items"
-    parts = {
-        where: (into, replace(part, **dict.fromkeys(TOTAL_FIELDS[into], 0)))
-        for where, (into, part) in contributions_of(counter.source_row, counter.deleted_item(source)).items()
-    }
-    return ContributionChange(source, counter.source_row.type, as_of, at, parts, is_deleted=True)
-
-
-def possibly_missed_deletion(mark: e.Counted, at: Instant) -> tuple[Mapping[str, Any], ContributionChange] | None:
-    """Return how to check whether a source item was deleted, and the change of the totals to apply if it was deleted.
-
-    If the stream record of a deletion was lost, the totals still include the deleted item. `mark`: the `Counted` item,
-    which stores the amounts that the source item added to totals.
-
-    The result is a pair: the key of the source item, and the change of the totals. The caller reads the key. If there
-    is no item with this key, the caller applies the change.
-
-    Returns None if items of the source type are never deleted, or if the totals already reflect the deletion.
-    """
-    counter = _COUNTERS_BY_ROW[t.ROWS_BY_TYPE[mark.of]]
-    if mark.gone or counter.deleted_item is None:
-        return None
-    later = f"{mark.as_of}+"  # this text sorts after the version in `mark` and before the next version
-    return counter.source_row.key_of(counter.deleted_item(mark.source)), deleted_contribution(
-        counter, mark.source, later, at
-    )
-
-
-def _life_and_version(row: Row[Any], item: Any, version: int) -> str:
-    """Return the item's creation time and its version as one text, which sorts by time and then by version.
-
-    The version alone is not enough: an item that is deleted and created again restarts at version 1.
-    """
-    return f"{getattr(item, row.created_field)}#{version:010}"
+    return f"{getattr(item, row.created_field)}#{item.version:010}"
 
 
 def _is_archiving(item: Any) -> bool:
@@ -323,7 +260,7 @@ def plan_total_writes(
     Yields nothing if the totals already include this version of the source item, or a later version. A missing total is
     created only if its ttl has not passed.
     """
-    if previous is not None and previous.as_of >= contribution.life_and_version:
+    if previous is not None and previous.as_of >= contribution.as_of:
         return
     before = previous.amounts if previous else {}
     after = {where: amounts_of(row, part) for where, (row, part) in contribution.contributions.items()}
@@ -342,10 +279,9 @@ def plan_total_writes(
         e.Counted(
             source=contribution.source_id,
             of=contribution.source_type,
-            as_of=contribution.life_and_version,
+            as_of=contribution.as_of,
             amounts=after,
             created_at=previous.created_at if previous else contribution.at,
-            gone=contribution.is_deleted,
             ttl=contribution.ttl,
             version=previous.version + 1 if previous else 1,
         ),

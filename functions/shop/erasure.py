@@ -29,7 +29,6 @@ from functions.model.patterns import (
     FOLLOWS_OF_CUSTOMER,
     ORDER_BY_ID,
     ORDERS_OF_CUSTOMER,
-    REVIEW_BY_PRODUCT_AND_CUSTOMER,
     REVIEWS_OF_CUSTOMER,
     UNFINISHED_ERASURES,
 )
@@ -41,9 +40,9 @@ from functions.model.table import (
     ERASED_CUSTOMER,
     FOLLOW,
     ORDER,
-    REVIEW,
     SETTINGS,
 )
+from functions.shop import reviews
 from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
 SETTLE_PERIOD = timedelta(days=14)
@@ -105,9 +104,7 @@ def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
     """Delete a customer's reviews and follows. Return True if anything was deleted. Safe to repeat."""
     found = False
     for review in shop.table.query_all(REVIEWS_OF_CUSTOMER, customer_id=customer_id):
-        found |= delete_if_exists(
-            shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=review.product_id, customer_id=customer_id
-        )
+        found |= reviews.replace_with_deleted(shop, review.product_id, customer_id)
     for follow in shop.table.query_all(FOLLOWS_OF_CUSTOMER, customer_id=customer_id):
         found |= delete_if_exists(
             shop, FOLLOW, FOLLOW_BY_CUSTOMER_AND_PRODUCT, product_id=follow.product_id, customer_id=customer_id

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import put_if_absent, update
-from functions.model.entities import ArchivedOrder, Customer, Order, Rating, Review
+from functions.dynamodb.writes import put_if_absent, replace_with, update
+from functions.model.entities import ArchivedOrder, Customer, DeletedReview, Order, Rating, Review
 from functions.model.errors import NotBought, NotFound, NotRegistered
 from functions.model.patterns import (
     PRODUCT_RATING,
@@ -12,9 +12,9 @@ from functions.model.patterns import (
     REVIEWS_OF_CUSTOMER,
     REVIEWS_OF_PRODUCT,
 )
-from functions.model.table import CUSTOMER, ORDER, REVIEW
+from functions.model.table import CUSTOMER, DELETED_REVIEW, ORDER, REVIEW
 from functions.shop.orders import require_unarchived
-from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
+from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
 def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, stars: int, text: str) -> Review:
@@ -46,6 +46,7 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
             _check_bought(caller, order, product_id)
         now = shop.now_instant()
         if before is None:
+            deleted = next((item for item in found if isinstance(item, DeletedReview)), None)
             made = Review(
                 product_id=product_id,
                 customer_id=caller.id,
@@ -53,10 +54,13 @@ def write_review(shop: Shop, caller: Caller, product_id: str, order_id: str, sta
                 stars=stars,
                 text=text,
                 written_at=now,
-                created_at=now,
+                created_at=deleted.created_at if deleted else now,
                 updated_at=now,
+                version=deleted.version + 1 if deleted else 1,
             )
-            shop.table.write(put_if_absent(REVIEW, made))
+            shop.table.write(
+                replace_with(DELETED_REVIEW, deleted, REVIEW, made) if deleted else put_if_absent(REVIEW, made)
+            )
             return made
         wanted = replace(before, order_id=order_id, stars=stars, text=text)
         if wanted == before:
@@ -87,7 +91,27 @@ def delete_review(shop: Shop, caller: Caller, product_id: str, customer_id: str)
     `customer_id`: the author of the review. Only the author and staff may delete it. Raises NotFound for other callers.
     """
     caller.require_access(customer_id, "review")
-    delete_if_exists(shop, REVIEW, REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)
+    replace_with_deleted(shop, product_id, customer_id)
+
+
+def replace_with_deleted(shop: Shop, product_id: str, customer_id: str) -> bool:
+    """Replace a review with a DeletedReview item. Return whether there was a review. Safe to repeat."""
+
+    def attempt() -> bool:
+        review = shop.table.get(REVIEW_BY_PRODUCT_AND_CUSTOMER, product_id=product_id, customer_id=customer_id)
+        if review is None:
+            return False
+        deleted = DeletedReview(
+            product_id=product_id,
+            customer_id=customer_id,
+            created_at=review.created_at,
+            updated_at=shop.now_instant(),
+            version=review.version + 1,
+        )
+        shop.table.write(replace_with(REVIEW, review, DELETED_REVIEW, deleted))
+        return True
+
+    return retry_on_conflict(shop, attempt)
 
 
 def list_reviews_of_product(shop: Shop, product_id: str, limit: int, after: str | None) -> QueryPage[Review]:

@@ -385,7 +385,7 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     REVIEW: ItemCheck(lambda shop, image, _: find_contribution_discrepancies(shop, [read_source(image)]), lambda _: []),
     ORDER_SUMMARY: ItemCheck(lambda _, image, sources: find_summary_discrepancies(image, sources), summary_sources),
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
-    COUNTED: ItemCheck(find_orphaned_contribution, contribution_sources),
+    COUNTED: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
 }
 """The checks by item type. The mapping has only the types that `_check_order` does not check as a part of an order."""
 CHECKED_LAST = (ACTIVITY, COUNTED)

@@ -18,15 +18,15 @@ from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import Write, check_unchanged, delete
-from functions.handlers.copies_reader import copy_deletions, total_writes, update_totals, write_unless_newer
+from functions.handlers.copies_reader import copy_deletions, total_writes, write_unless_newer
 from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry
 from functions.model import changes, copies, events, totals
 from functions.model.changes import Change
-from functions.model.entities import ArchivedOrder, Counted, Expiry, Order
+from functions.model.entities import ArchivedOrder, Expiry, Order
 from functions.model.patterns import CUSTOMER_ACTIVITY, ORDER_ITEM_COLLECTION
 from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
-from functions.model.table import ACTIVITY, COUNTED, EXPIRY, ROWS_BY_TYPE, TIMELINE
+from functions.model.table import ACTIVITY, EXPIRY, ROWS_BY_TYPE, TIMELINE
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.item_keys import ItemKey, item_key, match_key
 from ops.repair.copy_checks import Discrepancy, LogEntries, find_order_discrepancies
@@ -72,8 +72,6 @@ def redrive_record(shop: Shop, publish: PublishEvents, record: Record) -> None:
     change = changes.parse_change(record)
     if change is None:
         return
-    if change.after is None and (todo := totals.contribution_change_of(change)):
-        retry_on_conflict(shop, lambda: update_totals(shop, todo))
     if change.row in copies.SOURCE_ROWS:
         entries = copies.plan_copy_changes(change).append
 
@@ -104,8 +102,6 @@ def rebuild_copies(
     """
 
     def act(image: Image) -> bool | None:
-        if image.get("type", {}).get("S") == COUNTED.type:
-            return _remove_contribution(shop, COUNTED.decode(image), dry=dry)
         change = _latest_change(image)
         if change is None or change.row not in copies.SOURCE_ROWS:
             return None
@@ -197,20 +193,6 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: Lo
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
     found = find_order_discrepancies(shop, order.order_id, images, recorded_entries)
     return [fault for fault in found if fault.kind in REBUILT_KINDS]
-
-
-def _remove_contribution(shop: Shop, contribution: Counted, *, dry: bool) -> bool:
-    """Subtract what a deleted item has added to totals, if the totals still include the item.
-
-    `contribution`: the item that records what the deleted item has added. Returns whether the totals still included the
-    deleted item. `dry`: write nothing.
-    """
-    found = totals.possibly_missed_deletion(contribution, shop.now_instant())
-    if found is None or shop.table.batch_get([found[0]], consistent=True):
-        return False
-    if not dry:
-        update_totals(shop, found[1])
-    return True
 
 
 def _delete_estimated_entries(shop: Shop, place: ItemKey) -> Iterator[Write[Any]]:

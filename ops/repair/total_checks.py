@@ -74,13 +74,11 @@ def contribution_sources(image: Image) -> list[ItemKey]:
     """
     source = _contribution_source(image)
     if ":" in source:
-        return [item_key(REVIEW.key_of(totals.placeholder_review(source)))]
-    return (
-        [item_key(ORDER.key(order_id=source))] if _text_attribute(image, "of") not in (REVIEW.type, RETURN.type) else []
-    )
+        return [item_key(_review_key(source))]
+    return [item_key(ORDER.key(order_id=source))] if _text_attribute(image, "of") != RETURN.type else []
 
 
-def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+def find_orphaned_contribution(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a contribution to totals exists, but its order or review does not.
 
     `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key. A contribution
@@ -89,25 +87,19 @@ def find_orphaned_contribution(shop: Shop, image: Image, sources: ImagesByKey) -
     """
     place, source = item_key(image), _contribution_source(image)
     of = _text_attribute(image, "of")
-    if of not in (REVIEW.type, RETURN.type) and ":" not in source:
+    if of != RETURN.type and ":" not in source:
         row, item = find_order(sources, source)
         if isinstance(item, Mapping) and of == ORDER.type:
             yield Discrepancy("contribution orphaned", place, image, None, (row, item))
     elif ":" in source:
-        key = REVIEW.key_of(totals.placeholder_review(source))
-        if item_key(key) in sources:
-            return
-        wanted = None
-        try:
-            mark = COUNTED.decode(image)
-            if (found := totals.possibly_missed_deletion(mark, shop.now_instant())) is not None:
-                wanted = _contribution_image(found[1], image)
-        except (Unreadable, KeyError):
-            wanted = None
-        else:
-            if wanted is None and mark.gone and not any(n for one in mark.amounts.values() for n in one.values()):
-                return
-        yield Discrepancy("contribution orphaned", place, image, wanted, (REVIEW, key))
+        key = _review_key(source)
+        if item_key(key) not in sources:
+            yield Discrepancy("contribution orphaned", place, image, None, (REVIEW, key))
+
+
+def _review_key(source: str) -> dict[str, Any]:
+    product_id, customer_id = source.split(":")
+    return REVIEW.key(product_id=product_id, customer_id=customer_id)
 
 
 def _text_attribute(image: Image, name: str) -> str:
@@ -130,9 +122,9 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
         return False
     wanted = _contribution_image(todo, contribution)
     as_of = _text_attribute(contribution, "as_of")
-    same_life = as_of.partition("#")[0] == todo.life_and_version.partition("#")[0] and as_of <= todo.life_and_version
+    same_item = as_of.partition("#")[0] == todo.as_of.partition("#")[0] and as_of <= todo.as_of
     free = ("as_of", "version", "created_at")
-    return same_life and {n: v for n, v in contribution.items() if n not in free} == {
+    return same_item and {n: v for n, v in contribution.items() if n not in free} == {
         n: v for n, v in wanted.items() if n not in free
     }
 
@@ -148,10 +140,9 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
         Counted(
             source=todo.source_id,
             of=todo.source_type,
-            as_of=todo.life_and_version,
+            as_of=todo.as_of,
             amounts={where: totals.amounts_of(row, part) for where, (row, part) in todo.contributions.items()},
-            created_at=Instant(_text_attribute(found or {}, "created_at") or todo.life_and_version.partition("#")[0]),
-            gone=todo.is_deleted,
+            created_at=Instant(_text_attribute(found or {}, "created_at") or todo.as_of.partition("#")[0]),
             ttl=todo.ttl,
             version=version,
         )

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -208,6 +209,16 @@ def test_a_rating_follows_what_is_written_changed_taken_back_and_written_anew(op
     assert rating(opened) == (1, 4)
     handle(*opened.all_records)
     assert rating(opened) == (1, 4), "the old review's end comes again and does not end the new one"
+
+
+def test_a_review_written_again_by_a_clock_that_is_behind_counts(opened: ShopHarness) -> None:
+    order_id = bought(opened)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 2, "Well.")
+    reviews.delete_review(opened.shop, ANN, "mug", ANN.id)
+    opened.clock_offset -= timedelta(seconds=2)
+    reviews.write_review(opened.shop, ANN, "mug", order_id, 4, "After all.")
+    opened.process_all(("copies",))
+    assert rating(opened) == (1, 4)
 
 
 def test_what_another_says_counts_beside_it(opened: ShopHarness) -> None:

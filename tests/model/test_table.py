@@ -38,6 +38,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
         "gsi1": f"CUSTOMER#ann / REVIEW#{AT}#mug",
         "gsi3": f"PRODUCT#mug / REVIEW#{AT}#ann",
     },
+    t.DELETED_REVIEW: {"main": "PRODUCT#mug / REVIEW#ann"},
     t.FOLLOW: {"main": "CUSTOMER#ann / FOLLOWS#mug", "gsi1": "PRODUCT#mug / FOLLOWED_BY#ann"},
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},

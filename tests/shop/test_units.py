@@ -228,7 +228,8 @@ def test_a_review_costs_itself_and_its_places_with_the_product_and_the_customer(
     assert spent(wire, lambda: write(4))[1] == {"BatchGetItem": 3, "UpdateItem": 1 + 1 + 1}
     assert spent(wire, lambda: write(4))[1] == {"BatchGetItem": 3}
     gone = spent(wire, lambda: reviews.delete_review(shop, ANN, "mug", "ann"))[1]
-    assert gone == {"GetItem": 1, "DeleteItem": 1 + 1 + 1}
+    assert gone == {"GetItem": 1, "PutItem": 1 + 1 + 1}
+    assert spent(wire, lambda: write(5))[1] == {"BatchGetItem": 3, "PutItem": 1 + 1 + 1}
 
 
 def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: WireTap) -> None:

@@ -33,6 +33,7 @@ from functions.model.table import (
     BEST_SELLER,
     CAMPAIGN,
     COUNTED,
+    DELETED_REVIEW,
     IMPORT,
     IMPORT_PART,
     PRODUCT,
@@ -374,7 +375,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     items = [
         item for owned in book.orders.values() if owned.order for item in (owned.order, *owned.items_of_type("Return"))
     ]
-    items += map(REVIEW.decode, world.table.of_type(REVIEW.type))
+    items += [row.decode(image) for row in (REVIEW, DELETED_REVIEW) for image in world.table.of_type(row.type)]
     standing = [totals.current_contribution(ROWS_BY_TYPE[type(item).__name__], item, to_instant(now)) for item in items]
     wanted = {
         todo.source_id: {at: totals.amounts_of(row, part) for at, (row, part) in todo.contributions.items()}
@@ -385,7 +386,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         if source not in marks or marks[source].amounts != its_own:
             yield f"{source} is counted with {marks.get(source)}, and should be with {its_own}"
     for mark in marks.values():
-        if mark.of == REVIEW.type and mark.source not in wanted and not mark.gone:
+        if ":" in mark.source and mark.source not in wanted:
             yield f"{mark.source} is no more, and is counted with {mark.amounts}"
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     for mark in marks.values():

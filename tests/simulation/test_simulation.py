@@ -23,9 +23,11 @@ from tests.simulation.world import Simulation
 from tests.support.scale import many
 
 QUICK = (1,)
+FOUND = (5065, 5070)
+"""Seeds that have found an error of the shop."""
 
 
-@pytest.mark.parametrize("seed", QUICK)
+@pytest.mark.parametrize("seed", [*QUICK, *FOUND])
 def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) -> None:
     verdict = run_seed(engine, seed)
     assert not verdict.violations, format_story(verdict)

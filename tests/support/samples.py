@@ -131,6 +131,7 @@ SAMPLES: dict[Row[Any], Any] = {
         created_at=AT,
         updated_at=AT,
     ),
+    t.DELETED_REVIEW: e.DeletedReview(product_id="mug", customer_id="ann", created_at=AT, updated_at=AT, version=2),
     t.FOLLOW: e.Follow(customer_id="ann", product_id="mug", created_at=AT),
     t.DISCOUNT: e.Discount(
         code="SPRING",

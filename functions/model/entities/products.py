@@ -78,8 +78,9 @@ class Stock:
 class Review:
     """A customer's review of a product. Each customer has at most one review per product.
 
-    `order_id`: the delivered order that contained the product. `created_at`: distinguishes this review from an earlier
-    review of the same customer and product that was deleted.
+    `order_id`: the delivered order that contained the product. `written_at`: when this review was first written. If an
+    earlier review of the same customer and product was deleted, `created_at` is that review's, and `version` goes on
+    from it. So no clock decides which of the two is the later one.
     """
 
     product_id: str
@@ -91,6 +92,21 @@ class Review:
     created_at: Instant
     updated_at: Instant
     version: int = 1
+
+
+@entity
+class DeletedReview:
+    """A small item that replaces a deleted review, without its content.
+
+    It keeps the review's `created_at`. Its `version` is one above the review's last version, so that a review which the
+    customer writes later is known to be the later one.
+    """
+
+    product_id: str
+    customer_id: str
+    created_at: Instant
+    updated_at: Instant
+    version: int
 
 
 @entity

@@ -65,7 +65,7 @@ class Counted:
 
     With this record, no amount is added twice. `source`: the id of the source item. `of`: the type of the source item.
     `as_of`: the creation time of the source item, and its version when its amounts were added, as one text. `amounts`:
-    the added amounts, by the key of the total and the name of the field. `gone`: whether the source item was deleted.
+    the added amounts, by the key of the total and the name of the field.
     """
 
     source: str
@@ -73,6 +73,5 @@ class Counted:
     as_of: str
     amounts: Mapping[str, Mapping[str, int]]
     created_at: Instant
-    gone: bool = False
     ttl: int | None = None
     version: int = 1
