@@ -66,7 +66,9 @@ MODULES = {
         runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
     "order_deadlines": """model.patterns model.pricing model.retention runtime.scheduled_jobs shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
-    "customer_erasure": "adapters adapters.object_store model.patterns runtime.scheduled_jobs shop.erasure shop.orders shop.reviews",
+    "customer_erasure": """
+        adapters adapters.object_store model.patterns runtime.scheduled_jobs shop.erasure shop.orders shop.reviews
+        """,
     "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing model.retention shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments shop.refund_processing
         shop.refunds shop.shipments shop.stock""",
