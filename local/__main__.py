@@ -87,7 +87,7 @@ def main() -> None:
         sys.exit(str(error))
     except (BotoCoreError, ClientError, HTTPError) as error:
         sys.exit(f"The shop does not answer ({type(error).__name__}). It may be starting or stopping. Try again.")
-    except BrokenPipeError:  # the reader of the output has closed the pipe, for example `head`
+    except BrokenPipeError:  # the program that reads the output, such as `head`, has closed the pipe
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:

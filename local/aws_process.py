@@ -42,17 +42,18 @@ API_PATH = "/_aws/execute-api"
 SERVER_COMMAND = "import sys, pathlib; from local.aws_server import main; main(pathlib.Path(sys.argv[1]))"
 """The Python code that starts the server process.
 
-The process does not start with `python -m`. If it did, each forked worker process (local/forked_workers.py) would
-import the server again.
+The process does not start with `python -m`, because the server would then be the main module. multiprocessing would
+import this main module again in each forked worker process (local/forked_workers.py).
 """
 QUEUE_URL_PORT = "4566"
 """The port in the URLs of SQS queues. The saved state contains these URLs, so the port must not change.
 
-The local AWS may listen on other ports.
+Clients do not connect to this port. They send their requests to `LocalAws.endpoint`.
 """
 
-# These folders are in the directory of the local AWS: the state of ministack, the S3 objects, the unpacked functions,
-# and all sent mails. The file UNSAVED_MARKER exists while the state of the current run is not saved in a snapshot.
+# Names in the directory of the local AWS. STATE is the folder of ministack's state, OBJECTS_FOLDER of the S3 objects,
+# TEMPORARY of temporary files such as the unpacked functions, and MAILS of all sent mails. UNSAVED_MARKER is a file. It
+# exists until the state of the current run is saved in a snapshot. If a start finds it, the previous run was killed.
 STATE, OBJECTS_FOLDER, TEMPORARY, MAILS, UNSAVED_MARKER = "state", "s3", "tmp", "mails", "unsaved"
 # The file with the log lines of all functions in the current run.
 FUNCTION_LOG = "functions.log"
@@ -191,7 +192,8 @@ def start(
     `dynamodb_endpoint`: the URL of DynamoDB and DynamoDB Streams for the functions.
     `public_port`: the port of the shop's API. If it is None, a free port is used.
     `rollback_files`: files outside ministack's state that must match this state, such as checkpoints. Each snapshot
-    includes these files, and each start restores them. If the snapshot does not contain a file, the start deletes it.
+    includes these files, and each start restores them. If one of the files is not in the snapshot, the start deletes
+    this file.
     `allowed_origins`: the origins of web pages that may call the API.
 
     Raises processes.ProcessFailed if the process does not start or a port is taken, and DamagedState if the snapshot

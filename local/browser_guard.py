@@ -3,7 +3,8 @@
 Every page in the developer's browser can send requests to every server on the laptop. But the browser tells the server
 in headers where a request comes from:
 
-- `Host` is the host name in the URL.
+- `Host` is the host name and the port in the URL. A page can make its own host name point to 127.0.0.1 (DNS rebinding).
+  Then `Host` contains this host name.
 - `Origin` is the origin of the page. A browser sends this header with every request that can change something.
 - `Sec-Fetch-Site` says whether the page and the URL have the same origin.
 

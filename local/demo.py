@@ -192,9 +192,10 @@ def demo_order_expiry(people: DemoClients) -> None:
 
 
 def advance(shop: RunningShop, by: timedelta) -> int:
-    """Advance the time of expiry by the duration `by`. Return the number of deleted items.
+    """Expire orders and items as if the duration `by` had passed. No clock is changed.
 
-    At the advanced time, unpaid orders end, old shipped orders are marked as delivered, and expired items are deleted.
+    Ends unpaid orders, marks old shipped orders as delivered, and deletes the items that are due within this duration.
+    Returns the number of deleted items.
     """
     lapse = shop.stack.function_name("functions.handlers.order_deadlines.handler")
     arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"

@@ -107,8 +107,8 @@ class DeployedStack:
     """A CloudFormation stack in the local AWS, with its template, its outputs and its resources.
 
     `resources`: the physical name of each resource, by logical id.
-    `changed`: whether this deploy created or updated the stack.
-    `created`: whether this deploy created the stack.
+    `changed`: True if this object is the result of `deploy`, and this call created or updated the stack.
+    `created`: True if this object is the result of `deploy`, and this call created the stack.
     """
 
     template: Mapping[str, Any]

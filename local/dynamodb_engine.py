@@ -1,6 +1,7 @@
-"""The local DynamoDB with streams, for the local shop and the tests: one dynoxide process on one SQLite file.
+"""The local DynamoDB with streams, for the local shop and the tests.
 
-The engine differs from DynamoDB on AWS in these points:
+It is one process of dynoxide, an emulator of DynamoDB that stores its data in one SQLite file. This process is called
+the engine. The engine differs from DynamoDB on AWS in these points:
 
 - The engine does not delete expired items by itself. Call `Engine.delete_expired_items`.
 - The ids of stream shards are shorter than botocore allows.

@@ -1,9 +1,11 @@
-"""Deletes expired items of the local DynamoDB, and can advance the time of expiry, as if some days had passed.
+"""Deletes the items of the local DynamoDB that are expired, or that expire within a given time (an advance).
 
-Only two things use the advanced time: the deletion of expired items, and the scheduled event of the function
-`order_deadlines`, which ends unpaid orders and marks old shipped orders as delivered. All other functions read the real
-clock, as on AWS. The advanced time is not stored: the command `python -m local advance 400d` always means 400 days from
-now. So an order that is placed after this command keeps its full lifetime.
+The command `python -m local advance 400d` starts an advance with a future time: 400 days from now. First, the advance
+invokes the function `order_deadlines` with this time. This function ends unpaid orders and marks old shipped orders as
+delivered. Then the advance deletes the items that are expired at the future time.
+
+No clock is changed, and the future time is not stored. All other functions read the real clock, as on AWS. So an order
+that is placed after the command does not expire earlier than usual.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
 the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
@@ -61,13 +63,13 @@ def parse_duration(text: str) -> timedelta:
 
 
 def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
-    """Advance the time of expiry by the duration `by`, and delete the items that are then expired.
+    """Expire orders and items as if the duration `by` had passed. No clock is changed.
 
-    Returns the number of deleted items. Safe to repeat.
+    First calls `expire_orders`, because it may write items that are due within the same duration. Then deletes the due
+    items, and returns their number. Safe to repeat.
 
     `expire_orders`: ends the unpaid orders that are due at the given time, and marks old shipped orders as delivered. A
-    scheduled Lambda function does the same every minute. `expire_orders` is called first, because it may write items
-    that expire within the same duration.
+    scheduled Lambda function does the same every minute.
     """
     until = datetime.now(UTC) + by
     expire_orders(until)

@@ -241,4 +241,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  http.server's name
-        """Do not log requests, because the activity log already shows them."""
+        """Print nothing for a request. The activity log already shows the API requests that change something."""

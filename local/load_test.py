@@ -4,7 +4,8 @@ The delay of an order is the time until its last side effect, such as an invoice
 that no side effect is missing or occurs twice.
 
 The results depend on the machine and its current load. Therefore the test also measures the speed of a fixed reference
-loop, before and after the orders. To compare two runs, divide the results of each run by its reference speed.
+loop, before and after the orders. To compare two runs, first divide the throughput of each run by its reference speed,
+and multiply its delays by this speed.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def check_effects(
     """Wait until every order is delivered and complete, then check invoices, mails, stock and order lists.
 
     `placed`: the ids of the orders.
-    `allow_duplicate_mail`: whether a mail may be sent twice, because a process was killed during the test.
+    `allow_duplicate_mail`: True if a process was killed during the test. Then the shop may have sent a mail twice.
 
     Raises EffectMissing if a side effect (such as a mail) is missing or repeated.
     """

@@ -237,8 +237,8 @@ class PageServer:
         key = {name: asked.headers[name] for name in ("Idempotency-Key",) if name in asked.headers}
         url = f"{self._running.provider_url}/v1/payment_intents"
         answer = self._pool.request_encode_body("POST", url, fields=form, encode_multipart=False, headers=key)
-        # After a server error, the outcome of the payment is unknown. The web page then sends the request again with
-        # the same idempotency key.
+        # After a server error, the outcome of the payment is unknown. Status 503 makes the web page send the request
+        # again with the same idempotency key.
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return problem_response(HTTPStatus.SERVICE_UNAVAILABLE, "The payment provider does not answer. Try again.")
         intent = answer.json()

@@ -79,8 +79,8 @@ class PatternExplorer:
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
         """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
 
-        `said`: the request body with the fields in QUERY_FIELDS. `where` selects the items to show, and `fields`
-        selects the fields to show.
+        `said`: the request body with the fields in QUERY_FIELDS. Its field `where` contains the values that an item
+        must have to be shown, by field name. Its field `fields` contains the names of the fields to show.
 
         Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
         Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.

@@ -101,14 +101,19 @@ class PageQueries:
         return {"items": items, "cursor": cursor}
 
     def get_failure(self, key: str) -> Any:
-        """Return the content of a parked record, failed batch or dead letter. Raises NoSuchResource if not found."""
+        """Return the content of a failure: a parked (unprocessable) record, a failed batch or a dead letter.
+
+        Raises NoSuchResource if there is no failure with this key.
+        """
         try:
             return self._failures.read_failure(key)
         except (RecordNotFound, ValueError) as error:
             raise NoSuchResource(str(error)) from None
 
     def redrive(self, key: str) -> JsonObject:
-        """Redrive the failed batch or message with this key: process its records or messages again.
+        """Redrive a failure: process its records or messages again.
+
+        `key`: the key of a parked (unprocessable) record, a failed batch or a dead letter.
 
         Returns {"redriven": whether the redrive succeeded, "why": the reason if it did not succeed}. Raises
         NoSuchResource if there is no failure with this key.

@@ -347,8 +347,9 @@ def start_pollers(
 def _stream_record_entry(event: Mapping[str, Any]) -> dict[str, Any]:
     """Build the activity log entry for a stream record.
 
-    Each poller reads every stream record and builds an entry for it. The activity log ignores an entry if it already
-    has an entry with the same `once`. So each stream record has one entry in the log.
+    Each poller reads every stream record and builds an entry for it. The field `once` prevents duplicates: the activity
+    log ignores an entry if it already has an entry with the same `once`. So each stream record has one entry in the
+    log.
     """
     change = event["dynamodb"]
     image: Mapping[str, Any] = change.get("NewImage") or change.get("OldImage") or {}

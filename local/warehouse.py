@@ -7,8 +7,8 @@ then report the same result twice, but the shop's API accepts each result only o
 
 Two rules make rare cases reproducible:
 
-- If a shipment has at least `SPLIT_QUANTITY` pieces of two or more products, one of these products is sent in a first
-  parcel. All other products follow in a second parcel.
+- If two or more products of a shipment have at least `SPLIT_QUANTITY` pieces each, one of these products is sent in a
+  first parcel. All other products follow in a second parcel.
 - A shipment of `HEAVY_QUANTITY` pieces or more takes some seconds to pack, and then waits for the carrier. It can be
   cancelled until it is packed.
 """
@@ -131,7 +131,10 @@ class LocalWarehouse(threading.Thread):
         self._parcels[shipment["shipment_id"]] = PackingJob(shipment, receipt, heavy, due)
 
     def _answer_cancel(self, order_id: str) -> None:
-        """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree."""
+        """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree.
+
+        If a shipment was already sent, the warehouse also agrees, because the shop never cancels sent goods.
+        """
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)
         self._post(f"/orders/{order_id}/cancel/{'refused' if packed else 'agreed'}")

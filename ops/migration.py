@@ -47,9 +47,9 @@ class Migration:
 
 
 def rekey_items(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes the current index keys of every item of one type.
+    """Return a migration that writes the index keys of all items of one type, as the key table defines these keys now.
 
-    Use it to backfill a new index.
+    Use it to backfill a new index. `row`: the row of the key table that declares the item type.
     """
     return Migration(description=description, item_type=row.type, up=partial(with_index_keys, row))
 

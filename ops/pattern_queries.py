@@ -198,7 +198,7 @@ def format_arguments(required: Iterable[str], optional: Iterable[str]) -> Iterat
 def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
     """Return the value of an argument: an int if the key contains it as a number with leading zeros, otherwise `text`.
 
-    `field`: how the error message names the argument. Raises InvalidArgument if `text` must be a number, but is none.
+    `field`: how the error message names the argument. Raises InvalidArgument if `text` must be a number but is not.
     """
     if not _is_number(pattern, name):
         return text
@@ -245,9 +245,9 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         )
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If `left` has one field, this
-    # is the last field of the sort key, so a key can end with exactly `until`. Then the upper bound is the highest key
-    # below `until`.
+    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If `left` has one field, the
+    # range applies to the last field of the sort key. Then a key can end with exactly `until`. To exclude this key, the
+    # upper bound is the highest key below `until`.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 

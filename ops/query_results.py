@@ -23,7 +23,8 @@ class RecordedRequest:
     """A DynamoDB request of an access pattern, as it was sent. `sent`: the parameters as text, by name.
 
     For the first request of the access pattern, `sent` has all parameters. For a later request, `sent` has only the
-    differences from the first request. If a later request lacks a parameter of the first request, `sent` has None.
+    parameters that differ from the first request. If the later request lacks a parameter of the first request, the
+    value of this parameter in `sent` is None.
     """
 
     operation: str
@@ -34,8 +35,9 @@ class RecordedRequest:
 class ItemGroup:
     """The returned items of one type, in the order in which they were returned.
 
-    `fields`: the names of the shown fields. `items`: for each item, the values of these fields as text.
-    If the operator chose no field of this type, `fields` has each field with a value in at least one item.
+    `fields`: the names of the shown fields. These are the fields that the operator chose. If the operator chose no
+    field of this item type, these are the fields that have a value in at least one item.
+    `items`: for each item, the values of these fields as text.
     """
 
     type: str

@@ -65,7 +65,7 @@ class ShopTarget:
 
     `outputs`: the outputs of the stack.
     `client`: returns a boto3 client for a service.
-    `resources`: returns the physical ids of the stack's resources of a CloudFormation type.
+    `resources`: returns the physical ids of all resources in the stack that have the given CloudFormation type.
     `journal_entries`: returns the journal entries of an order. The journal lists all requests, events and side effects,
     such as mails. Only the local shop keeps a journal; on AWS the result is empty.
     """
@@ -75,9 +75,10 @@ class ShopTarget:
     resources: Callable[[str], Sequence[str]]
     journal_entries: Callable[[str], Sequence[Mapping[str, Any]]] = lambda order_id: ()
     lanes: Callable[[], Sequence[ConsumerLag]] = lambda: ()
-    """A function that returns the lag of each stream reader and each queue of the local shop.
+    """A function that returns how far each stream reader and each queue of the local shop is behind.
 
-    For a shop on AWS, the function returns an empty sequence. CloudWatch measures the lag there.
+    A stream reader is a Lambda function that reads the table's stream. For a shop on AWS, the function returns an empty
+    sequence, because CloudWatch measures the lag there.
     """
 
     @cached_property
@@ -198,7 +199,8 @@ def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str
     With the option `--restart`, the run starts from the beginning. Without it, the run resumes the last run if that run
     had the same `task` and stopped less than a day ago.
 
-    `tool`, `name`: the key of the checkpoint. Raises Locked if another run holds the lock.
+    `tool`, `name`: the key of the checkpoint. `task`: what the run does, as a short text. Raises Locked if another run
+    holds the lock.
     """
     checkpoint = Checkpoint(
         table,

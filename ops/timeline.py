@@ -99,8 +99,9 @@ def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
     An Effect item records what a worker did for one event. The result has the Effect items for the order's own events.
-    If the order is not archived and the customer is not erased, it also has the Effect item for the customer's change
-    from which the order's customer name was copied.
+
+    An order stores its customer's name. So the result also has the Effect item for the change of the customer from
+    which this name was copied. This item is left out if the order is archived or the customer was erased.
     """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)

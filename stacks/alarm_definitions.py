@@ -42,9 +42,9 @@ class AlarmDefinition:
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
     `description`: what is wrong while the alarm is raised. `runbook`: the name of the document that says what to do.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
-    `is_level`: whether the metric is a gauge (a current level). This decides what missing data does to an alarm with
-    `above`: an alarm on a gauge keeps its state, any other alarm is not raised. Missing data raises an alarm with
-    `below`.
+    `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
+    keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if
+    data is missing.
     `stops_release`: whether the alarm stops and rolls back the release of a new version of the API function.
     """
 

@@ -79,7 +79,8 @@ class Alarms(Construct):
             )
 
         topic.add_to_resource_policy(allowed("sns:Publish", on=topic.topic_arn))
-        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))  # here "*" is this key
+        # In a key policy, the resource "*" means only this key.
+        key.add_to_resource_policy(allowed("kms:Decrypt", "kms:GenerateDataKey", on="*"))
 
 
 def _threshold_arguments(alarm: AlarmDefinition) -> dict[str, Any]:

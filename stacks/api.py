@@ -16,7 +16,7 @@ from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
 # The methods do not include OPTIONS, because a browser's preflight request has no token. API Gateway answers OPTIONS
-# requests itself if no route takes them.
+# requests itself if no route matches them.
 AUTHORIZED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # These fields are enough to find a request and its log lines. The log has no IP address, user agent or path, because
 # these can identify a person.

@@ -4,7 +4,8 @@ import json
 import sys
 from collections.abc import Mapping
 
-from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip  # must precede aws_cdk: it selects Node
+# Import `stacks` before aws_cdk, because this import selects the Node with which aws_cdk runs.
+from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
 

@@ -18,9 +18,10 @@ NONCURRENT_VERSION_DAYS = 30
 The time is short, because the erasure job replaces objects to remove personal data.
 """
 MIN_GLACIER_BYTES = 128 * 1024
-"""The size limit in bytes. Only larger objects move to Glacier Instant Retrieval, which bills at least 128 KB for each.
+"""The size limit in bytes. Only larger objects move to Glacier Instant Retrieval.
 
-Smaller objects are cheaper in S3 Standard (S3 pricing).
+Glacier Instant Retrieval bills at least 128 KB for each object, so smaller objects are cheaper in S3 Standard (S3
+pricing).
 """
 
 

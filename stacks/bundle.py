@@ -42,7 +42,7 @@ UNUSED_FILES = (
 The packages boto3.docs and botocore.docs are kept, because boto3 and botocore import them.
 """
 MAX_BUNDLES = 8
-LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here; compiled files contain the path of their source
+LAMBDA_TASK_ROOT = "/var/task"  # Lambda unpacks the bundle here; source paths in compiled files start with this path
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ def _without_documentation(model: Any) -> Any:
 def _compile(folder: Path, python: str, target: BundleTarget) -> None:
     """Compile all Python files of the bundle.
 
-    Python does not check the compiled files against the source, because a zip does not keep modification times.
+    At run time, Python loads the compiled files without checking them against the source. A check by modification time
+    would fail, because the zip of the bundle does not keep the modification times.
     """
     command = [python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(folder), "-p", LAMBDA_TASK_ROOT, str(folder)]

@@ -36,7 +36,7 @@ class Dashboard(Construct):
         cloudwatch.Dashboard(
             self,
             "Dashboard",
-            dashboard_name=f"{stack.stack_name}-{stack.region}",  # names are unique per account, not per region
+            dashboard_name=f"{stack.stack_name}-{stack.region}",  # names must be unique across all regions
             default_interval=Duration.hours(3),
             widgets=[_fill_width(row) for row in rows],
         )

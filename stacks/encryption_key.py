@@ -1,9 +1,10 @@
-"""The KMS key that encrypts the table, the secrets, the backups, and the buckets with orders and failed records.
+"""The KMS key that encrypts the table, the secrets, the backups, the alarm topic, and two buckets.
 
-Roles of this account can use the key only through a few AWS services.
-A role needs its own permission to use the key; docs/permissions.md lists the permissions that this stack grants. An
-administrator of the account can manage the key, but cannot use it directly to decrypt data copied out of a bucket or a
-table. https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
+The buckets hold archived orders and failed records. Roles of this account can use the key only through a few AWS
+services, such as DynamoDB and S3. A role needs its own permission to use the key; docs/permissions.md lists the
+permissions that this stack grants. An administrator of the account can manage the key. But an administrator who has
+copied encrypted data out of a bucket or a table cannot decrypt it with direct calls of KMS.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 """
 
 from aws_cdk import Stack

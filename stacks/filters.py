@@ -30,10 +30,12 @@ def build_copies_patterns() -> list[str]:
 def build_publisher_patterns() -> list[str]:
     """Return the filter patterns for the stream records that are published as events.
 
-    The patterns match only changes that may have an event, so they do not match a written copy (derived item). They
-    match a deletion by TTL only if an event exists for it. If items of a type change very often, the pattern also
-    checks the old image (the item before the change). Then Lambda invokes the function only for changes that have an
-    event.
+    Each pattern matches one kind of change (INSERT, MODIFY or REMOVE) of certain item types. A type is included only if
+    an event is declared for this kind of change. So no pattern matches the write of a copy (a derived item). If an
+    event is only for deletions by TTL, its pattern matches no other deletions.
+
+    Some matched changes have no event. If items of a type change very often, their pattern also checks the old image
+    (the item before the change). Then Lambda invokes the function only for changes that have an event.
     """
     published = {(event.row, event.name) for event in EVENTS}
     types: dict[tuple[str, bool], list[str]] = {}

@@ -31,8 +31,10 @@ class PageFiles(Construct):
     """Uploads a folder of the project, and `settings` as settings.json beside its files.
 
     The CDK's own Lambda uploads the files. By default this Lambda may access the whole bucket and every distribution of
-    the account, so it gets a role with fewer permissions here. The role may not read the tags of the bucket: otherwise
-    the Lambda would keep the files when the stack is deleted, and CloudFormation could not delete the bucket.
+    the account, so it gets a role with fewer permissions here.
+
+    The role may not read the tags of the bucket. The CDK tags the bucket as the target of uploads. If the Lambda could
+    read this tag when the stack is deleted, it would keep the files, and CloudFormation could not delete the bucket.
     """
 
     def __init__(

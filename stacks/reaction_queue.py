@@ -41,7 +41,7 @@ class ReactionQueue(Construct):
         function: ShopFunction | None,
     ) -> None:
         super().__init__(scope, id)
-        # The visibility timeout is six times the function's timeout plus the batch window. The Lambda developer guide
+        # The visibility timeout is six times the function's timeout, plus the batch window. The Lambda developer guide
         # recommends this ("Using Lambda with Amazon SQS").
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS

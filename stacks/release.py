@@ -1,7 +1,8 @@
-"""Release a new version of a function behind an alias: all at once, or shifted step by step by CodeDeploy.
+"""Release a new version of a function behind an alias. Requests move to the new version all at once or step by step.
 
-CodeDeploy rolls back as soon as one of the given alarms is raised. If no setting of the stage needs published versions,
-there is no alias, and the API calls the latest deployed code. The default settings of a laptop need no alias.
+If requests move step by step, CodeDeploy moves them. It rolls back as soon as one of the alarms of `roll_back_on` is
+raised. If the stage uses neither SnapStart nor steps, there is no alias, and the API calls the latest deployed code.
+With its default settings, the stage dev has no alias.
 """
 
 from collections.abc import Sequence

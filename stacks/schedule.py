@@ -11,9 +11,9 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 MAX_EVENT_AGE_SECONDS = 5 * 60
-"""How many seconds late a scheduled run may start. After that it is dropped.
+"""How many seconds late a scheduled run may start. A run that would start later goes to the dead-letter queue instead.
 
-Each run reads from the table what has to be done, so the next run does the work of a dropped run.
+Each run reads from the table what has to be done, so the next run does the work of a run that did not start.
 """
 
 

@@ -375,11 +375,14 @@ STAGES: Mapping[str, Stage] = {
 
 
 OTHER_CONTEXT_KEYS = {"stage", "laptop", "cli-telemetry"}
-"""Keys of the CDK context that are not settings. The CDK's own keys contain a colon or a slash."""
+"""Keys that the CDK context may contain, although they are not settings.
+
+Keys with a colon or a slash are always allowed, because they belong to the CDK.
+"""
 
 
 def read_settings(context: Mapping[str, object]) -> Stage:
-    """Return the stage that the CDK context selects, with the settings from the context.
+    """Return the stage that the CDK context names (default: dev), with the settings that the context overrides.
 
     Raises InvalidSetting if a setting is unknown or its value is wrong.
     """

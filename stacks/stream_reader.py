@@ -12,7 +12,7 @@ from stacks.function import ShopFunction
 from stacks.stage import Stage
 
 UNLIMITED_RETRIES = -1
-"""Retry a failed batch until its records reach MAX_RECORD_AGE_SECONDS.
+"""The number of retries. -1 means that Lambda retries a failed batch until its records reach MAX_RECORD_AGE_SECONDS.
 
 If the table or the bus is unavailable, the retries succeed as soon as the table or bus is available again. A reader
 does not retry a record that it can never process, but parks it (stores it in the failure store) at once. So only a

@@ -66,7 +66,7 @@ def get_assembly(context: Mapping[str, object]) -> Path:
 
 
 def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
-    """Write the files that `cdk synth` would write for this context to a folder.
+    """Write the files that `cdk synth` would write for this context into the folder `target`.
 
     Raises the same errors as `get_assembly`.
     """
@@ -117,7 +117,7 @@ def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
 def _digest(context: Mapping[str, object]) -> str:
     """Return a hash of all inputs that the assembly depends on."""
     digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
-    if not is_laptop(context):  # the bundle is compiled only if a Python of Lambda's version is found
+    if not is_laptop(context):  # the bundle is compiled, and so differs, if a Python of Lambda's version is found
         digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())
     for name in _inputs(context):
         path = PROJECT / name
@@ -129,7 +129,10 @@ def _digest(context: Mapping[str, object]) -> str:
 
 
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
-    """Run the app in a separate process, so that the CDK's Node process ends with it. Raises SynthFailed."""
+    """Synthesize the app for this context, and write the assembly to the folder. Raises SynthFailed.
+
+    The app runs in a separate Python process. When this process ends, the CDK's Node process also ends.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))
     try:

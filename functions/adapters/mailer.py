@@ -39,7 +39,8 @@ def load_templates(folder: Path) -> Environment:
 def send_mail(sender: str, to: str, mail: Mail, effect_id: str) -> str:
     """Send a mail through SES and return the SES message id.
 
-    `effect_id`: the id of the notification; the mail gets it as a tag. Raises Permanent if a retry would fail again.
+    `effect_id`: the shop's id of the mail. The mail gets it as an SES message tag. Raises Permanent if a retry would
+    fail again.
     """
     content = {
         "Simple": {

@@ -61,7 +61,7 @@ class HttpPaymentProvider:
         return _parse_refund(self._request("POST", "/v1/refunds", urlencode(form), headers))
 
     def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
-        """Return all refunds of a payment. Reads only one page of 100, because a payment has far fewer refunds.
+        """Return all refunds of a payment. Reads only one page of 100 refunds, because a payment has far fewer.
 
         Raises the same errors as `refund`.
         """

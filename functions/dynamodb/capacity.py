@@ -29,7 +29,9 @@ class ConsumedCapacityCounter:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        self._thread_state = local()  # .counted: whether the thread's last attempt is counted as throttled
+        # Each thread has its own attribute `counted`: whether its last attempt was counted as throttled. If so, this
+        # attempt is not counted a second time.
+        self._thread_state = local()
         self._last_reported = (0.0, 0.0)
 
     @property

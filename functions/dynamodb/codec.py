@@ -149,7 +149,7 @@ def value_decoder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _decode_null(value: Any) -> None:
-    value["NULL"]  # raises KeyError for any other value
+    value["NULL"]  # raises KeyError if the value is not NULL
 
 
 def value_encoder(hint: Any) -> Callable[[Any], dict[str, Any]]:
@@ -197,8 +197,8 @@ def _is_set_field(field: Field[Any], hint: Any) -> bool:
     """Return whether a field is stored as a DynamoDB set.
 
     DynamoDB cannot store an empty set. So the encoder leaves out an empty set, and the decoder reads a missing
-    attribute as an empty set. This works only if the field's own type is a set (not, for example, a list of sets), and
-    if the field has no default or an empty set as default.
+    attribute as an empty set. Therefore the field itself must be a set: a list of sets is not possible. If the field
+    has a default, the default must be the empty set.
     """
     return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
 
@@ -268,8 +268,8 @@ def _field_decoder(
 def build_encoder(cls: type[T]) -> Callable[[T], dict[str, Any]]:
     """Return a function that encodes an instance of `cls` as an image (an item in DynamoDB's JSON).
 
-    The function leaves out three kinds of values: an empty set, None, and a zero or False that is the field's default.
-    If one of these attributes is missing, the decoder sets the same value again.
+    The function leaves out an empty set, None, zero or False if the decoder sets the same value for a missing
+    attribute.
     """
     return cast(Callable[[T], dict[str, Any]], _build_encoder(cast(Any, cls)))
 

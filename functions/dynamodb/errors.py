@@ -1,7 +1,7 @@
 """The errors of reading and writing items.
 
 Do not rename these classes. If a record can never be processed, it is stored in the failure store (an S3 bucket) with
-the name of the error class as the reason.
+the name of the error class in the reason. After a rename, stored reasons would contain two names for the same error.
 """
 
 
@@ -15,8 +15,8 @@ class Permanent(Exception):
 class Unreadable(ValueError):
     """An image (an item in DynamoDB's JSON) cannot be decoded.
 
-    Either an attribute is missing, malformed or of the wrong type. Or the code does not know the item's type or schema
-    version.
+    There are two cases: an attribute is missing, malformed or of the wrong type, or the code does not know the item's
+    type or schema version.
     """
 
 

@@ -262,7 +262,7 @@ class Row(Generic[T]):
     def decode_lazy(self) -> Callable[[Image, T | None], T]:
         """A function that decodes an image into an item whose maps are decoded only on first access.
 
-        `codec.build_lazy_decoder` describes its arguments.
+        `codec.build_lazy_decoder` describes the arguments of the function.
         """
         return build_lazy_decoder(self.entity)
 

@@ -51,9 +51,10 @@ class Query(Generic[T]):
     over which the `shard` field distributes the items; 0 if there is one partition. All shards are always read, and
     their results are merged in key order.
 
-    `path_prefix`: the name of the sort key's only field, if this field is a path (such as a category). The caller gives
-    a path, and the query returns all items below this path. `view`: a class with fewer fields, for an index that does
-    not contain all attributes. If it is given, the results are instances of that class.
+    `path_prefix`: the name of the field with a path (such as a category), for a query by path; "" for any other query.
+    This field must be the only field of the sort key. The caller gives a path, and the query returns all items below
+    this path. `view`: a class with fewer fields, for an index that does not contain all attributes. If it is given, the
+    results are instances of that class.
     """
 
     id: str
@@ -80,8 +81,8 @@ class Query(Generic[T]):
             raise TypeError(f"{self.id}: the sort key must contain only the field {self.path_prefix}")
         for row in self.rows:
             partition, sort = row.templates(self.index)
-            # Two items must differ in more than `shard`. The next page starts after the same sort key in all shards, so
-            # of two items with this sort key, one could be skipped.
+            # `shard` alone must not distinguish two items. A page ends at one sort key, and in all shards the next page
+            # starts after this key. If items in two shards had this key, the next page could skip one of them.
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
             distinguishing_fields = shared | set(sort.field_names)
             if missing := set(row.identity_fields) - distinguishing_fields:

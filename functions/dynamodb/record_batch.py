@@ -32,7 +32,7 @@ class RecordBatch(ABC):
         """Return the id of a record in the partial batch response: its sequence number or its message id."""
 
     def park_record(self, record: Record, error: Exception) -> None:
-        """Store a record that can never be processed in the failure store (an S3 bucket).
+        """Park a record that can never be processed: store it in the failure store, an S3 bucket.
 
         If storing fails, mark the record for retry.
         """

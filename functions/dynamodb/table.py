@@ -1,7 +1,7 @@
 """Read and write the DynamoDB table. The Lambda functions use the table only through this module.
 
-Most reads return typed items, and never an expired item, although DynamoDB may delete an expired item hours later. Only
-the methods with `raw` in their names also return expired items, as images (items in DynamoDB's JSON).
+Most reads return typed items. They leave out expired items, which DynamoDB may keep for hours. Only the methods with
+`raw` in their names also return expired items. These methods return images (items in DynamoDB's JSON).
 
 `Table.write` sends one conditional write, or one transaction if there are several writes. If a condition fails,
 `Table.write` raises the error that the write defines for this case. If other transactions conflict, `Table.write`

@@ -267,8 +267,8 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
     """Return a write that deletes a copy (an item derived from another item, its source).
 
-    `item`: the copy to delete. Its `version` must be a version at which the source no longer has this copy. The write
-    fails if the stored copy has the same or a later version. It succeeds if there is no stored copy.
+    `item`: the copy to delete. Its `version` must be the first version of the source that no longer has this copy. The
+    write fails if the stored copy has the same or a later version. It succeeds if there is no stored copy.
     """
     image = row.encode(item)
     request = {

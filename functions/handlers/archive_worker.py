@@ -57,7 +57,8 @@ def _group_by_day(messages: Sequence[Record]) -> dict[str, list[Record]]:
         try:
             event = parse_event(message)
         except Permanent:
-            groups[message["messageId"]].append(message)  # `MessageBatch.apply` parks the unreadable message later
+            # The message is unreadable. `MessageBatch.apply` fails to read it too, and stores it in the failure store.
+            groups[message["messageId"]].append(message)
             continue
         groups[event.data.at[:10] if event.name == "ActivityExpired" else message["messageId"]].append(message)
     return groups
@@ -77,10 +78,16 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
 def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
     """Archive an order and return the key of its S3 object. Safe to repeat.
 
-    The function sets the order's state to ARCHIVING and writes the object to S3. Then it replaces the order's items by
-    a stub (a small item that points to the object). Returns None if the order does not exist, is archived already, or
-    must be archived later, or if another delivery of the same event archives it first. Raises Mismatch, and deletes
-    nothing, if an object exists already and lacks items that the table has.
+    The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from
+    the table, except invoices, and replaces the order with a stub (a small item that points to the object).
+
+    Returns None in these cases:
+    - The order does not exist, or is archived already.
+    - Another delivery of the same event archives the order first.
+    - `start_archiving` postpones the archiving, for example because a refund is in progress. The order then has a new
+      Expiry item. When DynamoDB deletes that item at its ttl, the archiving starts again.
+
+    Raises Mismatch, and deletes nothing, if an object exists already and lacks items that the table has.
     """
     order_snapshot = start_archiving(shop, order_id)
     if order_snapshot is None:
@@ -111,22 +118,24 @@ def serialize_archive(order: Order, images: Sequence[Image]) -> bytes:
 def _count_missing_images(body: bytes, images: Sequence[Image]) -> int:
     """Return how many of these images (items in DynamoDB's JSON) are missing in an archive object.
 
-    The object may contain other images too: their items may have been deleted after the object was written.
+    An image that only the object contains is not counted: its item may have been deleted after the object was written.
     """
     held = {object_store.to_canonical_json(image) for image in json.loads(body)["items"]}
     return sum(object_store.to_canonical_json(image) not in held for image in images)
 
 
 def parse_archive(body: bytes) -> list[Image]:
-    """Return the items in an order's archive object in DynamoDB's JSON, with binary values as bytes as boto3 does."""
+    """Return the items of an order's archive object in DynamoDB's JSON. Binary values are bytes, as in boto3."""
     return list(json.loads(body, object_hook=_decode_binary_values)["items"])
 
 
 def _decode_binary_values(value: dict[str, Any]) -> dict[str, Any]:
-    """Return {"B": bytes} for {"B": base64 text}, the same for a set of such values, and any other object unchanged.
+    """Decode a binary value in DynamoDB's JSON: {"B": base64 text} becomes {"B": bytes}.
 
-    `json.loads` calls this function with each object. In an item, only a type tag can be followed by text or a list of
-    text: the attributes of a nested map contain objects. So an attribute whose name is "B" is not mistaken for a tag.
+    A binary set, {"BS": [base64 text, ...]}, becomes {"BS": [bytes, ...]}. Any other object is returned unchanged.
+
+    `json.loads` calls this function for each JSON object. An object may also be a map with an attribute whose name is
+    "B". The value of such an attribute is never a text, but an object such as {"S": "x"}. So it is not decoded.
     """
     match value:
         case {"B": str(content)}:

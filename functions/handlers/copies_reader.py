@@ -71,7 +71,8 @@ def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
     if totals_todo:
         retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
     # When a customer is renamed, a worker finds the customer's orders by their summaries, which are copies. The summary
-    # of a new order was just written, so a rename at the same moment may have missed the order.
+    # of a new order was written only now, and the worker may have missed the order. So update the customer's name in
+    # the order.
     if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
     return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]

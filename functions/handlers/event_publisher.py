@@ -1,9 +1,9 @@
 """Event publisher Lambda: read the stream, turn each record into a typed change, and publish it as an event on the bus.
 
-The events of one item are published in order. So a PutEvents call never contains two events of the same item, because
-the bus could reject the first event and accept the second. If the bus rejects an event, the following events of the
-item wait until a retry succeeds. The Lambda checks the result of each entry, because PutEvents returns status 200 even
-if it rejected some entries.
+The events of one item are published in order. In one PutEvents call, the bus could reject the first event and accept
+the second. So a call never contains two events of the same item. If the bus rejects an event, the following events of
+the item wait until a retry succeeds. The Lambda checks the result of each entry, because PutEvents returns status 200
+even if it rejected some entries.
 """
 
 import json

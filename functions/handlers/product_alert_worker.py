@@ -5,7 +5,7 @@ message about the next page to its own queue. Then it stores the progress in the
 
 After a crash, at most one page is repeated, and followers who already got the mail are skipped. If a mail fails, the
 Lambda continues with the next follower of the page. After five failed mails, it stops. In both cases, SQS delivers the
-message again. The next page starts only after such a retry has sent all mails of the page.
+message again. The next page starts only when no mail of the current page needs a retry.
 """
 
 import json

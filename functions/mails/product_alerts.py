@@ -1,4 +1,4 @@
-"""Render product alerts as text and HTML.
+"""Render product alerts (mails to the followers of a product) as text and HTML.
 
 Each event has its own subject and opening sentence. All events use the same template.
 """
@@ -28,7 +28,7 @@ ALERT_TEXTS: Mapping[str, AlertText] = {
 
 
 def render_alert(event: str, customer: Customer, product: Product, shop_name: str, product_url: str) -> Mail:
-    """Return the alert mail of an event for one follower, with the current data of the product.
+    """Return the mail to one follower about an event of a product, with the current data of the product.
 
     Values are escaped in the HTML version.
     """

@@ -8,8 +8,9 @@ of copies:
 - Copied attributes are fields of a primary item that are also stored in another primary item. They are overwritten only
   if the source has a later version.
 
-If a failed stream record is processed again, only the log entry is derived from the record. Snapshots and copied
-attributes are derived from the source item in the table, because the record may be outdated. Totals are in totals.py.
+When an operator processes a failed stream record again, only the log entry is derived from the record. Snapshots and
+copied attributes are derived from the source item in the table, because the record may be outdated. Totals are in
+totals.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,7 +48,8 @@ class Log(Generic[S, C]):
 
     `source_row` and `target_row`: the declarations of the item types of the primary item and of the log entry.
     `derive`: returns the entries for one change. `is_gapless`: whether the log must have an entry for every version of
-    the primary item (for an order: for its `logged_versions`). Then a missing version shows that an entry was lost.
+    the primary item. Then a missing version shows that an entry was lost. The versions that an order had while it was
+    archived are an exception: they have no entries.
     """
 
     source_row: Row[S]
@@ -102,11 +104,13 @@ def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
 
 
 def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
-    """Yield an OrderLine for each product of a paid order. Its quantity excludes pieces cancelled before shipping.
+    """Yield a copy of each line of a paid order: one OrderLine item for each product.
 
-    Yields nothing for an unpaid order, or an order that is being archived. If a paid order is cancelled, the copies are
-    kept with quantity 0. If they were deleted instead, an older stream record that is delivered after the deletion
-    could write them again.
+    The quantity of a copy excludes pieces that were cancelled before shipping. If the whole order is cancelled, the
+    copies stay in the table with quantity 0. They are not deleted, because a late stream record of the order could
+    write them again.
+
+    Yields nothing if the order is not paid or is being archived.
     """
     if order.paid_at is None or order.status == "ARCHIVING":
         return
@@ -150,7 +154,7 @@ def activity_entries(change: Change) -> Iterator[e.Activity]:
 
 
 def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[str, str | None]:
-    """Return the customer's name to copy into orders, or None to remove the name of an erased customer."""
+    """Return {"customer_name": name} to copy into orders. For an erased customer, the value None removes the name."""
     return {"customer_name": customer.name if isinstance(customer, e.Customer) else None}
 
 
@@ -161,8 +165,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
-    # Keep the timeline last, so that its entry is written after all other copies. The archive Lambda waits only for
-    # this entry, and then all other copies exist too.
+    # Keep the timeline last, so that its entry is written after all other copies of the change. The archive Lambda
+    # checks only that the timeline is complete. Then all other copies exist too.
     Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
 )
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
@@ -174,9 +178,8 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
     # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the order lines and the timeline.
-    # If the stream then delivers an older record of the order again, the Lambda that writes copies writes them again.
-    # After the older record, the stream delivers the record of the ArchivedOrder again. Because of this entry, the
-    # Lambda that writes copies then deletes them.
+    # A retry of older stream records of the order may write them again. After these records, the stream delivers the
+    # record of the ArchivedOrder again. This entry says which copies must be deleted at that record.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
@@ -238,8 +241,8 @@ def plan_copy_changes(change: Change) -> CopyChanges:
     put = tuple(
         pair for place, pair in after.items() if place not in before or copies_differ(before[place][1], pair[1])
     )
-    # A stored copy is deleted only with a higher version than its own. If the source item was removed, it has no new
-    # version, so add 1 to its last version.
+    # A stored copy is deleted only if the delete request has a higher version than the copy. A removed source item has
+    # no new version, so use its last version plus 1.
     later = change.version if change.after is not None else change.version + 1
     delete = tuple((into, replace(copy, version=later)) for place, (into, copy) in before.items() if place not in after)
     entries = tuple(

@@ -11,7 +11,7 @@ ShopError
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)      no products with these ids exist
 │   ├── UnknownCategory(path)             the parent of the new category does not exist
-│   ├── NotBought                         the caller's order has not delivered the product to review
+│   ├── NotBought                         the product to review was not delivered with the caller's order
 │   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
 │   ├── PriceChanged(changed)             prices changed since the client read them

@@ -15,7 +15,7 @@ class Reaction:
     """Declares a reaction to events: its queue, the Lambda that processes the queue, and what the Lambda does.
 
     `event_names`: the events that are sent to the queue. `effect`: what the Lambda does, in words.
-    `idempotent_by`: what ensures that a second delivery of an event does not repeat the effect, for the documentation.
+    `idempotent_by`: why a second delivery of an event does not repeat the effect, as a text for the documentation.
     `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
     `concurrency`: how many invocations for the queue may run at the same time; None means no limit.
     `continues_itself`: whether the Lambda may send messages to its own queue, to continue a long task.
@@ -47,7 +47,8 @@ REACTIONS = (
         effect="issues an invoice with the next number, and requests a shipment from the warehouse",
         idempotent_by="invoice: an Effect item in its transaction; shipment: the order's state in its transaction",
         function="fulfilment_worker",
-        concurrency=2,  # invoice numbers are sequential, so more workers would only wait for each other
+        # Invoice numbers are sequential, so workers wait for each other. 2 is the lowest value that AWS allows.
+        concurrency=2,
     ),
     Reaction(
         "notifications",

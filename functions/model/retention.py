@@ -14,7 +14,7 @@ COMMAND_DAYS = 90
 IMPORT_DAYS = 90
 """Retention of an import in days.
 
-The import stores its progress. So a redelivered message does not write a line twice.
+The import stores which lines are done. As long as it exists, a redelivered message does not write a line twice.
 """
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30

@@ -43,10 +43,12 @@ class Transition:
     stream record shows only the old and the new item, not the command. So the record is matched with a move by the
     states before and after.
 
-    `changed_field`: set it if the states do not identify the move, because the state can stay the same or another move
-    has the same states. The move then matches only if this field changed. `decreasing`: the move matches only if the
-    value of `changed_field` became smaller. The first move that matches is used. So list a decreasing move before a
-    move that matches any change of the same field.
+    `changed_field`: a field of the item. If it is set, the move matches only if this field changed too. Set it if the
+    states do not identify the move: the state can stay the same, or another move has the same states. `decreasing`: the
+    move matches only if the value of `changed_field` became smaller.
+
+    If several moves match a record, the first one is used. So list a decreasing move before a move that matches any
+    change of the same field.
     """
 
     command: str
@@ -148,7 +150,8 @@ def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Ord
     reached, reached_at = version, None
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
-    elif status == "ARCHIVING":  # keep both fields, because the archive object needs their values from before archiving
+    elif status == "ARCHIVING":
+        # Keep the values from before the archiving, because the archive object needs them.
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 

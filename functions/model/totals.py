@@ -5,8 +5,8 @@ sum of the contributions of all its source items, so it can be recomputed from t
 
 A `Counted` item stores the contributions of one source item, and the version of the source item. It is written in the
 same transaction as the totals. So a change that is delivered twice is added only once. A change is also ignored if a
-later change was added before. If a contribution changes, the transaction adds only the difference from the stored
-amounts.
+later change of the same item is already added. If a contribution changes, the transaction adds only the difference from
+the stored amounts.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
     t.BEST_SELLER: ("units",),
     t.METRIC: ("orders", "units", "revenue"),
 }
-"""The names of the summed fields, for each type of total."""
+"""The names of the fields that contain sums, for each type of total item."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | 
 
 
 def amounts_of(row: Row[Any], total: Any) -> dict[str, int]:
-    """Return the summed fields of a total item by name."""
+    """Return the sums that a total item contains, by field name."""
     return {name: getattr(total, name) for name in TOTAL_FIELDS[row]}
 
 

@@ -1,6 +1,7 @@
-"""The AWS clients and the Shop object of a Lambda.
+"""Create the AWS clients and the Shop object (the context of every command) of a Lambda.
 
-Clients are created at first use and cached while the Lambda is warm. Tests and the simulation replace these functions.
+Clients are created at first use and cached while the Lambda is warm. Tests and the simulation replace the functions of
+this module.
 """
 
 import uuid
@@ -38,8 +39,8 @@ def client(service: str) -> Any:
 def client_config(service: str) -> Config:
     """Return the configuration for the client of an AWS service: timeouts and retries."""
     # The SES client must not retry: if only the response of SES was lost, each retry would send the mail once more.
-    # Instead, SQS delivers the message again later. A worker sends the mail again only after the first claim has
-    # expired (a claim is an item that gives one worker the right to send the mail for a limited time).
+    # Before a worker sends a mail, it stores a claim: an item that lets no other worker send this mail for a limited
+    # time. If sending fails, SQS delivers the message again, and a worker sends the mail after the claim has expired.
     return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
 
 

@@ -101,8 +101,8 @@ class ProductAlertsEnvironment:
     `product_url`: the URL of a product's page, "https://shop.example/products/{product_id}".
     `mails_per_second`: how many mails one running Lambda sends per second at most.
     `page_size`: how many followers one SQS message covers (a page of followers).
-    `queue_url`: the queue to which the Lambda sends a message for the next page of followers. The same queue invokes
-    the Lambda, so the stack sets this variable after it has created the queue.
+    `queue_url`: the queue that invokes the Lambda. The Lambda sends a message for the next page of followers to this
+    queue. The stack creates the queue after the Lambda, so it adds this variable to the Lambda at the end.
     """
 
     table_name: str
@@ -177,7 +177,7 @@ class OrderDeadlinesEnvironment:
 
 @entity
 class BacklogMetricsEnvironment:
-    """The environment of the Lambda that measures backlogs: how many orders, payments and records wait.
+    """The environment of the Lambda that measures backlogs: how many orders, payments and records wait to be handled.
 
     `payment_window_minutes`, `assumed_delivered_days`: the same values as in OrderDeadlinesEnvironment.
     """

@@ -42,7 +42,7 @@ class JsonFormatter(logging.Formatter):
 
 def _create_logger(name: str, formatter: logging.Formatter) -> logging.Logger:
     made = logging.getLogger(name)
-    if not made.handlers:  # configure a logger only once: an existing handler may be in use
+    if not made.handlers:  # a second handler would write each line a second time
         handler = logging.StreamHandler(sys.stdout)  # Lambda sends the lines of stdout to CloudWatch Logs unchanged
         handler.setFormatter(formatter)
         made.addHandler(handler)

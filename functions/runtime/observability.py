@@ -101,8 +101,8 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
     the delivery attempt and the consumed capacity units.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
-    # In a local run the time of expiry can be advanced. Then an item expires before its `ttl`, and its event has a time
-    # in the future. So a negative lag counts as 0.
+    # On the local shop, a command can expire an item before its `ttl`. The time of the expiry event is the `ttl`, which
+    # is in the future. So the lag is negative, and it counts as 0.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
     add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)

@@ -154,10 +154,10 @@ def credit_account(
 
 
 def _check_customer_exists(shop: Shop, customer_id: str | None) -> list[Write[Any]]:
-    """Read the customer, and return a check that fails the transaction if the customer changed after the read.
+    """Read an account's customer, and return a check that fails the transaction if the customer changed after the read.
 
-    If `customer_id` is None, the account is a gift card without a customer, and the returned list is empty. Raises
-    NotFound if the customer does not exist.
+    The returned list contains only this check. If `customer_id` is None (the account is a gift card without a
+    customer), the list is empty. Raises NotFound if the customer does not exist.
     """
     if customer_id is None:
         return []
@@ -273,9 +273,10 @@ def transfer_credit(
     balance of the paying account after the transfer.
 
     Raises NotFound("account") if the paying account does not exist or the caller may not spend from it. Raises
-    NotFound("receiving account") if the receiving account does not exist or its customer was erased. Also raises
-    InvalidInput for `amount`, SelfTransfer if both accounts are the same, WrongCurrency, InsufficientFunds, and
-    IdempotencyKeyReused if the key was used for another request.
+    NotFound("receiving account") if the receiving account does not exist or its customer was erased. Raises
+    InvalidInput if `amount` is not positive, or if the receiving account would exceed its balance limit. Raises
+    SelfTransfer if both accounts are the same, and IdempotencyKeyReused if the key was used for another request. Also
+    raises WrongCurrency and InsufficientFunds.
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 

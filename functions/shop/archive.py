@@ -1,14 +1,15 @@
-"""Archive an order in the table: lock the order, list its items, and replace it with a stub.
+"""Archive an order: lock the order in the table, list its items, and replace it with a stub.
 
 The stub is a small item that stays in the table permanently and contains the S3 key of the archive object. The expiry
 marker is an item of a closed order. DynamoDB deletes the marker when its TTL has passed, and this deletion starts the
 archiving.
 
 1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first:
-   - The order may have a new expiry marker, for example after a return. Then it is archived when that marker expires.
-   - The timeline must contain one item for each version of the order. If an item is missing, archiving is retried
-     later.
-   - A refund or a dispute may still move money of the order. Then a new expiry marker postpones the archiving.
+   - If the order has a new expiry marker, for example after a return, nothing is archived. The deletion of the new
+     marker starts the archiving again.
+   - If the order's timeline (one item for each change of the order) lacks an item, an error is raised. The archiving is
+     then retried.
+   - If a refund or a dispute may still move money of the order, a new expiry marker postpones the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
 3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists, except invoices.
 Then replace the order with the stub.
@@ -74,9 +75,14 @@ class OrderSnapshot:
 def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
 
-    The lock is the status ARCHIVING. Returns None if the order is archived already, does not exist, or must be archived
-    later. Raises WrongState if the order is not closed. Raises NotReadyToArchive if a refund is in progress, or if the
-    order's timeline (one item for each change of the order) lacks an item.
+    The lock is the status ARCHIVING. Returns None in each of these cases:
+    - the order is archived already or does not exist;
+    - the order has an expiry marker, an item whose deletion at its TTL will start the archiving again;
+    - a refund or a dispute may still move money of the order. Then this call writes a new expiry marker.
+
+    Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's timeline (one item for each
+    change of the order) lacks an item, or if a refund is in progress after the lock, for example because staff retried
+    it just before the lock.
     """
 
     def attempt() -> Order | None:
@@ -103,8 +109,9 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
     if order is None:
         return None
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
-    # An order is locked only if its timeline is complete. So if a timeline item is missing now, an earlier attempt to
-    # archive the order has deleted it. The newest version is not checked, because the lock writes no timeline item.
+    # The timeline has one item for each change of the order. An order is locked only if its timeline is complete. So if
+    # a timeline item is missing now, an earlier attempt to archive the order has deleted it. The newest version is not
+    # checked, because the lock writes no timeline item.
     if _versions_missing_in_log(images, order.logged_versions[:-1]):
         return OrderSnapshot(order, None)
     _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the order was locked
@@ -112,10 +119,10 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return the numbers in `versions` for which a log of the order lacks an item.
+    """Return the versions of the order for which an item is missing in a log.
 
-    A log has one item for each change of the order; an example is the timeline. Logs that may have gaps are not
-    checked. `images`: all items of the order's partition, as DynamoDB JSON.
+    A log, such as the timeline, has one item for each change of the order. `versions`: the versions to check. Logs that
+    may have gaps are not checked. `images`: all items of the order's partition, as DynamoDB JSON.
     """
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}

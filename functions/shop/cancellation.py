@@ -4,9 +4,9 @@ An order is cancelled at once if the warehouse has not received it yet. Otherwis
 An order that is not paid in time expires (status LAPSED). If the warehouse has already sent some goods of an order,
 only the unsent goods can be cancelled. The code calls this "cut short".
 
-Each of these commands writes one transaction. DynamoDB allows 100 items in a transaction, and a command writes fewer:
-at most 90 stock items, the counter of the discount code, five refunds, the shipment, the order and its expiry marker
-(the item whose TTL starts the archiving of the order).
+Each command of this module writes one transaction. DynamoDB allows 100 items in a transaction, and a command writes
+fewer: at most 90 stock items, the counter of the discount code, five refunds, the shipment, the order and its expiry
+marker (the item whose TTL starts the archiving of the order).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ from functions.shop.shop import Caller, Shop, retry_on_conflict
 def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
-    `days`: the number of days until the marker expires. The marker contains the order's version. The write replaces an
-    existing marker only if that marker contains an older version. Otherwise the write fails with WriteConflict. The
-    same rule applies to a marker that has expired, but is not deleted yet.
+    `days`: the number of days until the marker expires. The marker contains the order's version. If the table
+    already has a marker with the same or a later version of the order, the write fails with WriteConflict. This also
+    applies to a marker that has expired, but is not deleted yet.
     """
     ends = shop.now() + timedelta(days=days)
     marker = Expiry(

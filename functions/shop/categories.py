@@ -1,6 +1,7 @@
 """Product categories: create, rename and list them. Each catalogue has one tree of categories.
 
-A path such as /kitchen/mugs/ identifies a category. The root path exists in every catalogue.
+A path such as /kitchen/mugs/ identifies a category. The root path "/" exists in every catalogue, even if the
+table has no item for it.
 """
 
 from dataclasses import replace

@@ -4,9 +4,10 @@ A new order gets the name from the customer's profile. If the customer changes t
 may contain the old name. One of two steps then updates the order:
 
 1. For each new order, a Lambda writes the order's summary (a copy of the order in the customer's list of orders). Then
-the Lambda reads the profile (`refresh_name`).
-2. For each changed name, another Lambda reads the summaries of all the customer's orders (`propagate_name`). At that
-time the profile already has the new name.
+the Lambda reads the profile. If the profile changed after the name was copied, the Lambda updates the order
+(`refresh_name`).
+2. For each changed name, another Lambda reads the summaries of all the customer's orders, and updates the open orders
+(`propagate_name`). At that time the profile already has the new name.
 
 The step that runs last sees both the order and the new profile. The order stores the version of the profile from which
 its name was copied. A step writes only if the profile now has a later version. So an old name never replaces a newer
@@ -38,9 +39,10 @@ def refresh_name(shop: Shop, order: Order) -> None:
 
 
 def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
-    """Return the customer if the order is open and its name was copied from an older version of the customer's profile.
+    """Return the customer if an open order contains a customer name from an older version of the customer's profile.
 
-    Returns None if the order is closed, if its name is up to date, or if the customer does not exist.
+    Returns None if the order is closed, if the customer name in the order is up to date, or if the customer does not
+    exist.
     """
     if order.status not in OPEN_STATUSES:
         return None
@@ -52,9 +54,9 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
     """Write a customer's current name to all their open orders, and return the number of updated orders.
 
     `change_id`: the id of this change of the name. The function reads the orders page by page, newest first. After each
-    page it stores its position in an Effect item (an idempotency record) with the id `change_id`. So it is safe to
-    repeat: a redelivered message resumes at the stored position. Orders that were updated before that position are not
-    included in the returned number.
+    page it stores its position in an Effect item (an idempotency record) with the id `change_id`. So the call is safe
+    to repeat: a redelivered message resumes at the stored position. The returned number includes only the orders that
+    this call updated.
 
     Returns 0 if the customer does not exist. Raises WriteConflict if another delivery of the same message runs at the
     same time.
@@ -69,9 +71,9 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
         page = shop.table.query(
             ORDERS_OF_CUSTOMER_CONSISTENT, customer_id=customer_id, limit=ORDERS_PER_PAGE, after=after
         )
-        # `page` contains summaries: copies of the orders, which may be older than the orders. A closed order may still
-        # look open here; then `set_customer_name` skips it. But an open order never looks closed, because a closed
-        # order never opens again. So this filter misses no open order.
+        # `page` contains summaries (copies of the orders), which may be outdated. If a summary shows a closed order as
+        # open, `set_customer_name` skips the order. No summary shows an open order as closed, because a closed order
+        # never opens again. So this filter misses no open order.
         updated += sum(
             set_customer_name(shop, one.order_id, customer) for one in page.items if one.status in OPEN_STATUSES
         )
@@ -83,7 +85,7 @@ def propagate_name(shop: Shop, change_id: str, customer_id: str) -> int:
 def set_customer_name(shop: Shop, order_id: str, customer: Customer | ErasedCustomer) -> bool:
     """Write the customer's name to an order and return True.
 
-    Return False if the order is closed, or if its name was copied from the same or a later version of the profile.
+    Return False if the order is closed, or if it already has the name from the same or a later version of the profile.
     """
     key = CUSTOMER_NAME_COPY.target_row.key(order_id=order_id)
     try:

@@ -151,7 +151,7 @@ def _list_parts(shop: Shop, code: str) -> list[Redemptions]:
     return list(shop.table.query_all(REDEMPTIONS_BY_CODE, code=code))
 
 
-# discounts of orders --------------------------------------------------------------------------------------------------
+# apply and redeem discounts -------------------------------------------------------------------------------------------
 class RedemptionPoolEmpty(Exception):
     """The redemption pool part (one of the items that count a code's redemptions) has no redemptions left."""
 
@@ -226,7 +226,7 @@ def redeem(order: Order) -> Iterator[Write[Redemptions]]:
 
 
 def release(order: Order) -> Iterator[Write[Redemptions]]:
-    """Yield the write that gives an order's redemption of a limited discount code back: it adds 1 to the counter.
+    """Yield the write that undoes an order's redemption of a limited discount code: it adds 1 to the counter.
 
     Yield nothing if the order uses no limited code.
     """

@@ -1,11 +1,11 @@
 """Payment disputes (chargebacks): record them, and adjust the order's money when a dispute ends.
 
 In a dispute, the customer's bank claims a payment back. The payment item stores the status of each of its disputes,
-keyed by the dispute's id. The status only moves forward in the order OPEN, WON, LOST. So the provider may send the
-events in any order. It may also send the same event twice with different event ids.
+keyed by the dispute's id. The status only moves forward in the sequence OPEN, WON, LOST. So the provider may send the
+events in any sequence. It may also send the same event twice with different event ids.
 
-If the shop loses a dispute, the bank takes the whole payment. If a refund of the payment fails afterwards, the refund
-is not retried, because no money of the payment is left.
+If the shop loses a dispute, the bank takes all money of the payment that was not refunded before. If a refund of the
+payment fails afterwards, the refund is not retried, because no money of the payment is left.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,10 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
 }
 """Maps the new status of a payment after a dispute event to the command that moves the payment to this status."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of the refund when the shop wins a dispute, by the order's status. Any other status gives RETURNED."""
+"""The reason of the refund that pays owed money after the shop wins a dispute, by the order's status.
+
+Owed money could not be refunded while the dispute was open. For any other status, the reason is RETURNED.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,17 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
     While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned in this
-    time, the order records the money for the customer as owed. A refund that is requested but not sent yet fails. If
-    the shop wins, the transaction that records the event also refunds the owed amount and retries the failed refunds.
+    time, the order records the money for the customer as owed. A requested refund that is not sent yet becomes FAILED.
+    If the shop wins, the transaction that records the event also refunds the owed amount and retries the failed
+    refunds.
 
     If the shop loses, the bank keeps the amount of the payment that was not refunded yet. If the order is not fully
     paid yet, this amount becomes due again. Otherwise the order records this amount as refunded, and subtracts it from
     the owed amount.
 
-    The result is {"payment_id", "status", "reason"}. `status` is None if the payment does not exist, and its order is
-    archived or does not exist. Raises TableBusy while the order is being archived. Raises TooEarly if the order is not
-    archived and the payment is not recorded as received yet. After both errors, the provider sends the event again
+    The result is {"payment_id", "status", "reason"}. If the payment does not exist, and its order is archived or does
+    not exist, `status` is None. Raises TableBusy while the order is being archived. Raises TooEarly if the order is not
+    archived and the payment is not recorded as received yet. After either error, the provider sends the event again
     later.
     """
 
@@ -110,7 +114,7 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
 
 
 def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
-    """Return whether the event's status comes after the stored status of the dispute, in the order OPEN, WON, LOST."""
+    """Return whether the event's status comes after the dispute's stored status in the sequence OPEN, WON, LOST."""
     steps = (None, *get_args(DisputeStatus))
     return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index((payment.disputes or {}).get(event.dispute_id))
 

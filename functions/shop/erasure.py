@@ -5,9 +5,10 @@ deletes the settings and the EmailClaim item (the item that reserves the custome
 2. Later steps delete the customer's reviews and follows, and remove the name from open orders. An open order still
 needs its address, so the address is removed after the order closes. If an order is archived, its archive object in S3
 is rewritten without the name and the address.
-3. The erasure waits until no data of the customer was found for some time, the settle period. Then it is finished. The
-reason: the stream record of a deletion still contains the deleted data. Days later, that record may still be parked
-(stored in the failure store because it cannot be processed).
+3. The erasure is finished when no data of the customer was found for some time, the settle period. The reason: the
+stream record of a deletion still contains the deleted data. If a Lambda cannot process this record, the record may
+reach the failure store (an S3 bucket) only days later. Until the erasure is finished, an hourly job also removes the
+customer's data from the failure store.
 
 Invoices keep the name and address that they were issued with, because the law requires this. Ids remain, but they
 identify no person.
@@ -141,7 +142,7 @@ def point_stub_to_object(shop: Shop, stub: ArchivedOrder, object_key: str, sha25
 
 
 def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> None:
-    """Restart the settle period of an erasure, the waiting time before the erasure is marked as finished.
+    """Restart the settle period, the waiting time before an erasure is marked as finished. It now starts at `now`.
 
     The caller has just found and removed data of the customer, so more data may appear. Raises WriteConflict if the
     ErasedCustomer item changed after it was read.

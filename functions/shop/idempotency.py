@@ -22,7 +22,7 @@ FINGERPRINT_VERSION = "1"
 
 
 def fingerprint(body: Mapping[str, Any]) -> str:
-    """Return a hash that identifies a request body, as "version:SHA-256".
+    """Return a fingerprint that identifies a request body: FINGERPRINT_VERSION, a colon, and a SHA-256 hash in hex.
 
     The hash is computed over JSON with sorted keys. `body`: the request as the client sent it, before defaults are
     filled in.

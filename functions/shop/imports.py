@@ -59,7 +59,7 @@ def import_products(
     body: Mapping[str, Any],
     read_lines: Callable[[], Sequence[ParsedLine | Rejected]],
 ) -> IdempotentResult:
-    """Store a file of products completely or not at all. A worker writes its lines later. Only staff may call it.
+    """Store all lines of a product file, or none. Workers then write the products and stock. Only staff may call it.
 
     `key`: the idempotency key. `body`: a value that identifies the file, to detect a key that is used again with
     another file. `read_lines`: a function that parses the lines of the file. If several lines name the same product,
@@ -87,7 +87,7 @@ def import_products(
 
 
 def _reject_duplicates(lines: Sequence[ParsedLine | Rejected]) -> list[ParsedLine | Rejected]:
-    """Return the lines of a file. If several lines have the same product, replace all but the first with Rejected."""
+    """Return the lines of a file. A line whose product is already in an earlier line is replaced with Rejected."""
     first: dict[str, int] = {}
 
     def once(line: ParsedLine | Rejected) -> ParsedLine | Rejected:
@@ -207,7 +207,7 @@ def _count_line(part: ImportPart, outcome: LineOutcome, is_retry: bool, now: Ins
 
 
 def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutcome]:
-    """Read the stored product of a line, and return the writes for the line and the line's outcome."""
+    """Read the stored product of a line. Return the writes for the line, and its outcome, for example "written"."""
     try:
         before = shop.table.get(PRODUCT_BY_ID, product_id=line.product["product_id"])
         writes = _create_product(shop, line) if before is None else _update_product(shop, before, line)
@@ -255,15 +255,15 @@ def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write
     return [*writes, *add_stock(before, line.quantity)]
 
 
-# reading --------------------------------------------------------------------------------------------------------------
+# read the progress of an import ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ImportProgress:
-    """The progress of an import. `lines` is the number of its lines.
+    """The progress of an import. `lines`: the number of lines in the file.
 
-    `written`, `unchanged`, `rejected` and `waiting` say how many lines are in each of these states. An unchanged
-    line changed nothing, because the stored product was already equal. `retried`: how many finished lines needed more
-    than one attempt. These lines are also counted as written, unchanged or rejected. `ended_at`: None until all lines
-    are finished.
+    `written`, `unchanged`, `rejected` and `waiting`: how many lines are in each of these states. A waiting line is not
+    processed yet. An unchanged line changed nothing, because the stored product was already equal. `retried`: how many
+    finished lines needed more than one attempt. These lines are also counted as written, unchanged or rejected.
+    `ended_at`: None until all lines are finished.
     """
 
     import_id: str
@@ -306,8 +306,8 @@ def list_rejected_lines(
 ) -> QueryPage[Rejected]:
     """Return the rejected lines of an import with the reasons, in line order (access pattern B1).
 
-    `after`: the number of the last line on the previous page, as text. Each call reads all import parts of the file (at
-    most 40). Only staff may call this. Raises NotFound, NotAllowed.
+    `after`: the number of the last line on the previous page, as text, or None for the first page. Each call reads all
+    import parts of the file (at most 40). Only staff may call this. Raises NotFound, NotAllowed.
     """
     _, parts = _get_import_with_parts(shop, caller, import_id)
     last_line_shown = int(after or 0)

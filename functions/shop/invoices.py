@@ -103,9 +103,9 @@ def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
 def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
     """Yield the amount that each payment contributed to the order, up to the paid amount of the order.
 
-    The bank may have taken a payment back (status REFUNDED). If this happened before the order was paid in full, other
-    payments replaced it, and it must not count. If it happened later, it must count. So payments with status REFUNDED
-    come last: they count only if the other payments do not cover the paid amount.
+    The bank may have taken a payment back (status REFUNDED). If the bank did this before the order was paid in full,
+    other payments replaced that payment, and it must not count. If the bank did this later, the payment must count. So
+    payments with status REFUNDED come last: they count only if the other payments do not cover the paid amount.
 
     The payments must be read before the refunds. A payment and the refund of its excess amount are stored in one
     transaction. So the refunds, which are read later, include the excess refund of each payment that was read.
@@ -201,7 +201,7 @@ def list_invoices_of_customer(
     )
 
 
-# printing -------------------------------------------------------------------------------------------------------------
+# links to the printable page of an invoice ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class SignedLink:
     """The signature of a link that lets anyone read one invoice.

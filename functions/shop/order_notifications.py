@@ -121,7 +121,7 @@ class NotificationExists(Exception):
 
 
 def mark_sent(shop: Shop, notification: Notification, message_id: str) -> None:
-    """Store that the mail provider accepted a mail, with the status SENT.
+    """Set the status of a mail's Notification item to SENT, after the mail provider accepted the mail.
 
     `notification`: the item that gave the sender the right to send the mail for a limited time (the claim).
     `message_id`: the provider's id of the mail. Raises WriteConflict if the claim expired and another sender then got

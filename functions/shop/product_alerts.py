@@ -1,19 +1,20 @@
-"""Notify the followers of a product when it is back in stock or its price drops: page by page, each follower once.
+"""Notify each follower of a product once when the product is back in stock or its price drops.
 
 A campaign is the sending of the mails about one event, such as a price drop, to all followers of the product. There are
-two kinds of events: "back in stock" and "price dropped". After a campaign started, a new event of the same kind starts
-no campaign for the same product for one day. The Campaign item stores the event, and the position in the list of
+two kinds of events: "back in stock" and "price dropped". For one day after the start of a campaign, further events of
+the same kind start no campaign for the product. The Campaign item stores the event, and the position in the list of
 followers up to which mails were sent.
 
-For each queue message, the Lambda notifies one page of followers and then queues the message for the next page. If a
-message is delivered again after its page was notified, the message is ignored. So the pages that follow are not
-notified twice.
+The Lambda splits the list of followers into pages. For each queue message, it notifies one page and then queues the
+message for the next page. If a message is delivered again after its page was notified, the message is ignored. So the
+pages that follow are not notified twice.
 
 If the product is sold out or its price rises before all followers are notified, the campaign stops (status DROPPED).
 Then the next event of the same kind may start a campaign before the day is over. In that case, the new campaign starts
 at the position where the stopped campaign ended.
 
-Each mail is recorded as a Notification item. The item's id is derived from the event and the follower.
+Each mail is recorded as a Notification item. The item's id is derived from the event and the follower. So if a
+message is processed again, the Lambda finds the items of the mails that were already sent, and skips these mails.
 """
 
 import hashlib
@@ -134,7 +135,7 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
 
 
 def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
-    """Claim the right to send the mail to a follower. Return None if the mail was sent already.
+    """Claim the right to send the mail about an event to a follower. Return None if the mail was sent already.
 
     The claim is a Notification item that gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS seconds. Raises
     AlreadyClaimed while another sender has this right.

@@ -73,8 +73,9 @@ def create_product(
 def check_backorder_parts(product: Product) -> None:
     """Raise InvalidInput if a product that can be backordered has more than one stock part.
 
-    Stock parts are the items that share a product's stock. With several parts, one part could be below zero while
-    another part has pieces. Backorders need these pieces, but new orders could buy them too.
+    Stock parts are the items that share a product's stock. With several parts, one part could be below zero
+    (backorders) while another part has pieces. The customers with backorders wait for these pieces, but new orders
+    could take them.
     """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")

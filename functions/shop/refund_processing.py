@@ -85,8 +85,8 @@ def process_refund(shop: Shop, provider: PaymentProvider, order_id: str, refund_
     does not exist or is not REQUESTED.
 
     Safe to repeat, even if the provider's answer was lost. If the customer's bank took the payment back or disputes the
-    payment, no new refund is sent. If the provider has not received the refund before, the refund then fails. Temporary
-    errors of the provider are raised unchanged. Raises NotFound if the payment does not exist.
+    payment, no new refund is sent. In this case, the refund becomes FAILED if the provider does not have it from an
+    earlier call. Temporary errors of the provider are raised unchanged. Raises NotFound if the payment does not exist.
     """
 
     def attempt() -> Refund | None:
@@ -170,7 +170,7 @@ def _send_to_provider(shop: Shop, provider: PaymentProvider, refund: Refund, blo
     return provider.refund(key=key, payment_id=refund.payment_id, amount=refund.amount, metadata=metadata)
 
 
-# the provider's updates -----------------------------------------------------------------------------------------------
+# record the provider's updates of refunds -----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ProviderRefundEvent:
     """An event of the payment provider about a refund.

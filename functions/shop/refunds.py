@@ -1,7 +1,7 @@
 """Decide refunds, and write a Refund item for each of them. The module refund_processing sends the money later.
 
 The amount of a payment that can still be refunded is the amount of the payment minus all its refunds. Failed refunds
-are subtracted too, because they are retried later or sent to another destination.
+are subtracted too, because they may still be retried or sent to another destination.
 
 Two concurrent commands must never refund the same money. If a payment is included in an order's paid amount, each
 command that adds a refund also writes the order, with a condition on the order's version. So one of the two commands
@@ -156,7 +156,7 @@ def has_max_payments(shop: Shop, order: Order) -> bool:
     return sum(payment.status in ("CAPTURED", "DISPUTED") for payment in payments) >= MAX_PAYMENTS
 
 
-# the order and its payments -------------------------------------------------------------------------------------------
+# read the order and its payments --------------------------------------------------------------------------------------
 def get_order_unless_archiving(shop: Shop, order_id: str) -> Order | ArchivedOrder | None:
     """Return the order, or the small item that replaced an archived order, or None if neither exists.
 
@@ -298,8 +298,8 @@ def _result(*refunds: Refund) -> dict[str, Any]:
 def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: str) -> str:
     """Return the id of the customer's store credit account in this currency.
 
-    Raises NotFound if the customer does not exist, or if `customer_id` is None. It is None if the customer of a payment
-    is not known.
+    Raises NotFound if the customer does not exist, or if the customer of the payment is not known (`customer_id` is
+    None).
     """
     if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
         raise NotFound("customer")
@@ -312,7 +312,7 @@ def list_refunds_of_order(
 ) -> QueryPage[Refund]:
     """Return the refunds of an order's payments, sorted by refund id. Only the order's customer and staff may call it.
 
-    Staff also see refunds whose order is archived or does not exist, if these refunds are in the table. For customers,
+    Staff also see the refunds that the table contains for an archived order or for an unknown order id. For customers,
     raises NotFound if the order does not exist or belongs to another customer, and WrongState if the order is archived.
     """
     if "staff" not in caller.groups:

@@ -53,12 +53,13 @@ def return_goods(
     starts the archiving of the order). If all goods of the order are now returned and the order used a limited discount
     code, the code can be redeemed one more time.
 
-    The refund never exceeds the money that the shop still keeps for the order. So the refund is lower after other
+    The refund never exceeds the money that the shop still keeps for the order. So the refund can be lower after other
     refunds, or if the customer's bank took money back. Money of a disputed payment is recorded as owed. If the shop
     wins the dispute, the owed money is refunded to the original payment method.
 
-    The result is the return as JSON, with the additional field "refund_ids". `amount` is refunded now, and `owed` is
-    refunded later. `shipping` is the part of `amount` plus `owed` that refunds shipping costs.
+    The result is the return as JSON, with the additional field "refund_ids". `amount` is the money that is refunded
+    now. `owed` is the money that is refunded if the shop wins the dispute. `shipping` says how much of `amount` plus
+    `owed` is for shipping costs.
 
     If more pieces of a product are returned than possible, raises TooMuch with the product id and the quantity that can
     still be returned. The stored result of a key expires after some time. If the same key is used again after that,
@@ -77,8 +78,8 @@ def return_goods(
 
     def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         before = get_unarchived_order(shop, order_id, "return")
-        # This call only checks the order's status: it raises WrongState if the status allows no return. The check comes
-        # before all other checks.
+        # Reject an order in the wrong state before any other check. Only the error (WrongState) matters here, so the
+        # result is not used: a second call below changes the order.
         apply_order_command(before, "return", shop.now_instant())
         _check_return_window(shop, before)
         after = replace(before, lines=_count_returned(before.lines, lines))

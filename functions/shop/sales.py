@@ -16,9 +16,9 @@ from functions.shop.shop import Caller, Shop
 def list_sales_of_product(
     shop: Shop, caller: Caller, product_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """Return the sales of a product, newest first (access pattern A17).
+    """Return the order lines in which a product was sold, newest first (access pattern A17).
 
-    The list contains orders placed from `since` until just before `until`. Raises NotAllowed if the caller is not
+    Only orders placed from `since` until just before `until` are included. Raises NotAllowed if the caller is not
     staff.
     """
     caller.require_group("staff")
@@ -30,9 +30,9 @@ def list_sales_of_product(
 def list_purchases_of_customer(
     shop: Shop, caller: Caller, customer_id: str, since: str, until: str, limit: int, after: str | None
 ) -> QueryPage[OrderLine]:
-    """Return the products that a customer bought, newest first (access pattern A18).
+    """Return the order lines of the products that a customer bought, newest first (access pattern A18).
 
-    The list contains orders placed from `since` until just before `until`. Raises NotFound if the caller may not see
+    Only orders placed from `since` until just before `until` are included. Raises NotFound if the caller may not see
     the customer.
     """
     caller.require_access(customer_id)

@@ -62,9 +62,8 @@ def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
 
     `quantities`: the number of unsent pieces by product id.
 
-    Backordered pieces were not in stock when they were ordered. The warehouse sends them last, so the last unsent
-    pieces of a product are backordered. Their number in the shipment is the backordered quantity of the order line, or
-    the number of unsent pieces if that is smaller.
+    Backordered pieces were not in stock when they were ordered. The warehouse sends them last. So the shipment contains
+    all backordered pieces of an order line. If fewer pieces of the line are unsent, all unsent pieces are backordered.
     """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(

@@ -35,7 +35,7 @@ class Shop:
     `pepper`: a function that returns the secret key for `digest` and `derive_id`; it is called on each use.
     `retention_days`: for how many days a closed order stays in the table before it is archived. `return_window_days`:
     for how many days delivered goods can be returned. `shipping`: the shipping costs of an order in the currency's
-    smallest unit (cents), by currency; a missing currency has free shipping. `tax_rate`: in hundredths of a percent;
+    smallest unit (cents), by currency; orders in any other currency ship free. `tax_rate`: in hundredths of a percent;
     every price includes the tax.
     """
 
@@ -114,7 +114,7 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
     """Delete an item if it exists. Return whether it existed. Safe to repeat.
 
     `row`: the declaration of the item's type. `pattern`: the access pattern that reads the item. `known`: the values of
-    its key fields.
+    the fields from which the item's key is built.
     """
 
     def attempt() -> bool:

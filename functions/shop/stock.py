@@ -51,8 +51,8 @@ def assign_available_parts(shop: Shop, order: Order, products: Mapping[str, Prod
     """Read the stock, and choose for each order line stock parts that now have enough pieces together.
 
     Stock parts are the items that share a product's stock. If a product can be backordered, its missing pieces become
-    backordered. Returns the order with the chosen parts. Raises OutOfStock with all other products that have too few
-    pieces. Raises TableBusy if the goods are spread over too many stock parts for one transaction.
+    backordered. Returns the order with the chosen parts. If any other products have too few pieces, raises OutOfStock
+    with these products. Raises TableBusy if the goods are spread over too many stock parts for one transaction.
     """
     held = get_available_by_part(shop, products, consistent=True)
     lines: dict[str, Line] = {}
@@ -103,11 +103,10 @@ def _choose_fewest_shares(held: Shares, wanted: int, first: int) -> dict[int, in
     """Return how many pieces to take from each stock part, so that as few parts as possible are used.
 
     Stock parts are the items that share a product's stock. `held`: the available pieces in each part. If all parts
-    together have fewer pieces than `wanted`, all pieces are taken. Parts with more pieces are used first.
+    together have fewer pieces than `wanted`, all pieces are taken.
 
-    All parts that have at least `wanted` pieces count as equal, and so do parts with the same number of pieces. Equal
-    parts are used in the order of their numbers, starting with the number `first`. After the highest number, the order
-    continues with 0.
+    The parts with the most pieces are used first. All parts that have at least `wanted` pieces count as equal. Equal
+    parts are used in the order of their numbers: from `first` to the highest number, and then from 0.
     """
     shares: dict[int, int] = {}
     missing = wanted

@@ -154,7 +154,8 @@ def invocation_record_key(
 ) -> str | None:
     """Return the S3 object key of an invocation record, or None if the destination is not a bucket.
 
-    `now`: the epoch seconds that the caller also passes to `build_invocation_record`, so that both times agree.
+    `now`: the epoch seconds that the caller also passes to `build_invocation_record`, so that the key and the record
+    contain the same time.
     `new_id`: returns a random id for the end of the key.
     """
     if not _is_bucket(destination):

@@ -64,8 +64,8 @@ def to_lambda_record(record: Mapping[str, Any], *, region: str, stream_arn: str)
     Binary values become base64 text. ApproximateCreationDateTime becomes a float of whole epoch seconds. In the input,
     this field is a datetime or a number of epoch seconds.
 
-    The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. A local DynamoDB
-    emulator may leave the field empty, and then the result gets the identity of the TTL process.
+    The result has a `userIdentity` if the input has one. Only DynamoDB's TTL process sets this field. If a local
+    DynamoDB emulator sends the field as an empty object, the result contains the identity of the TTL process.
     """
     change = dict(_json_values(record["dynamodb"]))
     created_at = change.get("ApproximateCreationDateTime")

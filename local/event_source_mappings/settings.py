@@ -119,18 +119,18 @@ class MappingAssumptions:
     A mapping can process several sequences of batches of the same shard in parallel. Each sequence is called a lane.
     """
 
-    # A lane is one of the batch sequences of a shard that are processed in parallel. A lane waits for this time after
-    # the 1st, 2nd, ... failure in a row. The last value applies to all further failures.
+    # A lane is one of the batch sequences of a shard that are processed in parallel. The 1st, 2nd, ... value is the
+    # waiting time of a lane after its 1st, 2nd, ... failure in a row. The last value applies to all further failures.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
-    # A failed batch may be split in two halves. The next three fields define how. AWS documents that the failure that
-    # causes the split does not count as an attempt.
-    # If the batch has an odd size, "floor" makes the first half smaller than the second, and "ceiling" makes it larger.
+    # A failed batch may be split in two halves. If the number of records is odd, one half gets one record more. This is
+    # the half with the newer records ("floor"), or the half with the older records ("ceiling").
     bisect_midpoint: Literal["floor", "ceiling"] = "floor"
     # Which half of a split batch is retried first: the half with the older records ("lower"), or the half with the
     # newer records ("upper").
     bisect_first: Literal["lower", "upper"] = "lower"
     # Whether each half of a split batch keeps the batch's number of attempts ("inherit") or starts at zero ("reset").
+    # AWS documents that the failure that causes the split does not count as an attempt.
     bisect_attempts: Literal["inherit", "reset"] = "inherit"
 
     # Whether the number of attempts is reset to zero after a partial success. A reset would explain why AWS once
@@ -149,8 +149,9 @@ class MappingAssumptions:
     # other lanes of a shard wait while one lane has failed records.
     failing_lane_stalls_shard: bool = False
 
-    # When a batching window opens. "at_completion": when the last invocation or failure delivery of the same lane (a
-    # batch sequence) ends. "at_first_record": when the first record of the new batch is read.
+    # This field decides when a lane (a batch sequence of a shard) opens the batching window for its next batch.
+    # "at_completion": when its last action ends. An action is an invocation, or the delivery of a failed batch to the
+    # on-failure destination. "at_first_record": when the first record of the next batch is read.
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
     # Whether records are filtered before they are counted for the batch size. AWS documents this order only for
     # mappings with a batching window.

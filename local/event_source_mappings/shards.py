@@ -51,7 +51,7 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the lane (a batch sequence of a shard) must retry or discard records that the function failed on."""
+        """Whether the lane (a batch sequence of a shard) must retry failed records or deliver a discarded batch."""
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 

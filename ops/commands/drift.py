@@ -56,8 +56,8 @@ from ops.scan.throttle import limit_capacity
 PAUSE_SECONDS = 30
 """The pause before an item that seems wrong is checked a second time.
 
-The pause is longer than the usual lag of the Lambda functions that read the stream. So a discrepancy that stays the
-same is a real error. It is not a copy that these functions have not updated yet.
+The pause is longer than the usual lag of the Lambda functions that read the stream and update copies. So if both checks
+find the same discrepancy, it is a real error, and not a copy that these functions have not updated yet.
 """
 MAX_CHECKS = 4
 """How often an item that seems wrong is checked again.
@@ -70,8 +70,8 @@ DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
 """The maximum number of suspicious items (items that seem wrong) whose keys the checkpoint stores.
 
-While there are more suspicious items, the checkpoint keeps the position that it stored last. A resumed run starts at
-this position, so it finds all suspicious items after it again.
+If there are more suspicious items, the checkpoint (the stored progress of a run) is not updated. Then a resumed run
+starts at the position that was stored before, and finds the suspicious items after this position again.
 """
 MAX_RECENT_ORDERS = 1_000
 """How many recently checked orders are remembered, so that an order with many items is checked only once.
@@ -86,6 +86,7 @@ ReportDiscrepancy = Callable[[Discrepancy], None]
 class DriftCheck:
     """A check of the table for drift: copies, log entries and totals that do not agree with their primary items.
 
+    A primary item is an item that commands write. Copies, log entries and totals are derived from primary items.
     `discrepancies`: the confirmed discrepancies, by the key of the wrong or missing item.
     `repair`: whether to repair the discrepancies.
     `pause_seconds`: the pause before an item that seems wrong is checked again.
@@ -94,9 +95,9 @@ class DriftCheck:
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items and totals changed during the checks, so that they could not be judged.
     `final_totals`: how many totals were not judged, because they can no longer change.
-    `checkpoint`: stores the progress of a full check; None if the progress is not stored. A resumed run first checks
-    the stored suspicious items again. Without a checkpoint, a total is repaired only if it has not changed since it was
-    read, because no lock then prevents another repair at the same time.
+    `checkpoint`: the stored progress of a full check, and its lock; None if the progress is not stored. It also stores
+    the keys of items that seem wrong, and a resumed run checks these items first. Without a checkpoint, no lock
+    prevents a second repair at the same time. Then a total is repaired only if it has not changed since it was read.
     """
 
     shop: Shop
@@ -150,11 +151,11 @@ class DriftCheck:
                 self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
 
     def _resume_sweep(self, checkpoint: Checkpoint) -> None:
-        """Check the suspicious items that the checkpoint stores, then scan the table from the checkpoint's position."""
+        """Check the items that seemed wrong in the stopped run, then scan the table from the checkpoint's position."""
         self.sweep_result = checkpoint.result
         for text in checkpoint.sweep.waiting:
             partition, _, sort = text.partition(" / ")
-            with suppress(Unreadable, InvalidKeyValue, Permanent):  # the scan has already listed the item as unreadable
+            with suppress(Unreadable, InvalidKeyValue, Permanent):  # skip unreadable items: the next scan lists them
                 self._check_first(self._make_suspicion((partition, sort)))
 
         def remember(found: SweepResult, segments: tuple[Stretch, ...]) -> None:
@@ -183,9 +184,9 @@ class DriftCheck:
     def check_sample(self, number: int, *, units_per_second: float | None = None) -> None:
         """Check about `number` items, read from random places of the table, and the copies that belong to these items.
 
-        Totals are not checked, because a total can be checked only if all its contributions were read. A contribution
-        records what one item adds to totals. Contributions are checked but not repaired, because a repaired
-        contribution requires a correction of its totals.
+        A contribution is an item that records how much one item adds to totals. A total is the sum of its
+        contributions. A sample does not read all contributions, so totals are neither checked nor repaired.
+        Contributions are checked but not repaired, because the repair of a contribution must also correct its totals.
 
         `units_per_second`: the limit of capacity units per second; None for no limit.
         """
@@ -207,7 +208,7 @@ class DriftCheck:
             self._report(mark)
         self.unrepaired += len(self._contribution_discrepancies) if self.repair else 0
 
-    # find and confirm -------------------------------------------------------------------------------------------------
+    # find and confirm discrepancies -----------------------------------------------------------------------------------
     def _load_sources(self, images: Sequence[Image]) -> None:
         """Read the primary items from which the items on a page are derived.
 
@@ -278,12 +279,12 @@ class DriftCheck:
         return True
 
     def _confirm_all(self) -> None:
-        """Check all remaining items that seem wrong again. Items of the types in `CHECKED_LAST` come last."""
+        """Check again all remaining items that seem wrong. The items of the types in `CHECKED_LAST` come last."""
         for last in (False, True):
             self._confirm([one for one in self._suspicions if one.is_checked_last is last])
 
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
-        """Check items that seem wrong again after the pause, and report the discrepancies that stayed the same.
+        """After the pause, check again the items that seem wrong, and report the discrepancies that stayed the same.
 
         If a check finds new discrepancies of an item, the item is checked once more, up to MAX_CHECKS times. If every
         check finds new discrepancies, the item is counted as unstable.
@@ -303,11 +304,11 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Check an item that seems wrong again, and report the discrepancies that stayed the same.
+        """Check again an item that seems wrong, and report the discrepancies that stayed the same.
 
-        If `repair` is set, these discrepancies are repaired too. Wrong contributions (records of what an item adds to
-        totals) are only collected here, and are judged later together with the totals. Returns True if this check found
-        new discrepancies, so that the item must be checked once more.
+        If `repair` is set, these discrepancies are repaired too. A wrong contribution (an item that records how much
+        another item adds to totals) is only collected here, and is reported at the end of the whole check. Returns True
+        if this check found new discrepancies, so that the item must be checked once more.
         """
         if self.checkpoint:
             self.checkpoint.extend_lock()
@@ -387,12 +388,16 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     COUNTED: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
 }
-"""The checks by item type. The mapping has only the types that `_check_order` does not check as a part of an order."""
-CHECKED_LAST = (ACTIVITY, COUNTED)
-"""The item types whose suspicious items are checked again after those of all other types.
+"""The checks of items that are not stored in the partition of an order, by item type.
 
-Such an item may store the key of a wrong order or source item. The check of the right order or source item knows the
-expected content, so it runs first and reports the discrepancy.
+`_check_order` checks the items in the partition of an order.
+"""
+CHECKED_LAST = (ACTIVITY, COUNTED)
+"""The item types whose items are checked again last, after the suspicious items of all other types.
+
+An item of these types stores the id or the type of its source, which is the item that it is derived from. If this value
+is wrong, the check of the item itself does not find the source. But the check of the source finds the item by its key,
+and knows its expected content. So the check of the source runs first, and reports the discrepancy.
 """
 
 
@@ -425,8 +430,9 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def run_drift(args: argparse.Namespace) -> None:
-    """Check the table for drift, print the report, and repair the drift if `--repair` is given.
+    """Check whether copies, log entries and totals agree with the items they are derived from. Print the report.
 
+    If `--repair` is given, repair the discrepancies. By default, only a sample is checked, without totals.
     Exits with 1 if a discrepancy is left, if an item could not be read, or if an item changed at every check.
     """
     shop = targets.resolve_shop(args)

@@ -104,7 +104,7 @@ def _read_or_raw(image: Image) -> JsonObject:
 
 
 def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemKey]) -> JsonObject:
-    """Return a dict with the state of the order's timeline (the log of its changes), and its missing versions.
+    """Return a dict with the state of the order's timeline (the log of its changes), and the versions without an entry.
 
     The timeline must have one entry for each version in `order.logged_versions`. `wrong`: the keys of wrong entries.
     """
@@ -151,7 +151,7 @@ def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
     return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
 
 
-# the whole order ------------------------------------------------------------------------------------------------------
+# show the whole order -------------------------------------------------------------------------------------------------
 TIME_FIELDS = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at", "restored_at")
 # fmt: off
 COLUMNS: Mapping[str, Sequence[str]] = {

@@ -48,7 +48,7 @@ FINAL_STATES = {"COMPLETED", *FAILED_STATES}
 POLL_SECONDS = 5.0
 
 
-# destination ----------------------------------------------------------------------------------------------------------
+# destination of a replay ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class EventRule:
     """An EventBridge rule of the bus. `pattern`: its event pattern. `targets`: the ARNs of its targets."""
@@ -103,7 +103,7 @@ def make_rule_publisher(target: ShopTarget, rule: EventRule) -> PublishEvents:
     return publish
 
 
-# from the archive -----------------------------------------------------------------------------------------------------
+# replay from the archive ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TimeRange:
     """The time range of the events to replay, from `since` to `until`.

@@ -67,11 +67,7 @@ Two invocations of the archive Lambda may archive the same order. The slower inv
 the order were restored before the end of the slower invocation, that invocation would delete the restored items.
 """
 LOCAL_SETTLE_TIME = timedelta(0)
-"""On the local shop, an archived order can be restored at once: there is no waiting time.
-
-The clock of the local shop can be advanced by years. So the time since the archiving does not show whether an
-invocation of the archive Lambda still runs.
-"""
+"""On the local shop, an order can be restored as soon as it is archived, so that users do not wait for 15 minutes."""
 UNAVAILABLE_CODES = {"NoSuchKey", "InvalidObjectState"}
 """The S3 error codes for an archive object that is missing or in cold storage. Then the order is skipped.
 
@@ -225,8 +221,8 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
     - items that the archiving has left in the table, such as invoices
     - items that a previous run of the command has already restored
 
-    If the table has a different log entry with the same key, the log entry is overwritten. If it has any other
-    different item with the same key, NotRestorable is raised.
+    The table may have an item with the same key but with different content. If this item is a log entry, it is
+    overwritten. Otherwise NotRestorable is raised.
     """
     for image in images:
         row = _known_row(image)

@@ -118,8 +118,8 @@ def sample_item(row: Row[Any]) -> dict[str, Any]:
 
     `row`: the row of the key table that declares the item type.
     """
-    # Items of a type that replaces another type have the same form of key. The number 2 in the values gives the sample
-    # a different key than the sample of the replaced type.
+    # If an item type replaces another type, the keys of both types have the same form. So the sample of the replacing
+    # type has the number 2 in its values, instead of 1. Otherwise both samples would have the same key.
     number = 1 if row.replaces is None else 2
     image = row.encode(_choose_indexed_state(row, _make_sample(row.entity, number)))
     return {
@@ -128,7 +128,7 @@ def sample_item(row: Row[Any]) -> dict[str, Any]:
 
 
 def _choose_indexed_state(row: Row[Any], item: Any) -> Any:
-    """Return the item with a status in which it is in all indexes of its type, so that the sample shows all index keys.
+    """Return the item with a status that puts it into all indexes of its type, so that the sample shows all index keys.
 
     If no status sets all index keys, return the item unchanged.
     """

@@ -59,8 +59,9 @@ class FailureEntry:
 class DeadLetterQueueInfo:
     """A dead-letter queue.
 
-    `name`: the name of the reaction (a queue with its worker) whose failed messages are moved to this queue. If the
-    messages come from a queue of no reaction, the name of that queue. If `source` is None, the name of this queue.
+    `name`: a short name. If SQS moves the failed messages of a reaction (a queue with its worker) to this queue,
+    it is the name of the reaction. Otherwise it is the name of the source queue. If there is no source queue, it is the
+    name of this queue.
     `source`: the URL of the queue from which SQS moves messages to this queue; None if there is no such queue.
     `max_receive_count`: SQS moves a message to this queue after this number of receives; 0 if `source` is None.
     """
@@ -218,7 +219,7 @@ class FailureRepository:
         # An error is ignored here. Without this request, the messages become visible when their timeout ends.
         with suppress(ClientError, BotoCoreError):
             for start in range(0, len(entries), SQS_BATCH_SIZE):
-                # The response reports a failure for each message that is already deleted, so it is not checked.
+                # The response is not checked, because it reports a failure for each message that is already deleted.
                 self.sqs.change_message_visibility_batch(
                     QueueUrl=queue.url, Entries=entries[start : start + SQS_BATCH_SIZE]
                 )
@@ -303,7 +304,7 @@ class FailureRepository:
         ]
         return shown, f"{shown[-1]['at']} {shown[-1]['key']}" if len(found) > limit else None
 
-    # redrive ----------------------------------------------------------------------------------------------------------
+    # redrive (process again) ------------------------------------------------------------------------------------------
     def mark_redriven(self, key: str, at: str) -> None:
         """Record that a document was redriven (processed again), in a separate marker object.
 

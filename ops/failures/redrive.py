@@ -84,7 +84,7 @@ def redrive_entries(
     per_second: float | None = None,
     report_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RedriveResult:
-    """Redrive the selected documents of the failure store and dead letters: process them again. Return the result.
+    """Process the selected documents of the failure store and the selected dead letters again. Return the result.
 
     The documents are processed first: their stream records in the order of the stream, then their messages. The dead
     letters follow, queue by queue.

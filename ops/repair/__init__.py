@@ -1,1 +1,1 @@
-"""Find and repair wrong copies and totals, and repeat the work of stream records that were lost."""
+"""Find and repair wrong copies and totals (both derived from other items), and redo the work of lost stream records."""

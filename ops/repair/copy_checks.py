@@ -100,7 +100,7 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
     return Write("Delete" if expected is None else "Put", row, request, lambda _: WriteConflict(row.type), expected)
 
 
-# read primaries -------------------------------------------------------------------------------------------------------
+# read primary items ---------------------------------------------------------------------------------------------------
 def read_source(image: Image) -> SourceItem:
     """Decode a primary item (an item that commands write) from DynamoDB JSON.
 
@@ -129,7 +129,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
     return (ORDER, key) if image is None else read_source(image)
 
 
-# an order and its partition -------------------------------------------------------------------------------------------
+# check the copies of one order ----------------------------------------------------------------------------------------
 LogEntries = Sequence[tuple[Row[Any], Any]]
 """Log entries, each as (row of the log in the key table, entry)."""
 
@@ -139,11 +139,13 @@ def find_order_discrepancies(
 ) -> Iterator[Discrepancy]:
     """Yield the missing and wrong copies of one order, and the copies that the order must not have.
 
+    A copy is an item or attribute that is derived from another item: a snapshot, a log entry, or the customer's name.
+
     `images`: all items of the order's partition, in DynamoDB JSON. `entries`: the log entries that the order must have;
     if None, they are reconstructed from the order and its existing logs.
 
-    Yields nothing while the order is being archived. Raises Unreadable. Raises Permanent if the order's history must be
-    reconstructed and cannot be.
+    Yields nothing while the order is being archived. Raises Unreadable. Raises Permanent if `entries` is None and the
+    log entries cannot be reconstructed.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
@@ -175,8 +177,9 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 
     `into`: the row of the key table that declares the log. `copy`: the expected entry. `item`: the order.
 
-    The result depends only on whether the entry is older than the restore. Its ttl is not used, because the local shop
-    can advance its clock. There, an entry can be deleted before the time in its ttl.
+    The result is True if the log has a ttl, and if the entry is older than the order's last restore from the archive.
+    The time in the entry's ttl is not checked, because the local shop's command `advance` deletes entries before this
+    time.
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
@@ -185,8 +188,9 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
     """Return the copies that are stored in an order's partition, by key.
 
-    If the order is archived, copies with `restored_at` are left out. A running or killed restore has written them, and
-    the next restore of the order completes the work.
+    If the order is archived, copies with the attribute `restored_at` are left out, because they are no error. A restore
+    from the archive has written them, and is still running or was killed. The next restore of the order completes the
+    work.
     """
     is_restoring = isinstance(item, ArchivedOrder)
     return {
@@ -223,7 +227,8 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
 """The expected copies by key, each as (row, item, lowest accepted version).
 
-The row is the declaration of the copy's type in the key table. The item is in DynamoDB JSON.
+The row is the declaration of the copy's type in the key table. The item is in DynamoDB JSON. A stored copy may have any
+version from the lowest accepted version to the version of this item.
 """
 
 
@@ -266,7 +271,10 @@ def _expected_log_entries(entries: Iterable[tuple[Row[Any], Any]]) -> ExpectedCo
 
 # copies in other partitions -------------------------------------------------------------------------------------------
 def summary_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the order of an order summary. `find_summary_discrepancies` needs this order."""
+    """Return, in a list, the key of the order that an order summary is derived from.
+
+    `find_summary_discrepancies` needs this order.
+    """
     key = match_key(ORDER_SUMMARY, item_key(image))
     assert key is not None
     return [item_key(ORDER.key(order_id=key["order_id"]))]
@@ -287,9 +295,10 @@ def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[D
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return the keys of the order, and of the order's timeline entry, for an entry of the customer's activity log.
+    """Return two keys for an entry of a customer's activity log: those of its order and of a timeline entry.
 
-    The timeline entry records the same change of the order. `find_activity_discrepancies` needs both items. Raises
+    Each change of an order has an entry in the activity log and an entry in the order's timeline. The returned key is
+    that of the timeline entry for the same change. `find_activity_discrepancies` needs both items. Raises
     InvalidKeyValue.
     """
     key = match_key(ACTIVITY, item_key(image))

@@ -2,7 +2,7 @@
 
 The logs of an order are its timeline and its entries in the customer's activity log. A history is a path of status
 changes from the placing of the order to its current status. If several paths are possible, the path that contradicts
-the fewest log entries is used. The result shows which log entries are missing and which are wrong.
+the fewest log entries is used. A caller compares this history with the logs, to find missing and wrong log entries.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from functions.shop.shop import Shop
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
-"""The name given here to a change that keeps the order's status, so it is not in `ORDER_TRANSITIONS`."""
+"""The name of a change of an order for which the code declares no name. Such a change keeps the order's status."""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
-"""The facts that the logs contain about each version of an order, by version.
+"""The names and statuses that the log entries of an order contain, by the order's version after the change.
 
-A fact is ("event", name of the event) or ("status", status after the change).
+Each change of an order gives the order its next version. A log entry records one change. So for each version, there is
+a list of pairs: ("event", name of the change) and ("status", the order's status after the change).
 """
 
 
@@ -63,10 +64,10 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return the versions of an order, by the id of the change that led to the version.
+    """Return the version of an order after each of its changes, by the id of the change.
 
-    The result has the versions that must have log entries. An archived order does not store which versions these are.
-    Its result has every version from 1 to the latest, also versions without a log entry.
+    The result has only the changes that must have log entries. An archived order does not store which changes these
+    are. So for an archived order, the result has an id for every version from 1 to the latest.
     """
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
@@ -76,10 +77,10 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
 def _change_times(
     shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
 ) -> dict[int, Instant]:
-    """Return the time of each version of an order that must have a log entry, by version.
+    """Return the time of each change of an order that must have a log entry, by the order's version after the change.
 
     The first source that has the time is used: the order itself, the order's timeline, the customer's activity log. If
-    no source has the time, the version gets the time of the next version.
+    no source has the time, the change gets the time of the next change.
     """
     own = {
         1: order.placed_at,
@@ -90,7 +91,8 @@ def _change_times(
         own[order.restored_versions[-1]] = order.restored_at
     known = dict(own)
     keys = [key for place in timeline if (key := match_key(TIMELINE, place)) and key["change_id"] in ids]
-    for key in sorted(keys, key=lambda key: key["at"], reverse=True):  # the earliest entry of each version wins
+    # If a version has several entries, its earliest entry is used: the loop visits it last, and it replaces the others.
+    for key in sorted(keys, key=lambda key: key["at"], reverse=True):
         version = ids[key["change_id"]]
         if version not in own:
             known[version] = Instant(key["at"])
@@ -131,9 +133,11 @@ def _logged_facts(
 def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, str]]:
     """Return the likely history of an order, by version: the name of the change and the status after the change.
 
-    `logged`: the facts that the logs contain about each version. A path is a sequence of changes that ends at the
-    order's status. The path that contradicts the fewest facts is returned. If several paths contradict equally few
-    facts, the path with the most changes from `ORDER_TRANSITIONS` is returned. Raises Permanent if there is no path.
+    `logged`: the names and statuses that the order's log entries contain, by version. They may be wrong or missing.
+
+    A path is a sequence of allowed changes that ends at the order's status. The path that differs from the fewest of
+    these names and statuses is returned. If several paths are equally good, the one with the fewest changes named
+    UNLISTED_CHANGE is returned. Raises Permanent if there is no path.
     """
 
     def count_contradictions(version: int, event: str, status: str) -> int:
@@ -156,11 +160,11 @@ def find_likely_path(order: Order, logged: LoggedFacts) -> dict[int, tuple[str, 
 
 @dataclass(frozen=True)
 class _Path:
-    """The first steps of a possible history of an order.
+    """A possible history of an order from its first change up to some version. `find_likely_path` extends it.
 
     `steps`: the changes, each as (name of the change, status after the change).
-    `contradictions`: the number of facts in the logs that contradict the path.
-    `unlisted`: the number of steps that are not in `ORDER_TRANSITIONS`.
+    `contradictions`: how many names and statuses in the order's log entries differ from these changes.
+    `unlisted`: the number of changes with the name UNLISTED_CHANGE, for which the code declares no name of their own.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -179,9 +183,10 @@ NO_PATH = _Path((), inf)
 
 @cache
 def _possible_steps(before: str) -> tuple[tuple[str, str], ...]:
-    """Return the steps that are possible from this status, as (name of the change, status after the change).
+    """Return the changes that are possible for an order with this status.
 
-    The last element is the change that keeps the status, for example an erasure of personal data.
+    Each change is a pair (name of the change, status after the change). The last pair is a change that keeps the status
+    and has no declared name. Its name is UNLISTED_CHANGE.
     """
     moves = [move for move in ORDER_TRANSITIONS if before in move.before and move.command != "archive"]
     return (*((move.change_name, move.status_after(before)) for move in moves), (UNLISTED_CHANGE, before))

@@ -1,11 +1,12 @@
-"""Repeat the work of the stream's Lambda functions, from a stored stream record or from the items in the table.
+"""Repeat the work of the Lambda functions that read the table's stream.
 
-These Lambda functions update copies, logs and totals, and publish events. If stream records were lost, use the items in
-the table.
+These Lambda functions update copies, logs and totals, and publish events. Copies are items that are derived from other
+items. If a failed stream record is stored, its work is repeated from the record. If stream records were lost, their
+work is repeated from the items in the table.
 
-A stored stream record describes an old state of its item. So copies are derived from the item as it is in the table
-now. The record is used only for the log entry, the event, and the subtraction of a deleted item from the totals. The
-event keeps its original id, so a consumer that has already handled the event recognizes it.
+A stored stream record shows an old state of its item. So copies are derived from the item as it is in the table now.
+The record is used only to write the log entry, to publish the event, and to subtract a deleted item from its totals.
+The event keeps its original id, so a consumer that has already handled the event recognizes it.
 
 All functions are safe to repeat, also while the stream's Lambda functions and the archive Lambda are running.
 """
@@ -124,8 +125,9 @@ def republish_events(
     has already handled the event ignores the duplicate. Events of earlier states are not published, so no customer gets
     a "paid" mail after the order was shipped. Events older than MAX_REPLAY_AGE_DAYS are not published.
 
-    The archiving of a closed order starts when its expiry marker, an item with a ttl, is deleted. If a closed order has
-    no such marker, its expiry event is published too. Returns the counts of the scan.
+    A closed order has an expiry marker: an item with a ttl. When DynamoDB deletes the marker, an expiry event is
+    published, and the order is archived. If a closed order has no marker, its expiry event is published too. Returns
+    the counts of the scan.
     """
     oldest = to_instant(shop.now() - timedelta(days=MAX_REPLAY_AGE_DAYS))
 
@@ -149,8 +151,8 @@ def republish_events(
 REBUILT_KINDS = ("snapshot missing", "snapshot wrong", "log missing", "name")
 """The kinds of discrepancies that `refresh_copies` repairs.
 
-It leaves the others to the `drift` command, which waits before it judges them: the stream's Lambda functions may still
-be about to change these items.
+The `drift` command repairs the discrepancies of all other kinds. It checks such an item a second time after a pause,
+because the Lambda functions that read the stream may correct the item meanwhile.
 """
 
 
@@ -160,8 +162,8 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
     copied too.
 
-    `recorded_entries`: the log entries of a stream record. If None, they are derived from the order and its existing
-    logs.
+    `recorded_entries`: the log entries that are derived from a stream record. If None, the expected log entries are
+    derived from the order and its existing logs.
     `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
@@ -186,7 +188,10 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
 
 
 def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: LogEntries | None) -> list[Discrepancy]:
-    """Return the discrepancies in the copies of an order that are to be repaired. See `refresh_copies`."""
+    """Return the wrong or missing copies and log entries of an order, of the kinds that `refresh_copies` repairs.
+
+    `recorded_entries`: see `refresh_copies`. Entries whose ttl has passed are ignored.
+    """
     if recorded_entries is not None:
         now = shop.now().timestamp()
         recorded_entries = [(row, entry) for row, entry in recorded_entries if not row.has_ttl or entry.ttl > now]
@@ -196,10 +201,11 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: Lo
 
 
 def _delete_estimated_entries(shop: Shop, place: ItemKey) -> Iterator[Write[Any]]:
-    """Yield the writes that delete entries of the same change as the log entry with this key, but with another time.
+    """Yield the writes that delete log entries with an estimated time, before the correct log entry is written.
 
-    An earlier run without the stream record may have written such an entry with an estimated time. The time in the
-    stream record is correct. Yields nothing if the key is not that of a log entry.
+    `place`: the key of the correct log entry. Its time comes from the stream record. An earlier run without the stream
+    record may have written an entry for the same change, but with an estimated time. Yields nothing if `place` is not
+    the key of a log entry.
     """
     for row, load_log in LOG_READERS.items():
         if entry := match_key(row, place):
@@ -215,26 +221,29 @@ LOG_READERS: Mapping[Row[Any], Callable[[Shop, Mapping[str, str]], Iterable[Imag
         CUSTOMER_ACTIVITY, customer_id=key["customer_id"], since=Instant(key["at"])
     ),
 }
-"""For each log (a row of the key table): a function that reads the entries beside one whose key attributes are given.
+"""The functions that read the entries of a log, by log (a row of the key table).
 
-Of the activity log, it reads the entries from this entry's time on, because an estimated time is never earlier than
-the real time.
+They are used to find an entry of a change that was written with an estimated time. Their arguments are the shop and the
+key attributes of the correct log entry of this change. For the timeline, the function returns all items of the order's
+partition. For the activity log, it returns the customer's entries from the time of the correct entry on, because an
+estimated time is never earlier than the correct time.
 """
 
 
-# events ---------------------------------------------------------------------------------------------------------------
+# changes to publish again ---------------------------------------------------------------------------------------------
 def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
     """Yield the change that brought an order to its current status, even if later changes kept this status."""
-    if order.status != "ARCHIVING":  # an order that is being archived has no event for this status
+    if order.status != "ARCHIVING":  # the change to ARCHIVING has no event
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
         yield from (change for change in reconstruct_history(shop, order, beside) if change.version == order.reached)
 
 
 def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
-    """Yield the change that starts the archiving of a closed order, if the order has no expiry marker.
+    """If a closed order has no expiry marker, yield the change that the deletion of the marker would cause.
 
-    An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published and the order is
-    archived. Without the marker, the order would never be archived.
+    An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published for this change, and
+    the order is archived. If the marker is missing, the caller must publish this event. Otherwise the order would never
+    be archived.
     """
     if order.status not in ENDED_STATES or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
         return

@@ -67,9 +67,10 @@ def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> 
 
 
 def contribution_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the order or review from which this contribution to totals was computed.
+    """Return, in a list, the key of the order or review from which a contribution to totals was computed.
 
-    `find_orphaned_contribution` needs this item. The list is empty for the contribution of a return, because the
+    A contribution records how much one order, return or review adds to totals. `find_orphaned_contribution` checks
+    whether the order or review with this key exists. The list is empty for the contribution of a return, because the
     contribution does not store the key of the return. Raises InvalidKeyValue.
     """
     source = _contribution_source(image)
@@ -81,9 +82,10 @@ def contribution_sources(image: Image) -> list[ItemKey]:
 def find_orphaned_contribution(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
     """Yield a discrepancy if a contribution to totals exists, but its order or review does not.
 
-    `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key. A contribution
-    records how much one order, return or review adds to totals. Contributions of returns are not checked here, because
-    they do not store the key of their return. `TotalsScan.find_orphans` checks them.
+    A contribution records how much one order, return or review adds to totals. The contribution of a return does not
+    store the key of the return. So contributions of returns are not checked here, but in `TotalsScan.find_orphans`.
+
+    `image`: the contribution in DynamoDB JSON. `sources`: the existing orders and reviews, by key.
     """
     place, source = item_key(image), _contribution_source(image)
     of = _text_attribute(image, "of")
@@ -113,10 +115,11 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
-    """Return whether a stored contribution to totals has the amounts that follow from its source item now.
+    """Return whether a stored contribution to totals has the amounts that are correct for its source item now.
 
-    The contribution may have been written for an earlier version of the source item. It must not have been written for
-    a later version, or for a deleted item that had the same key.
+    The source item is the order, return or review whose amounts the contribution records. The contribution may have
+    been written for an earlier version of the source item. It must not have been written for a later version, or for a
+    deleted item that had the same key.
     """
     if contribution is None:
         return False
@@ -132,8 +135,8 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
 def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:
     """Return the correct contribution to totals, in DynamoDB JSON. Its version is one above the stored version.
 
-    `todo`: the correct amounts of the source item. `found`: the stored contribution. If there is none, `found` is None
-    and the new version is 1.
+    `todo`: the amounts that the source item (an order, return or review) must add to totals. `found`: the stored
+    contribution. If there is none, `found` is None and the new version is 1.
     """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return COUNTED.encode(
@@ -163,7 +166,7 @@ def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
         return {}
 
 
-# totals ---------------------------------------------------------------------------------------------------------------
+# check and repair totals ----------------------------------------------------------------------------------------------
 @dataclass
 class TotalsScan:
     """The contributions, totals and returns that a scan of the table has read.
@@ -233,13 +236,13 @@ class TotalsCheck:
     """The discrepancies that a check found in totals, and in the contributions of single items to these totals.
 
     A contribution records how much one order, return or review adds to totals. The expected value of a total is the sum
-    of its contributions, so both are judged together.
+    of its contributions. So this class checks and repairs totals and contributions together.
     `contributions`: the wrong contributions.
-    `differences`: how much each suspicious total differs from the sum of its contributions, by the key of the total.
+    `differences`: how much each total that seems wrong differs from the sum of its contributions, by key of the total.
     `final_totals`: how many totals were skipped because they can no longer change.
-    `guard`: returns condition checks that are added to each transaction. They fail if another run has taken over the
-    checkpoint, so two runs never correct the same difference. If `guard` returns no checks, a total is repaired only if
-    it has not changed since it was read.
+    `guard`: returns condition checks that are added to each transaction. They fail if another run has taken over this
+    run's checkpoint (its stored progress and lock). So two runs never correct the same difference. If `guard` returns
+    no checks, a total is repaired only if it has not changed since it was read.
     """
 
     shop: Shop
@@ -328,8 +331,8 @@ def scan_totals(
 ) -> TotalsScan:
     """Scan the whole table and return the totals, the contributions to totals, and the returns.
 
-    The drift check calls this function after a resumed run. The scan of a resumed run starts in the middle of the
-    table, so it has not read all of these items.
+    The `drift` command, which checks copies and totals, calls this function if it has resumed a stopped run. The scan
+    of a resumed run starts in the middle of the table, so it has not read all of these items.
     """
     seen = TotalsScan()
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
@@ -416,14 +419,15 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 
 
 def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
-    """Write a correct contribution, and add the amounts in `added` to totals, in one transaction.
+    """Replace a wrong contribution by the correct one, and add the amounts in `added` to totals, in one transaction.
 
-    A contribution records how much one order, return or review adds to totals. `contribution`: the wrong contribution
-    and its expected content.
+    A contribution records how much one order, return or review (its source item) adds to totals.
 
-    `added`: the amounts to add, by the key of the total; {} if the totals are corrected separately. Returns False,
-    without a write, if the contribution or its source item has changed since the check read it, or if each attempt had
-    a write conflict.
+    `contribution`: the wrong contribution and its expected content. `added`: the amounts to add, by the key of the
+    total; {} if the totals are corrected separately.
+
+    Returns whether the transaction was written. It is not written if the contribution or its source item has changed
+    since the check read it. It is also not written if each of MAX_ATTEMPTS attempts had a write conflict.
     """
     row, item = contribution.source
     for _ in range(MAX_ATTEMPTS):
@@ -473,7 +477,7 @@ def _subtract_amounts(amounts: Mapping[str, int], by: Mapping[str, int]) -> dict
     return {name: amounts.get(name, 0) - by.get(name, 0) for name in {**amounts, **by}}
 
 
-# a total by its key ---------------------------------------------------------------------------------------------------
+# decode and encode a total --------------------------------------------------------------------------------------------
 def total_row(place: ItemKey) -> Row[Any] | None:
     return next((row for row in totals.TOTAL_FIELDS if match_key(row, place)), None)
 

@@ -27,7 +27,8 @@ write of the checkpoint.
 MAX_RESUME_AGE = timedelta(days=1)
 """If a run was stopped longer ago than this, the next run starts from the beginning instead of resuming.
 
-This limit is for tools that report the current state of the table, because the results of an old run are outdated.
+The table may have changed since then, so the results of the old run may be outdated. The `migrate` command does not use
+this limit.
 """
 MAX_REMEMBERED_ITEMS = 20
 """The checkpoint stores the keys of at most this number of skipped items. It still counts all skipped items."""

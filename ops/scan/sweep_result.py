@@ -25,7 +25,7 @@ class SweepResult:
     `read`: the number of items read.
     `changed`: the number of items that the action changed (or would change in a dry run).
     `right`: the number of items that were already correct.
-    `lost`: the number of write conflicts. The action was repeated after each conflict.
+    `lost`: how often a write was lost because of a write conflict. The action was repeated after each conflict.
     `passed_over`: the number of items that were skipped because they cannot be read or written.
     `unreadable`: the reason for each skipped item, by its key as "PK / SK".
     """

@@ -1,4 +1,4 @@
-"""Limit the capacity that an operator tool consumes."""
+"""Limit the DynamoDB capacity units per second that an operator tool consumes."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext

@@ -110,8 +110,8 @@ def client(service: str) -> Any:
 def _parse_time(told: Any) -> datetime:
     """Parse a timestamp in a response.
 
-    The timestamps of the simulated S3 have a known format. They are parsed directly, because botocore is slow: it tries
-    many formats.
+    The timestamps of the simulated S3 are in ISO 8601 format and end with Z. Python parses this format fast. botocore's
+    own parser is slow, because it tries many formats. It parses only the timestamps that do not end with Z.
     """
     return datetime.fromisoformat(told) if str(told).endswith("Z") else parse_timestamp(told)
 
@@ -140,7 +140,7 @@ class _Endpoint(Endpoint):
         return UnsignedRequest(params)
 
     def _update_retries_context(self, context: Any, attempt: int, success_response: Any = None) -> None:
-        """Do nothing. botocore sets headers about the number of retries here, which the simulated services ignore."""
+        """Do nothing. botocore's own method sets headers with the number of retries. The simulation ignores them."""
 
     def _needs_retry(
         self: Any,

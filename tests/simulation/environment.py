@@ -1,7 +1,7 @@
 """Simulates time-based events: scheduled Lambda runs, DynamoDB's TTL deletions and long outages.
 
-The simulation does not run its schedules every minute. When an item is written, it computes which events may follow
-from this write, and schedules them for a later virtual time.
+The simulation does not run its schedules every minute. When an item is written, the simulation computes which events
+may follow from this write, and schedules them for a later virtual time.
 """
 
 from collections import Counter
@@ -23,7 +23,9 @@ from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.template import StackModel
 
 MAX_EXPIRY_DELAY_SECONDS = 48 * HOUR
-"""The longest random delay after an item's TTL, in seconds. The next daily deletion after the delay deletes the item.
+"""An expired item stays in the table for a random delay of at most this many seconds after its TTL.
+
+The next daily deletion after the delay deletes the item.
 
 DynamoDB deletes expired items "within a few days" (DynamoDB developer guide).
 """
@@ -106,7 +108,7 @@ class SimulatedEnvironment:
             [key for key, image in images.items() if image and image.get("ttl", {}).get("N") == ended[key]]
         )
 
-    # the schedule -----------------------------------------------------------------------------------------------------
+    # scheduled Lambda runs --------------------------------------------------------------------------------------------
     def _schedule_lapse(self, moment: float) -> None:
         """Schedule two runs of the Lambda `order_deadlines`, at the next two full minutes after `moment`.
 
@@ -156,8 +158,9 @@ class SimulatedEnvironment:
         The Lambda deletes the personal data of customers who asked for it. The real schedule runs it every hour. To
         save time, the simulation runs it only at these times:
         - when the waiting period of a new erasure is over;
-        - after half of the later writes to items of this customer;
-        - every five days, until the erasure is finished.
+        - after each later write to about half of this customer's items, which are chosen at random;
+        - every five days, until the erasure is finished;
+        - after a failed run.
         """
         customer_id = image.get("customer_id", {}).get("S", "")
         if image["type"]["S"] == "ErasedCustomer":

@@ -2,7 +2,8 @@
 
 A fault has a kind, such as "throttled", and a place. The place says which call or event the fault affects. For example,
 "fulfilment dynamodb.PutItem ORDER#x/INVOICE#y 1" is the first PutItem call of the function `fulfilment` for this item.
-The name of a place does not depend on other faults. So a run can be repeated with only some of its faults.
+The name of a place does not depend on other faults. If a run is repeated with only some of its faults, these faults
+happen at the same places again.
 """
 
 from collections import Counter

@@ -99,8 +99,8 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
 def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check the copy of the customer's name in each order.
 
-    An open order must have the customer's current name. If the customer's personal data was erased, it must have no
-    name. A closed order must have a name that the customer had before the order was closed, or no name.
+    An open order must have the customer's current name. If the customer's personal data was erased, an open order must
+    have no name. A closed order must have a name that the customer had before the order was closed, or no name.
     """
     names: dict[str, list[tuple[float, str | None]]] = {}
     for (partition, sort), versions in world.table.history.items():
@@ -168,9 +168,10 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each import of products writes or rejects each line of its file once, and reports the right numbers.
+    """Check that each import of products writes or rejects each line of its file once.
 
-    Also check that the quantity of each valid line is added to the product's stock only once.
+    The import must report the right numbers of written and rejected lines. Also check that the quantity of each valid
+    line is added to the product's stock only once.
     """
     told, now = world.traffic.known, world.tasks.now
     parts: dict[str, list[Any]] = defaultdict(list)
@@ -227,9 +228,9 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
 def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the shipments of each sold order (fully paid, not cancelled) contain all ordered pieces.
 
-    Exception: if the order is cancelled after a partial shipment, the unshipped pieces are in no shipment. An order
-    that is not sold may have only cancelled shipments. The numbers of shipped, delivered and returned pieces in the
-    order lines must match the shipments and returns.
+    Exception: pieces that were cancelled after a partial shipment must be in no shipment. If an order is not sold, all
+    its shipments must be cancelled. The numbers of shipped, delivered and returned pieces in the order lines must match
+    the shipments and returns.
     """
     for owned in book.orders.values():
         if owned.order is None:
@@ -276,7 +277,7 @@ def _pieces(shipments: list[Any], *statuses: str) -> Counter[str]:
     return found
 
 
-# copies ---------------------------------------------------------------------------------------------------------------
+# copies and totals ----------------------------------------------------------------------------------------------------
 def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each snapshot agrees with its order. A snapshot is an item that copies the latest version of an order.
 
@@ -301,8 +302,8 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
 def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the timeline of each order has one entry with the right status for each version of the order.
 
-    The timeline is a list of items that a Lambda writes when it reads the stream. Entries that were deleted later count
-    too, because `the_archive_holds_what_ended` checks that they are archived.
+    The timeline is a list of items that a Lambda writes when it reads the stream. Deleted entries count too, because
+    the archiving of an order deletes them from the table. `the_archive_holds_what_ended` checks that they are archived.
 
     Exception: if stream records were lost, an operator's tool writes the missing entries. The tool does not know the
     lost statuses, so these entries may have a wrong status. But each change of status in the timeline must be an
@@ -339,10 +340,12 @@ If a command does not change the status, both are equal.
 
 
 def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each change of an order has one entry in the activity log of its customer, until the entry expires.
+    """Check that each change of an order has one entry in the activity log of its customer.
 
-    Exception: an entry may be missing if the stream record of the change was lost, and the entry would have expired by
-    now.
+    The entry may be gone if DynamoDB has deleted it by TTL.
+
+    Exception: if the stream record of the change was lost, an operator's tool writes the entry later. If the TTL of the
+    entry is already past, the tool does not write it. Then the entry may be missing.
     """
     there = Counter(image["change_id"]["S"] for image in world.table.of_type("Activity"))
     ended = {record["dynamodb"]["OldImage"]["change_id"]["S"] for record in _expiry_records(world, "Activity")}
@@ -360,9 +363,9 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each order, return and review is counted once, and that each total is the sum of what was counted.
+    """Check that the totals count each order, return and review once.
 
-    A total is an item such as a product's rating or its sales of a month.
+    A total is an item such as a product's rating or its sales of a month. It must be the sum of the counted amounts.
 
     Exceptions:
     - A total past its TTL is not checked.
@@ -417,7 +420,8 @@ kept for this time at most. After that, it is deleted and can never be processed
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
     """Yield (key, amounts, is_final) for each item that is a total, such as a product's rating.
 
-    `is_final`: the total is past its TTL, or it is the total of a month that is not updated any more.
+    `is_final`: the shop no longer updates the total. The sales total of a month is final at a fixed time after the
+    month. Any other total is final when its TTL is past.
     """
     for row in totals.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
@@ -473,7 +477,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the customer gets exactly one mail about each order change of a kind for which the shop sends mails.
 
     Exceptions:
-    - There may be two mails if the sending Lambda died or had a fault before it could mark the mail as sent.
+    - There may be several mails if the sending Lambda died or had a fault before it could mark the mail as sent.
     - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
     - There may be no mail if the event was lost, or if the order was archived within a week after the change.
     - If an operator's tool publishes an event in place of a lost one, the mail may be about a wrong change.
@@ -523,10 +527,10 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
 
 
 def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[str]:
-    """Return the email addresses of the customer to which this mail may have been sent.
+    """Return the email addresses of the customer that are right for this mail.
 
-    The Lambda first reads the address and then sends the mail. Between the two, the customer may change the address.
-    Then the old and the new address are both right. The time between the two is at most the Lambda's timeout.
+    The Lambda first reads the address and then sends the mail. The time in between is at most the Lambda's timeout. If
+    the customer changes the address in this time, the old and the new address are both right.
     """
     assert mail.sender
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds
@@ -574,12 +578,13 @@ def _may_be_repeated(mail: Any, effect: str) -> bool:
     return any(text.startswith("dies") or effect in text for text in mail.sender.struck)
 
 
-# followers ------------------------------------------------------------------------------------------------------------
+# mails to followers ---------------------------------------------------------------------------------------------------
 INDEX_IS_LATE_SECONDS = 2 * MINUTE
 """A missing mail is an error only if the customer followed the product at least this many seconds before the alert.
 
-An alert is a mail to all followers about new stock or a lower price. A customer who followed the product later may get
-no mail: the index of followers may be stale, and the clocks of the Lambdas differ.
+An alert is a mail to all followers about new stock or a lower price. A customer who began to follow the product less
+than this time before the alert may get no mail: the index of followers may be stale, and the clocks of the Lambdas
+differ.
 """
 
 
@@ -588,7 +593,8 @@ class CampaignHistory:
     """A campaign: one mail to each follower of a product about one event, such as a lower price.
 
     `image`: the last version of the Campaign item. `ended_at`: when this version was written, in epoch seconds.
-    `effects`: by customer id, the id of the mail that this customer gets if they follow the product.
+    `effects`: by customer id, the id of the alert (this campaign's mail to the customer). A customer who does not
+    follow the product has an alert id too, but must get no mail.
     """
 
     image: Campaign
@@ -626,7 +632,7 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
     campaign per event type and day, but a campaign that stopped early does not count.
 
     Exceptions:
-    - There may be two mails if the sending Lambda died or had a fault before it could mark the mail as sent.
+    - There may be several mails if the sending Lambda died or had a fault before it could mark the mail as sent.
     - There may be no mail if the customer stored notification settings or asked for the erasure of their data.
     - There may be no mail if the customer started or stopped following the product during the campaign.
     - There may be no mail if the campaign stopped early, for example because the price rose again.
@@ -709,8 +715,8 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
-        # Skip the Expiry item of a restored order. Its TTL starts the next archiving, so a restore writes a new TTL,
-        # and the archive may contain the old item.
+        # Skip the Expiry item of a restored order. The restore gives this item a new TTL. So the deleted item may
+        # differ from the item in the table or in the archive.
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
         yield from _missing_from_archive(id, ours, book.orders.get(id))
     yield from (
@@ -732,7 +738,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
 
 
 def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
-    """Return the items of orders that the shop deleted, by order id and sort key. Leave out TTL deletions.
+    """Return the deleted items of each order, by order id and sort key. Leave out items that DynamoDB deleted by TTL.
 
     Each item is returned as it was before its last deletion, with DynamoDB type tags.
     """
@@ -745,7 +751,7 @@ def _deleted_images(world: Simulation) -> Mapping[str, Mapping[str, Image]]:
 
 
 def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggregate | None) -> Iterator[str]:
-    """Yield a sentence for each deleted item of an order that is missing or different in the order's archive object.
+    """Yield a sentence for each deleted item that is missing or different in the order's archive object.
 
     If the order was restored, the item must be in the table instead: unchanged, or with a higher version than the
     deleted item. `images`: the items as they were before their deletion, by sort key.
@@ -811,7 +817,7 @@ def _expiry_records(world: Simulation, kind: str) -> Iterator[Mapping[str, Any]]
             yield record
 
 
-# progress -------------------------------------------------------------------------------------------------------------
+# unfinished work ------------------------------------------------------------------------------------------------------
 def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that all queues are empty, all stream records are processed, and nothing waits longer than allowed.
 
@@ -879,7 +885,7 @@ def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
 def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that no personal data of a customer is left after the customer's erasure.
 
-    It must not be in the table, in the archive of orders or in the bucket of failed records. Exceptions: invoices may
+    The data must not be in the table, in the archive or in the bucket of failed records. Exceptions: invoices may
     contain it. Unreadable orders that the test injected may contain it too, because the shop cannot see to which
     customer they belong.
     """

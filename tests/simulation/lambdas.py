@@ -147,9 +147,10 @@ def _begin_request() -> Callable[[], None]:
 
 
 def save_router_state() -> Callable[[], None]:
-    """Save the state of the Powertools router, which stores the current request globally.
+    """Save the state of the Powertools router. Return a function that restores the saved state.
 
-    Return a function that restores the state when the paused task continues.
+    The router stores the current request in global variables, which all tasks share. So the scheduler calls this before
+    a task pauses. When the task continues, the scheduler calls the returned function.
     """
     kept = app.context, getattr(BaseRouter, "current_event", None), getattr(BaseRouter, "lambda_context", None)
 

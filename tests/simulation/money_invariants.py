@@ -34,7 +34,7 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
-            continue  # no money was captured, and the shop ignores such a webhook if the order is archived
+            continue  # for an archived order, the shop stores a payment only if money was captured
         if [payment.amount for payment in kept] != [intent.amount]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
         elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
@@ -123,8 +123,8 @@ def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
 def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that the refunded amount in each payment is the sum of the payment's successful refunds.
 
-    All refunds of a payment together must not exceed the payment. It must have the status REFUNDED if everything was
-    refunded or a bank took the money back.
+    All refunds of a payment together must not exceed the payment. If everything was refunded or a bank took the money
+    back, the payment must have the status REFUNDED. No other payment may have this status.
     """
     for _, payments, refunds in book.payments_and_refunds():
         for payment in payments:

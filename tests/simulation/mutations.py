@@ -127,7 +127,7 @@ def start_mappings_at(position: str) -> Plant:
     return planted
 
 
-# Writes ---------------------------------------------------------------------------------------------------------------
+# Bugs in writes -------------------------------------------------------------------------------------------------------
 def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[Any]]:
     """Wrap a function that builds a conditional write, so that the write has no ConditionExpression."""
 
@@ -156,7 +156,7 @@ def put_if_absent(row: Any, copy: Any) -> Write[Any]:
     return writes.put_if_absent(row, copy)
 
 
-# Streams and queues ---------------------------------------------------------------------------------------------------
+# Bugs in streams and queues -------------------------------------------------------------------------------------------
 def new_delivery_id(*_: Any) -> str:
     return f"{next(_NUMBERS):032}"
 
@@ -175,7 +175,7 @@ def publish_ignoring_failures(batch: StreamBatch, entries: list[Any]) -> list[di
 
 
 def publish_except(name: str) -> Callable[[StreamBatch, list[Any]], list[dict[str, Any]]]:
-    """Return a function that publishes all events, but no event of the type `name`, such as "PaymentCaptured"."""
+    """Return a function that publishes all events except those of one type. `name`: such as "PaymentCaptured"."""
     return lambda batch, entries: _PUBLISH(batch, [one for one in entries if one[1]["DetailType"] != name])
 
 
@@ -196,7 +196,7 @@ def park_ids_only(bucket: str, reader: str) -> Callable[[Any, str], None]:
 _PARKING = dead_letters.dead_letter_writer
 
 
-# Copies ---------------------------------------------------------------------------------------------------------------
+# Bugs in copies and totals --------------------------------------------------------------------------------------------
 def without_log_entry(row: Any, name: str) -> Callable[[Change], copies.CopyChanges]:
     """Return a replacement for `plan_copy_changes`, with a bug: it plans no log entry for changes with this name.
 
@@ -238,9 +238,9 @@ _COUNTING = totals.contribution_change_of
 
 
 def redrive_old_image(shop: Any, publish: Any, record: Any) -> None:
-    """Process a failed stream record again, but with a bug: also overwrite the copies with the record's old data.
+    """Process a failed stream record again, but with a bug: overwrite the item's copies with old data.
 
-    The item may have changed since the record was written, so the copies become outdated.
+    The old data is from the record. The item may have changed since then, so its copies become outdated.
     """
     change = changes.parse_change(record)
     for row, copy in copies.plan_copy_changes(change).put if change else ():
@@ -262,7 +262,7 @@ def replay_with_new_id(shop: Any, order: entities.Order) -> Iterator[Change]:
 _REACHED = rebuild._change_to_current_status
 
 
-# Mails ----------------------------------------------------------------------------------------------------------------
+# Bugs in mails --------------------------------------------------------------------------------------------------------
 def claim_nothing(shop: Any, event: str, effect_id: str, at: Any, order: entities.Order) -> entities.Notification:
     return entities.Notification(
         customer_id=order.customer_id,
@@ -302,7 +302,7 @@ def first_page(campaign: entities.Campaign, product: Any, followers: Any, after:
 _PAGE = product_alerts.FollowerPage
 
 
-# Customers ------------------------------------------------------------------------------------------------------------
+# Bugs in the items of customers ---------------------------------------------------------------------------------------
 def turn_keeping_index_keys(before_row: Any, before: Any, row: Any, item: Any) -> Write[Any]:
     write = _TURN(before_row, before, row, item)
     old = before_row.encode(before)
@@ -317,7 +317,7 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
     return writes.check_exists(row, key, condition_error=lambda found: WriteConflict(row.type))
 
 
-# The archive ----------------------------------------------------------------------------------------------------------
+# Bugs in the archive --------------------------------------------------------------------------------------------------
 def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
     """Start the archiving of an order, but return only the order's own item, without its payments, shipments and so on.
 
@@ -361,7 +361,7 @@ def archive_one_line(bucket: str, events: Sequence[Any]) -> None:
 _ACTIVITY = archive_worker.archive_activity
 
 
-# Orders and money -----------------------------------------------------------------------------------------------------
+# Bugs in orders and payments ------------------------------------------------------------------------------------------
 def take_without_condition(order: entities.Order) -> Iterator[Write[entities.Stock]]:
     for write in _TAKE(order):
         yield without_condition(lambda write=write: write)()

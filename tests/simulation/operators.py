@@ -191,7 +191,7 @@ class Operator:
         self.restored_orders.add(order_id)
         return True
 
-    # replay -----------------------------------------------------------------------------------------------------------
+    # replay of events -------------------------------------------------------------------------------------------------
     def replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
         """Sometimes plan two replays at the same time. A replay publishes events again from the items in the table.
 
@@ -225,7 +225,7 @@ class Operator:
         self._world.note("operator", "replays what the state stands for")
         return True
 
-    # drift ------------------------------------------------------------------------------------------------------------
+    # repair of wrong copies and totals --------------------------------------------------------------------------------
     def repair_drift(self) -> None:
         """Repair all copies and totals that differ from their source items, with the command `drift`.
 
@@ -250,7 +250,7 @@ class Operator:
         self._world.note("operator", f"mends {drift.repaired}, and leaves {drift.unrepaired}")
         return not drift.unrepaired
 
-    # failures ---------------------------------------------------------------------------------------------------------
+    # repair after failures --------------------------------------------------------------------------------------------
     def clean_up(self) -> bool:
         """If there are failed records, failed messages or lost records, start the operator's tools and return True.
 
@@ -282,7 +282,10 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Run the operator's tools. If they are killed, repeat them after an hour. If they fail: after three days."""
+        """Run the operator's tools. If they are killed, run them again after an hour.
+
+        If they fail with an error, run them again after three days.
+        """
         try:
             self._run_tools()
         except ProcessDied:
@@ -302,8 +305,8 @@ class Operator:
             if found.done or found.rejected or found.retryable:
                 world.note("operator", found.summary())
             self._refused |= found.rejected.keys() - found.retryable.keys()
-            # Some records or messages failed again. Try them again before the rebuild, because they have more details
-            # than the items in the table.
+            # If some records or messages failed again, stop here and try them again after three days. Do not rebuild
+            # anything from the items in the table before that, because the items have fewer details than the records.
             if found.retryable:
                 self._alarm()
                 return

@@ -63,7 +63,7 @@ class SimulatedIntent:
 
 @dataclass
 class SimulatedRefund:
-    """A refund as the payment provider stores it. `events`: how many webhooks the provider sent about this refund."""
+    """A refund as the payment provider stores it. `events`: how many webhook events the provider made for it."""
 
     id: str
     payment_id: str
@@ -101,7 +101,7 @@ class SimulatedProvider:
     undelivered: int = 0
     _keys: dict[str, RecordedAnswer] = field(default_factory=dict)
 
-    # money in ---------------------------------------------------------------------------------------------------------
+    # payments and disputes --------------------------------------------------------------------------------------------
     def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
         """Make a payment for an order, as a customer would. Send a webhook to the shop for each outcome of the payment.
 
@@ -157,7 +157,7 @@ class SimulatedProvider:
         pending = any(one.status == "pending" for one in self.refunds)
         return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
 
-    # money out --------------------------------------------------------------------------------------------------------
+    # refunds ----------------------------------------------------------------------------------------------------------
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
         """Refund an amount of a payment, once per idempotency key. The shop calls this in place of its real client.
 

@@ -56,8 +56,9 @@ class SimulatedProcess:
 class VirtualScheduler:
     """Runs tasks in virtual time. `now`: virtual epoch seconds.
 
-    When a task pauses, the scheduler calls `save_state`, which returns a function that restores the global state of the
-    task. This is needed because all tasks share one interpreter, but Lambda processes share nothing.
+    When a task pauses, the scheduler calls `save_state`, which returns a function. When the task continues, the
+    scheduler calls this function to restore the task's global variables. This is needed because all tasks share one
+    interpreter, but Lambda processes share nothing.
     """
 
     chance: SeededRandom
@@ -69,7 +70,7 @@ class VirtualScheduler:
     _count: int = 0
     _loop: greenlet = field(default_factory=getcurrent)
 
-    # time -------------------------------------------------------------------------------------------------------------
+    # virtual time -----------------------------------------------------------------------------------------------------
     def call_at(self, when: float, act: Callable[[], Any]) -> None:
         """Call `act` at a virtual time, or as soon as possible if that time is past."""
         self._count += 1
@@ -110,7 +111,7 @@ class VirtualScheduler:
                 del self._running[task]
 
         # A task that pauses switches to its parent greenlet. The parent must be the scheduler's loop. Without the
-        # second argument, it would be the task that calls `start`.
+        # second argument, the parent would be the task that calls `start`.
         task = greenlet(run, self._loop)
         self.call_later(after_seconds, task.switch)
 

@@ -99,7 +99,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(400, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
-        """Execute only the first requests of a batch, and return the rest as UnprocessedKeys or UnprocessedItems."""
+        """Execute only the first requests of a batch. Return the others as UnprocessedKeys or UnprocessedItems."""
         ((table, wanted),) = asked["RequestItems"].items()
         requests = wanted["Keys"] if operation == "BatchGetItem" else wanted
         done = int(strike.share * len(requests))

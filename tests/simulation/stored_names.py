@@ -1,8 +1,8 @@
 """Collects the names that the code stores or sends: item types, keys, attributes, S3 objects and events.
 
-A rename in the code must not change these names, because the stored data is older than the new code. This module reads
-the data that a simulated shop has written, and imports no name from the product's code. docs/items.json lists the
-attributes with their types.
+A rename in the code must not change these names, because the new code must read the data that the old code stored. So
+this module takes the names from the data that a simulated shop has written. It imports no name from the product's code.
+docs/items.json lists the attributes with their types.
 """
 
 import re
@@ -12,16 +12,19 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""Prefixes of partition keys. The sort key of such an item can be a name from the code.
+"""Prefixes of partition keys. If an item's partition key has such a prefix, its sort key can be a name from the code.
 
-`_key` does not replace this name with an asterisk.
+`_key` does not replace such a sort key with an asterisk.
 """
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
 """Attributes whose values are names from the code. For example, the attribute `status` has the value "PAID"."""
 
 
 def stored_names(world: Simulation) -> dict[str, set[str]]:
-    """Return all names that a simulation run stored or sent, by the place where they occur ("Order attributes")."""
+    """Return all names that a simulation run stored or sent.
+
+    The keys of the dict say where the names occur, for example "Order attributes".
+    """
     names: dict[str, set[str]] = {}
     for record in world.records:
         for half in ("NewImage", "OldImage"):
@@ -30,7 +33,7 @@ def stored_names(world: Simulation) -> dict[str, set[str]]:
                     names.setdefault(what, set()).update(found)
     names["objects"] = {
         _object(key) for _, key in world.s3.written_at if not key.startswith("aws/")
-    }  # leave out keys that begin with aws/: Lambda chooses them, not the shop's code
+    }  # leave out the S3 objects below aws/, because Lambda chooses their keys, not the shop's code
     names["events"] = {f"{event['source']} {event['detail-type']}" for event in world.bus.published}
     return names
 

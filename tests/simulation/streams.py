@@ -65,7 +65,10 @@ class SimulatedStream:
             reader.wake_soon()
 
     def split(self, share: float) -> None:
-        """Close an open shard, and replace it with two child shards. `share` (0 to 1) selects the shard."""
+        """Close an open shard, and replace it with two child shards. Each child gets half of the shard's hash range.
+
+        `share`: the position of the shard in the list of open shards, as a fraction from 0 (the oldest) to below 1.
+        """
         open_ones = [shard for shard in self.shards if not shard.closed]
         shard = open_ones[int(share * len(open_ones))]
         shard.closed = True
@@ -113,7 +116,7 @@ class SimulatedReader:
     def __post_init__(self) -> None:
         self.start_mapping(None)
 
-    # the mapping ------------------------------------------------------------------------------------------------------
+    # the event source mapping -----------------------------------------------------------------------------------------
     def start_mapping(self, resume: Mapping[str, str] | None) -> None:
         """Create the event source mapping. If there is an old mapping, the new mapping replaces it.
 
@@ -190,8 +193,8 @@ class SimulatedReader:
         self._find_shards()
         self._read_shards()
         fed = True
-        # Repeat, because a parent shard can end in each round, for example if filters drop all its records. Then its
-        # child shards can be read.
+        # A child shard can be read only after its parent shard is finished. Each round may finish a parent shard, for
+        # example if filters drop all its records. So repeat until a round reads no new record.
         while fed:
             for action in self._mapping.due_actions(self.tasks.now):
                 self._execute(self._mapping, action)
@@ -211,7 +214,8 @@ class SimulatedReader:
         Records older than the stream's retention are left out. If such a record was never processed, it is lost.
         """
         any_fed, fed = False, True
-        # Repeat, because a parent shard can end with these records. Then its child shards can be read.
+        # A child shard can be read only after its parent shard is finished. Each round may read the last records of a
+        # parent shard. So repeat until a round reads no new record.
         while fed:
             fed = False
             for shard in self.stream.shards:

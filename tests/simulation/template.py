@@ -15,7 +15,10 @@ from local.up import synthesize_template
 
 @dataclass(frozen=True)
 class FunctionConfig:
-    """The settings of a Lambda function. `name`: its name in logs and keys, which may differ from its module's name."""
+    """The settings of a Lambda function.
+
+    `name`: the function's name in logs, metrics and S3 keys. It may differ from the name of the function's module.
+    """
 
     name: str
     handler: str

@@ -85,7 +85,8 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
     yield t.ORDER.encode(last)
-    # The test puts only the last version into the table, so the stream record of this version is an INSERT too.
+    # Build the timeline entry of each version as the Lambda does from the version's stream record. The test puts only
+    # the last version into the table. So the stream record of this version is an INSERT, and not a MODIFY.
     for one in life:
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
@@ -148,7 +149,7 @@ def sha256(image: Image) -> str:
     return hashlib.sha256(json.dumps(image, sort_keys=True).encode()).hexdigest()
 
 
-# the test -------------------------------------------------------------------------------------------------------------
+# the test of the outage -----------------------------------------------------------------------------------------------
 @pytest.mark.outage
 def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_byte(
     engine: Engine, monkeypatch: pytest.MonkeyPatch

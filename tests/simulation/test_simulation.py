@@ -95,7 +95,7 @@ def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, m
 
 
 def _comparable(answer: dict[str, Any]) -> Any:
-    """Return the parts of a DynamoDB response that can be compared: no counts, and the items of a batch are sorted."""
+    """Return the parts of a DynamoDB response that the test compares, without counts. Sort the items of a batch."""
     batches = answer.get("Responses", {}).values()
     batch = sorted(json.dumps(item, sort_keys=True) for items in batches for item in items)
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
         return iter(())
 
     monkeypatch.setattr(stock, "release", nothing)
-    # Use seed 2 in the short version: shrinking its failure takes half as many runs as for seed 1.
+    # The short version of the test begins with seed 2. Its failure needs half as many repeated runs as that of seed 1.
     failed = next(verdict for seed in range(many(1, 2), 10) if (verdict := run_seed(engine, seed)).violations)
     assert failed.invariants == {"stock_adds_up"}
     small = shrink_failure(engine, failed)

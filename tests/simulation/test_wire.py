@@ -1,4 +1,7 @@
-"""Tests that the simulation's shortcuts give the same results as botocore and the engine's API."""
+"""Tests that the simulation's faster code gives the same results as the code that it replaces.
+
+The simulation replaces parts of botocore. It reads stream records from the engine's database file, not with GetRecords.
+"""
 
 import json
 from base64 import b64encode

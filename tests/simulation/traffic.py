@@ -31,7 +31,7 @@ DISCOUNTS = {"SPRING": (20, 3, 3), "FREE": (100, 2, 1)}
 Several items share the maximum, so that no single item gets too many writes.
 """
 IMPORTED = ("jug", "can", "urn")
-"""Products that only imports create."""
+"""Products that do not exist until an import of a product file creates them."""
 COMPANIES = ("acme", "initech")
 CATEGORIES = ("/toys/", "/toys/wood/", "/toys/wood/blocks/", "/books/")
 SHARED_EMAIL = "house@example.com"
@@ -142,7 +142,7 @@ class SimulatedTraffic:
         for id in COMPANIES:
             self._expect(201, STAFF, "POST", "/companies", {"company_id": id, "name": f"The company {id}"})
 
-    # the day ----------------------------------------------------------------------------------------------------------
+    # the first day ----------------------------------------------------------------------------------------------------
     def commands(self) -> list[PlannedCommand]:
         """Plan the requests of the first day. Many start at almost the same time, so that they conflict."""
         made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
@@ -358,7 +358,7 @@ class SimulatedTraffic:
     def _to(self, *question: object) -> str:
         return "credit" if self.chance.happens(0.35, "to", *question) else "original"
 
-    # other commands ---------------------------------------------------------------------------------------------------
+    # requests about customers, products and credit --------------------------------------------------------------------
     def _miscellaneous(self, number: int) -> PlannedCommand:
         name = f"other {number}"
         customer = self.chance.choice(CUSTOMERS, name)
@@ -657,7 +657,7 @@ class SimulatedTraffic:
             said = self.people.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
 
-    # answers ----------------------------------------------------------------------------------------------------------
+    # checks of the API's answers --------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
         said = self.people.call(token, method, path, body)
         gone = (404, 409) if token.sub in self.erasure_requested else ()

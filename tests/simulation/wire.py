@@ -96,7 +96,7 @@ class SimulatedWire:
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
-        """Return how many seconds the request takes: a few thousandths, plus the delay of an injected fault."""
+        """Return how many seconds the request takes: 2 to 32 milliseconds, plus the delay of an injected fault."""
         self._count[text] = number = self._count.get(text, 0) + 1
         seconds = 0.002 + 0.03 * self._chance.random("latency", text, number) ** 2
         return seconds + (

@@ -197,7 +197,7 @@ class Simulation:
             store_failure=self.s3.put,
         )
 
-    # the trace --------------------------------------------------------------------------------------------------------
+    # the trace (what happened in the run) -----------------------------------------------------------------------------
     def note(self, who: str, what: str) -> None:
         self.trace.append((self.tasks.now, who, what))
 
@@ -212,7 +212,7 @@ class Simulation:
         if happened := RecordedChange.from_record(record):
             self.changes.append(happened)
 
-    # the eras ---------------------------------------------------------------------------------------------------------
+    # the eras (parts of the run) --------------------------------------------------------------------------------------
     def run(self) -> None:
         """Run the simulation. Stop after the first era (part of the run) that violates an invariant.
 

@@ -169,7 +169,8 @@ def run_in_threads(threads: int, act: Callable[[T], R], things: Iterable[T]) -> 
 def order_after_change(before: Order, **changed: Any) -> Order:
     """Return a copy of the order with these changes, as a command would write it.
 
-    Also set `reached` and `reached_at`: the version and the time of the order's last change of status.
+    Also set `reached`, the order's version after its last change of status, and `reached_at`, the time of that change.
+    If the status is among these changes, `reached_at` is None, because then `updated_at` is that time.
     """
     after = replace(before, **changed)
     if after.status == before.status:

@@ -88,7 +88,7 @@ MOTO: Any = {
         "reset_boto3_session": False,  # keep the service models that boto3 has loaded, because loading them is slow
         "passthrough": {
             "urls": [r"http://127\.0\.0\.1.*"]
-        },  # moto must not handle requests to the local engine: its search for the service is slow
+        },  # moto must not handle requests to the local engine, because its search for a request's service is slow
     }
 }
 
@@ -194,7 +194,7 @@ class ShopHarness:
     def lapse(self, time: str) -> dict[str, int]:
         return order_deadlines.handler({"time": time}, None)
 
-    # commands ---------------------------------------------------------------------------------------------------------
+    # commands of the shop, such as placing an order -------------------------------------------------------------------
     def open_shop(self, available: int = 10, price: int = 1250) -> None:
         """Register the customer Ann, and create two products with stock: a mug and a pot."""
         customers.register_customer(self.shop, ANN, "ann@example.com", "Ann Ash")
@@ -239,7 +239,7 @@ def aws_surroundings(engine: Engine) -> Iterator[dict[str, str]]:
     with pytest.MonkeyPatch.context() as patch, mock_aws(config=MOTO):
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", engine.endpoint)
-        # Cache these values: moto computes them for each event, message or request, although they never change.
+        # moto calls these functions for each event, message or request. Cache their results, which never change.
         patch.setattr(jsonpath_ng.ext, "parse", cache(jsonpath_ng.ext.parser.parse))
         patch.setattr(BaseBackend, "urls", property(cache(vars(BaseBackend)["urls"].fget)))
         for name in ("method_names_from_class", "camelcase_to_underscores"):

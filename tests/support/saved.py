@@ -66,10 +66,10 @@ class SavedShop:
 
 @dataclass
 class Reused(Generic[P, T]):
-    """Replaces a setup function, to save time. For each combination of arguments, it calls the function only once.
+    """Replaces a setup function, to save time: repeated calls with the same arguments copy the first result.
 
-    The first call saves the resulting state of the shop. In other shops, a call with the same arguments copies this
-    state. But if a shop is not empty or a test advanced its clock, the setup function is called as usual.
+    The first call runs the setup function, and saves the resulting state of the shop. A later call copies this state to
+    the shop of the call. If this shop is not empty or a test advanced its clock, the setup function runs instead.
     """
 
     setup: Callable[Concatenate[ShopHarness, P], T]

@@ -83,7 +83,7 @@ def sanitize_body(event: Mapping[str, Any]) -> dict[str, Any]:
     if _media_type(headers) != "application/json":
         raise UnsupportedMediaType("application/json")
     parse_json_object(text)
-    # Replace the Content-Type header by a header in lower case: the router recognizes media types only in lower case.
+    # Write the media type in lower case, because the router does not recognize it in upper case.
     others = {name: value for name, value in headers.items() if name.lower() != "content-type"}
     return {**event, "headers": {**others, "content-type": "application/json"}, "body": text, "isBase64Encoded": False}
 
@@ -149,7 +149,7 @@ def parse_json_object(text: str) -> dict[str, Any]:
         raise MalformedRequest(("body", f"is not JSON: {error.msg} ({where})")) from None
     if not isinstance(document, dict):
         raise MalformedRequest(("body", "must be a JSON object"))
-    if "\\u" in text:  # NUL and lone surrogates can occur only as escapes, such as \u0000
+    if "\\u" in text:  # without an escape such as \u0000, a text cannot contain NUL or a lone surrogate
         _reject_bad_characters(document)
     return document
 

@@ -71,7 +71,7 @@ Until = Annotated[
 def check_time_range(since: str | None, until: str | None) -> tuple[str, str]:
     """Return the time range as a pair (since, until). Raises InvalidInput if `since` is after `until`.
 
-    If a limit is None, the range has no limit on that side, and the pair contains "" instead.
+    If `since` or `until` is None, the range is open on that side, and the pair contains "" instead of None.
     """
     if since and until and since > until:
         raise InvalidInput("from", "must not be after to")

@@ -72,7 +72,7 @@ class DiscountAnswer(ResponseModel):
 
     @classmethod
     def of(cls, standing: DiscountUsage) -> Self:
-        """Return the answer for a discount code and the number of redemptions that are left."""
+        """Return the answer for a discount code. `standing`: the code, and the number of redemptions that are left."""
         shown = {name: getattr(standing.discount, name) for name in cls.model_fields if name != "left"}
         return cls(**shown, left=standing.left)
 

@@ -92,7 +92,8 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
         given = dict(ImportLine.model_validate(read(_decode_line(raw))).model_dump(exclude_unset=True))
     except MalformedRequest as error:
         field, why = error.errors[0]
-        # Each line is parsed alone, so the parser always reports line 1. `Rejected` has the real number of the line.
+        # Remove the line number from the message: each line is parsed alone, so the parser always reports line 1.
+        # `Rejected` has the real number of the line.
         why = why.replace("line 1, ", "")
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -161,7 +162,7 @@ def _convert_cell(name: str, cell: str) -> Any:
     return BOOLEANS.get(cell, cell) if name == "backorder" else cell
 
 
-# The classes and functions below answer the requests.
+# The code below has the models of the answers, and then the routes.
 class ImportAccepted(ResponseModel):
     """An accepted import.
 

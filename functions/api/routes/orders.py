@@ -233,7 +233,7 @@ def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnsw
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
-# The routes below cancel orders.
+# The code below has the model of an answer, and then the routes that cancel an order.
 class CancelAnswer(ResponseModel):
     """The state of an order after a cancellation."""
 

@@ -159,7 +159,7 @@ INQUIRY_PREFIX = "warning_"
 """The status of an inquiry starts with this prefix: https://docs.stripe.com/api/disputes/object
 
 An inquiry is a question of the customer's bank before a dispute: https://docs.stripe.com/disputes/how-disputes-work
-The types of events: https://docs.stripe.com/api/events/types
+An inquiry sends events of the same types as a dispute: https://docs.stripe.com/api/events/types
 """
 
 

@@ -15,7 +15,8 @@ class Notification:
 
     A claim gives one sender the right to send the mail for a limited time. `claim`: a random token of this sender.
     `claimed_until` (epoch seconds): after this time another sender may claim the mail. The status is SENDING before SES
-    is called, and SENT after SES accepted the mail. `effect_id`: the id of the mail.
+    is called, and SENT after SES accepted the mail. `effect_id`: the id of the mail. If the event is delivered again,
+    the mail has the same id.
     """
 
     customer_id: str

@@ -85,9 +85,9 @@ class Order:
     disputes the payment.
 
     `reached`: the order's version after the last change of its status. `reached_at`: the time of that change. It is
-    None if nothing else in the order changed later, because then `updated_at` is that time. With both values, the event
-    of the status change can be rebuilt from the order alone. A change to ARCHIVING does not change `reached` and
-    `reached_at`.
+    None if the order has not changed since then: `updated_at` is then the same time. With both values, an operator tool
+    can rebuild the event of the status change. If the status changes to ARCHIVING, `reached` and `reached_at` keep
+    their values.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.

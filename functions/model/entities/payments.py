@@ -72,7 +72,7 @@ class Refund:
 
     `account_id`: the credit account that gets the money; None if the payment provider refunds the payment. `attempt`:
     the number of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider.
-    `why`: the reason for the refund, such as RETURNED. `reason`: why the refund failed.
+    `why`: why the money is refunded, such as RETURNED. `reason`: the error if the refund failed.
     """
 
     order_id: str

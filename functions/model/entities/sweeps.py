@@ -28,8 +28,8 @@ class Sweep:
 
     `by`: who holds the lock, until `held_until`. `read`: the number of items read. `changed`: the number of changed
     items. `right`: the number of items that were already correct. `passed_over`: the number of items that were skipped,
-    because they cannot be read or written. `lost`: the number of write conflicts with other writers. After each
-    conflict, the sweep tried the item again. `unreadable`: some of the skipped items, by key, with the reason.
+    because they cannot be read or written. `lost`: how often the sweep lost a write conflict with another writer. It
+    then tried the item again. `unreadable`: some of the skipped items, by key, with the reason.
     `waiting`: the keys of scanned items that must be checked again.
     """
 
