@@ -133,7 +133,8 @@ class LocalWarehouse(threading.Thread):
     def _answer_cancel(self, order_id: str) -> None:
         """Answer a request to cancel an order: refuse if a shipment is packed but not yet sent, else agree.
 
-        If a shipment was already sent, the warehouse also agrees, because the shop never cancels sent goods.
+        Goods that were already sent do not matter: the shop never cancels them, so agreeing cancels only the other
+        goods.
         """
         parcels = [it for it in self._parcels.values() if it.shipment["order_id"] == order_id]
         packed = any(parcel.next_step == "send" for parcel in parcels)

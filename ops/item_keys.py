@@ -21,7 +21,7 @@ def item_key(image: Image) -> ItemKey:
 def match_key(row: Row[Any], key: ItemKey) -> dict[str, str] | None:
     """Return the attributes that an item's key contains, by name. Return None if the key belongs to another item type.
 
-    `row`: the declaration of an item type in the key table. For example, with the row of orders, the key
+    `row`: the declaration of an item type in model/table.py. For example, with the row of orders, the key
     ("ORDER#7", "ORDER") gives {"order_id": "7"}. The function does not validate the values.
     """
     found = [re.fullmatch(pattern, half) for pattern, half in zip(_key_patterns(row), key, strict=True)]

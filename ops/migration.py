@@ -49,7 +49,7 @@ class Migration:
 def rekey_items(row: Row[Any], description: str) -> Migration:
     """Return a migration that writes the index keys of all items of one type, as the key table defines these keys now.
 
-    Use it to backfill a new index. `row`: the row of the key table that declares the item type.
+    Use it to backfill a new index. `row`: the row of model/table.py that declares the item type.
     """
     return Migration(description=description, item_type=row.type, up=partial(with_index_keys, row))
 
@@ -59,7 +59,7 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
 
     A copy is an item that is derived from another item. Use the migration when the code has a new kind of copy.
 
-    `row`: the row of the key table that declares the item type. Raises TypeError if this item type has no copies.
+    `row`: the row of model/table.py that declares the item type. Raises TypeError if this item type has no copies.
     """
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")
@@ -69,7 +69,7 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
 def with_index_keys(row: Row[Any], item: Item) -> Item:
     """Return the item with its index keys as the key table defines them now.
 
-    `row`: the row of the key table that declares the item type. Raises Unreadable, InvalidKeyValue.
+    `row`: the row of model/table.py that declares the item type. Raises Unreadable, InvalidKeyValue.
     """
     keys = {name for index in INDEXES if index != "main" for name in KEY_ATTRIBUTES[index]}
     written = row.encode(row.decode(encode_item(item)))

@@ -295,7 +295,7 @@ class OrdersStack(Stack):
     def create_archive_worker(self) -> ShopFunction:
         environment = env.ArchiveEnvironment(**self.table_environment, archive_bucket=self.archive_bucket.name)
         worker = self.create_function("archive_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=120)
-        worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
+        worker.grant("dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
         worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", on=self.table.arn)
         worker.grant(
             "s3:PutObject",

@@ -147,7 +147,7 @@ def _fits_padding(number: str, spec: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Row(Generic[T]):
-    """A row of the key table: the declaration of one type of item, with its class, its keys, and who writes it.
+    """A row of model/table.py: the declaration of one type of item, with its class, its keys, and who writes it.
 
     `entity`: the class of the items. `main`, `gsi1`, `gsi2`, `gsi3`: the key templates of the table and of its indexes,
     each "partition / sort"; "" if the items are not in that index. `written_by`: the Lambdas or tools that write the
@@ -307,7 +307,7 @@ def parse_key_template(text: str) -> KeyTemplate:
 
 
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
-    """Return a description of each conflict between rows of the key table.
+    """Return a description of each conflict between rows of model/table.py.
 
     Two rows conflict if they declare the same item type, or if their templates could build the same key. A row and the
     row that it `replaces` may have the same key.

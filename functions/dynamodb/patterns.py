@@ -1,7 +1,7 @@
 """Declare access patterns: reads that the table answers with one request, or with one request for each shard.
 
 A shard is one of several partitions over which the items of a type are spread. A declaration names the item types that
-the access pattern reads. Each item type is declared by a row of the key table, which also defines its keys.
+the access pattern reads. Each item type is declared by a row of model/table.py, which also defines its keys.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Get(Generic[T]):
     """An access pattern that reads one item with one strongly consistent GetItem.
 
-    `rows`: the rows of the key table (declarations of item types) whose items may be stored under the key. `view`: a
+    `rows`: the rows of model/table.py (declarations of item types) whose items may be stored under the key. `view`: a
     class with fewer fields. If it is given, only its attributes are read, and the result is an instance of that class.
     """
 
@@ -42,7 +42,7 @@ class Get(Generic[T]):
 class Query(Generic[T]):
     """An access pattern that reads a list of items, with one Query request or one request for each shard.
 
-    `rows`: the rows of the key table (declarations of item types) to read. They define the partition and the prefix of
+    `rows`: the rows of model/table.py (declarations of item types) to read. They define the partition and the prefix of
     the sort key. The caller may give values for the first fields of the sort key. Then only items with these values are
     read. The caller's `since` and `until` limit the next field of the sort key, usually a time.
 

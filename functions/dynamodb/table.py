@@ -63,7 +63,7 @@ def _raise_error(_: Image, error: Unreadable) -> None:
 class Table:
     """A DynamoDB table: reads items by access pattern, and writes them with conditions.
 
-    `rows`: every row of the key table (declaration of an item type), by item type. `retry_budget_seconds`: how long an
+    `rows`: every row of model/table.py (declaration of an item type), by item type. `retry_budget_seconds`: how long an
     operation retries before it raises TableBusy. `run_concurrently`: a function that runs one query for each shard
     (index partition) at the same time. A test simulation replaces `clock`, `sleep`, `random` and `run_concurrently`.
 

@@ -18,6 +18,7 @@ from typing import Any
 from functions.adapters import object_store
 from functions.dynamodb.codec import Image, decode_binary
 from functions.dynamodb.errors import Permanent
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import WriteConflict
 from functions.model import metrics
@@ -68,20 +69,20 @@ def archive_events(shop: Shop, bucket: str, events: Sequence[ReceivedEvent]) -> 
     """Archive the data of one group of events: one expired order, or several activity entries of one day."""
     if events[0].name == "OrderExpired":
         expired = events[0]
-        key = archive_order(shop, bucket, expired.data.order_id)
+        key = archive_order(shop, bucket, expired.data.order_id, expired.at)
         observability.log_effect("order_archived", shop, expired, effect=key)
     else:
         archive_activity(bucket, events)
         observability.add_metric(metrics.EFFECTS_ACCEPTED, len(events))
 
 
-def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
+def archive_order(shop: Shop, bucket: str, order_id: str, expired_at: Instant) -> str | None:
     """Archive an order and return the key of its S3 object. Safe to repeat.
 
     The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from
     the table, except invoices, and replaces the order with a stub (a small item that points to the object).
 
-    Returns None in these cases:
+    `expired_at`: when the order's expiry marker expired. Returns None in these cases:
     - The order does not exist, or is archived already.
     - Another delivery of the same event archives the order first.
     - `start_archiving` postpones the archiving, for example because a refund is in progress. The order then has a new
@@ -89,7 +90,7 @@ def archive_order(shop: Shop, bucket: str, order_id: str) -> str | None:
 
     Raises Mismatch, and deletes nothing, if an object exists already and lacks items that the table has.
     """
-    order_snapshot = start_archiving(shop, order_id)
+    order_snapshot = start_archiving(shop, order_id, expired_at)
     if order_snapshot is None:
         return None
     key = f"orders/{order_id}/{order_snapshot.order.version}.json"

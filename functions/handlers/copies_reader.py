@@ -128,9 +128,9 @@ def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
 
 
 def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
-    """Read the totals (such as a rating) to which an item adds amounts, and return the writes that update the totals.
+    """Return the writes that update the totals of an item's amounts. A total is, for example, the rating of a product.
 
-    Returns [] if the totals are up to date.
+    `todo`: the amounts that the item adds to totals now. Returns [] if the totals are up to date.
     """
     keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
     found = shop.table.batch_get(keys, consistent=True)

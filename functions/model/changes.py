@@ -41,7 +41,7 @@ class NotReadable(Permanent):
 class ChangeType:
     """A type of change: its name, and the conditions by which a stream record is recognised as this change.
 
-    `row`: the declaration of an item type (a row of the key table). The item has this type after the change. If the
+    `row`: the declaration of an item type (a row of model/table.py). The item has this type after the change. If the
     item was removed, it had this type before. `event_name`: the event name of the stream record (INSERT, MODIFY or
     REMOVE).
 

@@ -191,7 +191,7 @@ SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
         ]
     )
 )
-"""The declarations of the item types (rows of the key table) from which snapshots, logs and totals are derived."""
+"""The types of the items from which snapshots, logs and totals are derived, as rows of model/table.py."""
 
 
 def copies_of(row: Row[Any], item: Any) -> dict[tuple[str, str], tuple[Row[Any], Any]]:

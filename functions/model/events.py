@@ -128,7 +128,7 @@ class ImportPartData:
 class EventContract:
     """The contract of an event: its name, its item type, its fields and its schema version.
 
-    `row`: the declaration of the item type that the event is about (a row of the key table). `data`: the class with the
+    `row`: the declaration of the item type that the event is about (a row of model/table.py). `data`: the class with the
     event's fields. `includes_image`: whether the event contains the whole item in DynamoDB's JSON.
     """
 

@@ -1,7 +1,7 @@
 """The state tables: from which state to which state a command may move an order, shipment, payment or refund.
 
-If a table does not list a command for the current state, the command is rejected. Each move also has a name, such as
-OrderPaid. The module `changes` reports the stream record of the move as a change with this name.
+If a table does not list a command for the current state, the command is rejected. Each move has a name, such as
+OrderPaid. When the stream delivers the record of a move, the module `changes` returns a change with this name.
 """
 
 from dataclasses import dataclass, replace

@@ -26,7 +26,7 @@ Contributions = Mapping[str, tuple[Row[Any], Any]]
 """The amounts that one source item (order, return or review) adds to totals, by key of the total.
 
 A key is the text "partition key / sort key". Each value is a pair: the declaration of the total's item type (a row of
-the key table), and a total item that contains only the amounts from this source item.
+model/table.py), and a total item that contains only the amounts from this source item.
 """
 PlannedWrite = tuple[Row[Any], Any, Any]
 """An item to write: the declaration of its type, the stored item (None if it does not exist), and the new item."""
@@ -43,7 +43,7 @@ TOTAL_FIELDS: Mapping[Row[Any], tuple[str, ...]] = {
 class Counter(Generic[S]):
     """Defines which amounts the items of one source type (order, return or review) add to totals.
 
-    `source_row`: the declaration of the source type (a row of the key table). `source_id`: returns the id of a source
+    `source_row`: the declaration of the source type (a row of model/table.py). `source_id`: returns the id of a source
     item. `contributions`: yields one total item for each total that the source item adds an amount to. Each total item
     contains only the amounts of this source item. A source item that was cancelled adds 0 to the same totals as before.
 
@@ -156,6 +156,11 @@ class ContributionChange:
     contributions: Contributions
     ttl: int | None = None
 
+    @property
+    def amounts(self) -> dict[str, dict[str, int]]:
+        """The amounts by the key of the total and the name of the field, as the `Counted` item stores them."""
+        return {where: amounts_of(row, part) for where, (row, part) in self.contributions.items()}
+
 
 def contribution_change_of(change: Change) -> ContributionChange | None:
     """Return the amounts that an item adds to totals after a change of the item.
@@ -195,8 +200,8 @@ def current_contribution(row: Row[Any], item: Any, at: Instant) -> ContributionC
 def _as_of(row: Row[Any], item: Any) -> str:
     """Return the item's creation time and its version as one sortable text.
 
-    The creation time never changes, not even if a deleted review is written again, because its DeletedReview item keeps
-    the time and the version. So the version alone decides which of two texts of an item sorts last.
+    An item keeps its creation time, and its version only rises. This is also true for a review that is deleted and
+    written again, because a DeletedReview item keeps both. So of two texts of an item, the later version sorts last.
     """
     return f"{getattr(item, row.created_field)}#{item.version:010}"
 
@@ -263,7 +268,7 @@ def plan_total_writes(
     if previous is not None and previous.as_of >= contribution.as_of:
         return
     before = previous.amounts if previous else {}
-    after = {where: amounts_of(row, part) for where, (row, part) in contribution.contributions.items()}
+    after = contribution.amounts
     for where in dict.fromkeys([*after, *before]):
         added = _difference(before.get(where, {}), after.get(where, {}))
         total = totals.get(where)

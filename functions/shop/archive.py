@@ -4,11 +4,13 @@ The stub is a small item that stays in the table permanently and contains the S3
 marker is an item of a closed order. DynamoDB deletes the marker when its TTL has passed, and this deletion starts the
 archiving.
 
-1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Three checks come first:
+1. Lock: set the order's status to ARCHIVING, with a condition on the order's version. Four checks come first:
    - If the order has a new expiry marker, for example after a return, nothing is archived. The deletion of the new
      marker starts the archiving again.
    - If the order's timeline (one item for each change of the order) lacks an item, an error is raised. The archiving is
      then retried.
+   - If totals do not include the order or one of its returns yet, an error is raised too. The amounts of
+     an archived order can never be added to totals.
    - If a refund or a dispute may still move money of the order, a new expiry marker postpones the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
 3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists, except invoices.
@@ -25,14 +27,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from functions.dynamodb.codec import Image
+from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import WriteConflict, replace_with, update
+from functions.model import totals
 from functions.model.copies import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
-from functions.model.table import ARCHIVED_ORDER, EXPIRY, INVOICE, ORDER, PAYMENT, REFUND, TIMELINE
+from functions.model.table import ARCHIVED_ORDER, COUNTED, EXPIRY, INVOICE, ORDER, PAYMENT, REFUND, RETURN, TIMELINE
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
@@ -56,7 +61,8 @@ Stripe says "can take up to 30 days": https://docs.stripe.com/refunds#failed-ref
 class NotReadyToArchive(Exception):
     """The order cannot be archived yet. Retry later.
 
-    Either a refund is in progress, or the order's timeline (one item for each change of the order) lacks an item.
+    A refund may be in progress. Or the Lambda that reads the table's stream has not written everything yet: the order's
+    timeline (one item for each change of the order) lacks an item, or totals do not include the order yet.
     """
 
 
@@ -72,17 +78,19 @@ class OrderSnapshot:
     images: Sequence[Image] | None
 
 
-def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
+def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnapshot | None:
     """Lock an order for archiving and read all its items. Safe to repeat.
 
-    The lock is the status ARCHIVING. Returns None in each of these cases:
+    The lock is the status ARCHIVING. `expired_at`: when the order's expiry marker expired. Returns None in each of
+    these cases:
     - the order is archived already or does not exist;
     - the order has an expiry marker, an item whose deletion at its TTL will start the archiving again;
     - a refund or a dispute may still move money of the order. Then this call writes a new expiry marker.
 
     Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's timeline (one item for each
-    change of the order) lacks an item, or if a refund is in progress after the lock, for example because staff retried
-    it just before the lock.
+    change of the order) lacks an item, or if totals do not include the order or one of its returns yet. Also raises
+    NotReadyToArchive if a refund is in progress after the lock, for example because staff retried it just before the
+    lock.
     """
 
     def attempt() -> Order | None:
@@ -98,6 +106,8 @@ def start_archiving(shop: Shop, order_id: str) -> OrderSnapshot | None:
         after = apply_order_command(order, "archive", shop.now_instant())
         if missing := _versions_missing_in_log(images, order.logged_versions):
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
+        if uncounted := _uncounted_sources(shop, order, images, expired_at):
+            raise NotReadyToArchive(f"totals do not include {uncounted} yet")
         if days := _days_until_money_settles(shop, images):
             with suppress(WriteConflict):  # an expiry marker of this or a later version of the order exists: keep it
                 shop.table.write(put_expiry_marker(shop, order, days))
@@ -127,6 +137,27 @@ def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
     return sorted({number for number in versions for log in logs if (log, number) not in seen})
+
+
+def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
+    """Return the ids of the order and of its returns if totals do not include their current amounts yet.
+
+    A `Counted` item records which amounts of an order or a return the totals include. Totals that are final are left
+    out, because nothing can be added to them any more. `images`: all items of the order's partition, as DynamoDB JSON.
+    `expired_at`: when the order's expiry marker expired. On the local shop it may be later than now, because `advance`
+    lets items expire early. It deletes `Counted` items of such final totals too.
+    """
+    sources: list[tuple[Row[Any], Any]] = [
+        (ORDER, order),
+        *((RETURN, RETURN.decode(one)) for one in images if one["type"]["S"] == RETURN.type),
+    ]
+    at = max(shop.now_instant(), expired_at)
+    expected = [found for row, item in sources if (found := totals.current_contribution(row, item, at))]
+    if not expected:
+        return []
+    keys = [COUNTED.key(source=one.source_id) for one in expected]
+    counted = {mark.source: mark.amounts for mark in shop.table.batch_get(keys, consistent=True)}
+    return [one.source_id for one in expected if counted.get(one.source_id) != one.amounts]
 
 
 def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:

@@ -56,9 +56,10 @@ COMMAND_BY_STATUS: Mapping[PaymentStatus, PaymentCommand] = {
 }
 """Maps the new status of a payment after a dispute event to the command that moves the payment to this status."""
 REFUND_REASON_BY_STATUS: Mapping[OrderStatus, RefundReason] = {"CANCELLED": "CANCELLED", "LAPSED": "LAPSED"}
-"""The reason of the refund that pays owed money after the shop wins a dispute, by the order's status.
+"""The reason of a refund that waited for the end of a dispute, by the order's status.
 
-Owed money could not be refunded while the dispute was open. For any other status, the reason is RETURNED.
+While a dispute is open, the shop cannot refund the payment. So the order stores the amount that the shop owes to the
+customer, and the refund is requested after the shop has won. For any other status, the reason is RETURNED.
 """
 
 

@@ -20,7 +20,7 @@ class MetricPoint:
 
     `orders`: the number of orders that were paid in this minute. `units`: the number of pieces sold minus the number of
     pieces returned. `revenue`: the total of the paid orders minus the refunds for returned goods, in the currency's
-    smallest unit, for example cents. Cancelled goods are not counted.
+    smallest unit, for example cents. Cancelled orders and pieces count as not sold.
     """
 
     minute: Instant
@@ -72,8 +72,8 @@ def list_metric_points(
     caller.require_group("staff")
     parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
-    # If the query stopped before the end, some items of the last minute and currency may be missing. So the last group
-    # is left for the next page.
+    # Each group has the items of one minute and one currency. If the query stopped before the end, items of the last
+    # group may be missing. So the last group is left for the next page.
     shown = limit if parts.after is None else min(limit, len(grouped) - 1)
     rest = grouped[shown:]
     return QueryPage(tuple(map(_merge_shards, grouped[:shown])), _position_before(rest[0][0]) if rest else parts.after)

@@ -317,7 +317,7 @@ class DriftCheck:
         try:
             found = suspicion.check(None)
         except (Unreadable, InvalidKeyValue, Permanent):
-            return False  # the scan of this run or of the next run lists unreadable items
+            return False  # count no discrepancy: the table scan lists each item that cannot be read
         same = [fault for fault in found if fault in suspicion.discrepancies]
         settled = len(same) == len(found)
         for fault in same:

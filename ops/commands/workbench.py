@@ -116,7 +116,7 @@ def attribute_type(hint: Any) -> str:
 def sample_item(row: Row[Any]) -> dict[str, Any]:
     """Return a sample item in DynamoDB JSON, with bytes as base64. All samples belong to one customer and one order.
 
-    `row`: the row of the key table that declares the item type.
+    `row`: the row of model/table.py that declares the item type.
     """
     # If an item type replaces another type, the keys of both types have the same form. So the sample of the replacing
     # type has the number 2 in its values, instead of 1. Otherwise both samples would have the same key.

@@ -27,8 +27,8 @@ from ops.scan.sweep import rewrite_item
 SourceItem = tuple[Row[Any], Any]
 """A primary item (from which copies are derived), as (row, item).
 
-The row is the declaration of the item type in the key table. If the item does not exist, the second element is only its
-key, as a mapping of PK and SK.
+The row is the declaration of the item type in model/table.py. If the item does not exist, the second element is only
+its key, as a mapping of PK and SK.
 """
 
 
@@ -81,7 +81,7 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
     Both items are in DynamoDB JSON. If `expected` is None, the write deletes the stored item. The write fails with
     WriteConflict if the stored item has another version than `actual`. If `actual` is None, the write fails if any item
     has this key.
-    `row`: the row of the key table that declares the item type. `place`: the key of the item.
+    `row`: the row of model/table.py that declares the item type. `place`: the key of the item.
     """
     key = {"PK": {"S": place[0]}, "SK": {"S": place[1]}}
     request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(PK)"}
@@ -104,7 +104,7 @@ def replace_image(row: Row[Any], place: ItemKey, actual: Image | None, expected:
 def read_source(image: Image) -> SourceItem:
     """Decode a primary item (an item that commands write) from DynamoDB JSON.
 
-    Returns its row, which is the declaration of its type in the key table, and the decoded item.
+    Returns its row, which is the declaration of its type in model/table.py, and the decoded item.
 
     Raises Unreadable if this code does not know the type or the schema version of the item.
     """
@@ -131,7 +131,7 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # check the copies of one order ----------------------------------------------------------------------------------------
 LogEntries = Sequence[tuple[Row[Any], Any]]
-"""Log entries, each as (row of the log in the key table, entry)."""
+"""Log entries, each as (row of the log in model/table.py, entry)."""
 
 
 def find_order_discrepancies(
@@ -144,8 +144,8 @@ def find_order_discrepancies(
     `images`: all items of the order's partition, in DynamoDB JSON. `entries`: the log entries that the order must have;
     if None, they are reconstructed from the order and its existing logs.
 
-    Yields nothing while the order is being archived. Raises Unreadable. Raises Permanent if `entries` is None and the
-    log entries cannot be reconstructed.
+    Yields nothing while the order is being archived. Raises Unreadable if the order cannot be decoded. Raises Permanent
+    if `entries` is None and the log entries cannot be reconstructed.
     """
     row, item = ORDER, ORDER.key(order_id=order_id)
     for image in images:
@@ -175,7 +175,7 @@ def find_order_discrepancies(
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
     """Return whether a missing log entry is no error, because it may have expired while its order was archived.
 
-    `into`: the row of the key table that declares the log. `copy`: the expected entry. `item`: the order.
+    `into`: the row of model/table.py that declares the log. `copy`: the expected entry. `item`: the order.
 
     The result is True if the log has a ttl, and if the entry is older than the order's last restore from the archive.
     The time in the entry's ttl is not checked, because the local shop's command `advance` deletes entries before this
@@ -227,8 +227,8 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
 """The expected copies by key, each as (row, item, lowest accepted version).
 
-The row is the declaration of the copy's type in the key table. The item is in DynamoDB JSON. A stored copy may have any
-version from the lowest accepted version to the version of this item.
+The row is the declaration of the copy's type in model/table.py. The item is in DynamoDB JSON. A stored copy may have
+any version from the lowest accepted version to the version of this item.
 """
 
 

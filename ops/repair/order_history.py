@@ -53,7 +53,7 @@ def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) ->
 def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
     """Yield every log entry that an order must have and that has not expired, as (row, entry).
 
-    The row is the declaration of the log in the key table. `partition`: all items of the order's partition. Raises
+    The row is the declaration of the log in model/table.py. `partition`: all items of the order's partition. Raises
     Permanent if the order's history cannot be reconstructed.
     """
     for change in reconstruct_history(shop, order, partition):

@@ -162,9 +162,8 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
     copied too.
 
-    `recorded_entries`: the log entries that are derived from a stream record. If None, the expected log entries are
-    derived from the order and its existing logs.
-    `dry`: write nothing.
+    `recorded_entries`: for a redriven stream record, the log entries of its change: only these are written. If None,
+    all log entries that the order must have are derived from the order and its existing logs. `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
     """
@@ -221,7 +220,7 @@ LOG_READERS: Mapping[Row[Any], Callable[[Shop, Mapping[str, str]], Iterable[Imag
         CUSTOMER_ACTIVITY, customer_id=key["customer_id"], since=Instant(key["at"])
     ),
 }
-"""The functions that read the entries of a log, by log (a row of the key table).
+"""The functions that read the entries of a log, by log (a row of model/table.py).
 
 They are used to find an entry of a change that was written with an estimated time. Their arguments are the shop and the
 key attributes of the correct log entry of this change. For the timeline, the function returns all items of the order's

@@ -144,7 +144,7 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
             source=todo.source_id,
             of=todo.source_type,
             as_of=todo.as_of,
-            amounts={where: totals.amounts_of(row, part) for where, (row, part) in todo.contributions.items()},
+            amounts=todo.amounts,
             created_at=Instant(_text_attribute(found or {}, "created_at") or todo.as_of.partition("#")[0]),
             ttl=todo.ttl,
             version=version,

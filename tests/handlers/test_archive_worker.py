@@ -12,8 +12,11 @@ from functions.handlers import copies_reader, event_publisher
 from functions.handlers.archive_worker import parse_archive, serialize_archive
 from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import IdempotencyKeyReused
+from functions.model.totals import ContributionChange
 from functions.runtime import clients
 from functions.shop import cancellation, orders, payments, placing, refund_processing, returns
+from functions.shop.shop import Shop
+from local.expiry import expire_until
 from tests.support.archiving import (
     archived_objects,
     assert_archived,
@@ -220,6 +223,41 @@ def test_returns_and_refunds_lie_in_the_archive_with_their_order(
     before = order_partition(harness, order_id)
     assert {"Return", "Refund"} < {image["type"]["S"] for image in before}
     assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
+
+
+@pytest.mark.parametrize("uncounted", ["Order", "Return"])
+def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it_does(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, uncounted: str
+) -> None:
+    """A recovery was killed after it wrote the copies, and the totals of the month are still open."""
+    update_totals = copies_reader.update_totals
+
+    def update_others(shop: Shop, todo: ContributionChange) -> None:
+        if todo.source_type != uncounted:
+            update_totals(shop, todo)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copies_reader, "update_totals", update_others)
+        order_id = create_delivered_order(harness)
+        set_refund(harness, order_id, take_back(harness, order_id, mug=1), "FAILED")
+    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}}
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key=key,
+        UpdateExpression="SET #ttl = :soon",
+        ExpressionAttributeNames={"#ttl": "ttl"},
+        ExpressionAttributeValues={":soon": {"N": str(int(harness.now().timestamp()))}},
+    )
+    before = order_partition(harness, order_id)
+    harness.advance_days(days=0.01)
+    expire_until(harness.engine, harness.shop.table.name, harness.now())
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    (message,) = order_messages(harness.take_messages("archive"))
+    assert run_archive(message) == [message["messageId"]]
+    assert_not_archived(harness, order_id, before)
+    copies_reader.handler({"Records": harness.all_records}, None)
+    assert run_archive(message) == []
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 

@@ -284,12 +284,13 @@ def test_what_comes_back_when_the_archive_comes_is_returned_or_archived(
     wire.clear()
     if faster == "return":
         wire.reply_next("UpdateItem", run_before_sending(lambda: return_pieces(theirs, order, mug=1)))
-        assert shop_archive.start_archiving(shop, order.order_id) is None
+        assert shop_archive.start_archiving(shop, order.order_id, shop.now_instant()) is None
         assert get_order(shop, order.order_id).status == "PARTIALLY_RETURNED"
         assert refunded_total(shop, order.order_id) == 1250
     else:
         wire.reply_next(
-            "TransactWriteItems", run_before_sending(lambda: shop_archive.start_archiving(rival, order.order_id))
+            "TransactWriteItems",
+            run_before_sending(lambda: shop_archive.start_archiving(rival, order.order_id, rival.now_instant())),
         )
         with pytest.raises(WrongState) as refusal:
             return_pieces(lie_in_wait, order, mug=1)

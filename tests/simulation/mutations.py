@@ -15,6 +15,7 @@ from unittest import mock
 from functions.adapters import mailer as posting
 from functions.adapters import object_store
 from functions.dynamodb import writes
+from functions.dynamodb.keys import Instant
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict
@@ -318,19 +319,19 @@ def keep_claim(row: Any, key: Any, holder: str, held_by: str) -> Write[Any]:
 
 
 # Bugs in the archive --------------------------------------------------------------------------------------------------
-def without_children(shop: Any, order_id: str) -> closing.OrderSnapshot | None:
+def without_children(shop: Any, order_id: str, expired_at: Instant) -> closing.OrderSnapshot | None:
     """Start the archiving of an order, but return only the order's own item, without its payments, shipments and so on.
 
     So the payments, shipments and so on are missing in the archive object.
     """
-    estate = closing.start_archiving(shop, order_id)
+    estate = closing.start_archiving(shop, order_id, expired_at)
     if estate is None or estate.images is None:
         return estate
     return replace(estate, images=[image for image in estate.images if image["type"]["S"] == "Order"])
 
 
-def delete_first(shop: Any, bucket: str, order_id: str) -> None:
-    estate = closing.start_archiving(shop, order_id)
+def delete_first(shop: Any, bucket: str, order_id: str, expired_at: Instant) -> None:
+    estate = closing.start_archiving(shop, order_id, expired_at)
     if estate is None:
         return
     key = f"orders/{order_id}/{estate.order.version}.json"
