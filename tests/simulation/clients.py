@@ -27,12 +27,33 @@ class ClientResponse:
     body: Any
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """A request of a client with all its attempts, and the answer that the client got in the end.
+
+    `asked_at`, `answered_at`: the virtual times of the first attempt and of the answer, in epoch seconds. `status`,
+    `answer`: the status and the body of the answer. Both are None if no attempt got an answer: then the shop may have
+    done what was asked, or not. `key`: the idempotency key of all attempts.
+    """
+
+    asked_at: float
+    answered_at: float
+    caller: Token | None
+    method: str
+    path: str
+    query: str
+    body: Any
+    key: str | None
+    status: int | None
+    answer: Any
+
+
 @dataclass
 class ApiClients:
     """Sends API requests as customers, staff, the warehouse or the payment provider.
 
     `on_answer(who, text)` is called after each attempt of a request. `who`: the sender. `text`: the request and the
-    status of the answer.
+    status of the answer. `exchanges`: all finished requests that were sent with `call`, in the order of their answers.
     """
 
     tasks: VirtualScheduler
@@ -40,6 +61,7 @@ class ApiClients:
     lambdas: SimulatedLambda
     on_answer: Callable[[str, str], None]
     server_errors: list[str] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     _asked: Counter[str] = field(default_factory=Counter)
 
     def start(self, who: str, work: Callable[[], object], after_seconds: float = 0.0) -> None:
@@ -58,7 +80,11 @@ class ApiClients:
         text = None if body is None else json.dumps(body)
         path, _, query = path.partition("?")
         request = http_event(method, path, token=token, body=text, headers=headers, query=query)
-        return self.send(request, f"{method} {path} {key or ''}")
+        asked_at = self.tasks.now
+        said = self.send(request, f"{method} {path} {key or ''}")
+        status, answer = (said.status, said.body) if said else (None, None)
+        self.exchanges.append(Exchange(asked_at, self.tasks.now, token, method, path, query, body, key, status, answer))
+        return said
 
     def send(self, request: dict[str, Any], name: str, patience: int = MAX_ATTEMPTS) -> ClientResponse | None:
         who = self.tasks.process.name if self.tasks.process else "somebody"
