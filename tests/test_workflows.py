@@ -15,7 +15,12 @@ LEAVE = {  # beside reading the code
     ("deploy", "deploy"): {"id-token": "write"},
     ("diff", "diff"): {"id-token": "write"},
 }
-TRIGGERS = {"ci": {"push", "pull_request"}, "deploy": {"workflow_dispatch"}, "diff": {"pull_request"}}
+TRIGGERS = {
+    "ci": {"push", "pull_request"},
+    "deploy": {"workflow_dispatch"},
+    "diff": {"pull_request"},
+    "night": {"schedule", "workflow_dispatch"},
+}
 
 
 def read(name: str) -> dict[Any, Any]:
@@ -37,7 +42,7 @@ def commands(workflow: dict[Any, Any]) -> str:
     return "\n".join([*(step["run"] for step in steps(workflow) if "run" in step), *lanes])
 
 
-def test_there_are_workflows_for_checks_for_a_deploy_and_for_what_it_would_change() -> None:
+def test_there_are_workflows_for_checks_a_deploy_what_it_would_change_and_new_seeds_each_night() -> None:
     assert {file.stem: set(read(file.stem)["on"]) for file in FILES} == TRIGGERS
 
 

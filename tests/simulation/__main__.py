@@ -3,10 +3,15 @@
 python -m tests.simulation                   run seeds 1 to 500, two at a time
 python -m tests.simulation --seeds 1-5000
 python -m tests.simulation --seed 42         run one seed; if it fails, find and print the decisions that cause it
+
+A run of many seeds ends with one line of JSON: the commit, the seeds, how often each kind of fault was injected, and
+how often each invariant applied to something. `--ledger FILE` appends this line to a file, as proof of the run.
 """
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -15,14 +20,12 @@ from pathlib import Path
 from local import dynamodb_engine as local_engine
 from tests.conftest import FAKE_AWS_ENVIRONMENT
 from tests.simulation.faults import KINDS
+from tests.simulation.invariants import INVARIANTS
 from tests.simulation.minimizer import format_story, shrink_failure
 from tests.simulation.runner import SeedResult, engines, run_seed, run_seeds
 
-MAX_STORIES = 3
-"""How many failed runs are explained at most.
-
-An explanation is slow, because it repeats the failed run with fewer and fewer faults and commands.
-"""
+ENOUGH_SEEDS = 500
+"""From this number of seeds on, a run fails if an invariant never applied to anything: then it has proved nothing."""
 
 
 def main() -> int:
@@ -31,6 +34,8 @@ def main() -> int:
     asked.add_argument("--seed", type=int, help="only this one, with its story")
     asked.add_argument("--jobs", type=int, default=2, help="how many at a time")
     asked.add_argument("--trace", action="store_true", help="with --seed: everything that happened")
+    asked.add_argument("--stories", type=int, default=3, help="how many failed seeds are explained (default: 3)")
+    asked.add_argument("--ledger", type=Path, help="append the line of JSON at the end to this file")
     chosen = asked.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -38,15 +43,18 @@ def main() -> int:
     if chosen.seed is not None:
         return _run_one(chosen.seed, whole=chosen.trace)
     first, _, last = chosen.seeds.partition("-")
-    return _run_many(range(int(first), int(last or first) + 1), chosen.jobs)
+    return _run_many(range(int(first), int(last or first) + 1), chosen.jobs, chosen.stories, chosen.ledger)
 
 
-def _run_many(seeds: range, jobs: int) -> int:
+def _run_many(seeds: range, jobs: int, stories: int, ledger: Path | None) -> int:
+    """Run the seeds and print the sums. Explain the first failed seeds: this is slow, because it repeats their runs."""
     began = time.monotonic()
     faults: Counter[str] = Counter()
+    premises = Counter({invariant.__name__: 0 for invariant in INVARIANTS})
     failed: list[SeedResult] = []
     for number, verdict in enumerate(run_seeds(seeds, jobs), 1):
-        faults += verdict.faults
+        faults.update(verdict.faults)
+        premises.update(verdict.premises)
         if verdict.violations:
             failed.append(verdict)
             print(format_story(verdict), flush=True)
@@ -54,13 +62,40 @@ def _run_many(seeds: range, jobs: int) -> int:
             print(f"{number} seeds, {faults.total()} faults, {time.monotonic() - began:.0f} s", flush=True)
     for kind, means in KINDS.items():
         print(f"  {faults[kind]:>7}  {kind}: {means}")
+    for name, times in sorted(premises.items()):
+        print(f"  {times:>7}  {name}")
+    unproved = [name for name, times in premises.items() if not times] if len(seeds) >= ENOUGH_SEEDS else []
+    if unproved:
+        print(f"These invariants never applied to anything: {', '.join(unproved)}")
+    for verdict in failed[:stories]:
+        _run_one(verdict.seed)
     seconds = time.monotonic() - began
     print(
         f"{len(seeds)} seeds ({seeds[0]}-{seeds[-1]}), {faults.total()} faults, {len(failed)} failed, {seconds:.0f} s"
     )
-    for verdict in failed[:MAX_STORIES]:
-        _run_one(verdict.seed)
-    return bool(failed)
+    line = json.dumps(
+        {
+            "commit": _commit(),
+            "seeds": [seeds[0], seeds[-1]],
+            "failed": [verdict.seed for verdict in failed],
+            "faults": {kind: faults[kind] for kind in KINDS},
+            "premises": dict(sorted(premises.items())),
+        }
+    )
+    print(line)
+    if ledger:
+        with ledger.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    return bool(failed or unproved)
+
+
+def _commit() -> str:
+    """Return the abbreviated commit of the code, with "+" if files differ from it, or "" outside a git clone."""
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--exclude=*"],  # noqa: S607  git of the user's own PATH
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return asked.stdout.strip()
 
 
 def _run_one(seed: int, *, whole: bool = False) -> int:

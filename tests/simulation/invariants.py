@@ -73,6 +73,7 @@ def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
         for kind in ("Customer", "EmailClaim")
     )
+    book.found_premise(len(had))
     yield from (f"{customer_id} has an address and no claim on it" for customer_id, _ in sorted(had - claimed))
     yield from (f"{customer_id} claims an address and has it not" for customer_id, _ in sorted(claimed - had))
     for image in world.table.items():
@@ -88,6 +89,7 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
     there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
     missing = world.traffic.known.categories - {path for _, path in there}
     yield from (f"category {path} was made and is not there" for path in sorted(missing))
+    book.found_premise(len(world.traffic.known.categories))
     for (catalog, path), image in there.items():
         parent = path[: path.rstrip("/").rfind("/") + 1]
         if parent != "/" and (catalog, parent) not in there:
@@ -111,6 +113,7 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
     for owned in book.orders.values():
         if owned.order is None:
             continue
+        book.found_premise()
         had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
         if owned.order.status in OPEN_STATUSES:
             if had and bears != had[-1][1]:
@@ -132,6 +135,7 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
     for id, told in world.traffic.known.orders.items():
+        book.found_premise()
         owned = book.orders.get(id)
         if owned is None:
             yield f"order {id} was accepted and is gone"
@@ -161,6 +165,7 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
         parts = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
         available = sum(int(part["available"]["N"]) for part in parts)
         received = sum(int(part["received"]["N"]) for part in parts)
+        book.found_premise(taken[product])
         if received - available != taken[product]:
             yield f"{product}: {received} came in, {available} are left, but orders hold {taken[product]}"
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
@@ -186,6 +191,7 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         reports[made.import_id] = (written, rejected)
         if made.ttl > now and (len(found), written + rejected) != (made.parts, made.count):
             yield f"import {made.import_id} has {made.count} lines, {written} written and {rejected} rejected"
+    book.found_premise(len(told.imports))
     for import_id, (right, wrong, since) in told.imports.items():
         if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
             yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
@@ -213,6 +219,7 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"order {owned.id} is {owned.status} and has invoices over {[i.total for i in invoices]}"
         amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
         for invoice in invoices:
+            book.found_premise()
             paid = {one.payment_id: one.amount for one in invoice.payments}
             if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
                 yield f"invoice {invoice.invoice_id} is over {invoice.total}, paid with {paid}, of {owned.order.total}"
@@ -236,6 +243,7 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
         if owned.order is None:
             continue
         shipments, lines = owned.items_of_type("Shipment"), owned.order.lines
+        book.found_premise(len(shipments))
         asked = _pieces(shipments, "REQUESTED", "DISPATCHED", "DELIVERED")
         ordered = Counter({id: line.quantity_to_ship for id, line in lines.items()})
         if asked != (ordered if owned.status in SOLD_STATUSES else Counter()):
@@ -261,6 +269,7 @@ def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
         for one in owned.items_of_type("Shipment"):
+            book.found_premise()
             packed = world.warehouse.pack_counts[one.shipment_id]
             if one.status != "CANCELLED" and packed != 1:
                 yield f"the warehouse packed {one.shipment_id} {packed} times"
@@ -292,6 +301,7 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
         place = image["PK"]["S"], image["SK"]["S"]
         copy = expected.pop(place, None)
         found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
+        book.found_premise()
         if copy is None:
             yield f"{place} is a copy of nothing"
         elif copies.copies_differ(copy, found):
@@ -323,6 +333,8 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             if one.at <= world.readers["copies"].lost_up_to:
                 lost[change.item.order_id].add(change.version)
     for id in book.orders:
+        book.found_premise(len(entries[id]))
+        book.found_exception("the stream lost the record", len(lost[id]))
         logged = sorted((entry.version, entry.status) for entry in entries[id])
         known = [(version, status) for version, status in logged if version not in lost[id]]
         wanted = sorted(happened[id].items())
@@ -354,12 +366,16 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
         told = change.row.type == "Order" and change.after is not None and change.name != "OrderArchiving"
         if not told:
             continue
+        book.found_premise()
         if there[change.id] > 1:
             yield f"{change.name} of order {change.item.order_id} is {there[change.id]} entries of activity"
         was_lost = one.at <= world.readers["copies"].lost_up_to
         is_over = one.at + ACTIVITY_DAYS * DAY < world.tasks.now
-        if not there[change.id] and change.id not in ended and not (was_lost and is_over):
-            yield f"{change.name} of order {change.item.order_id} is in no activity"
+        if not there[change.id] and change.id not in ended:
+            if was_lost and is_over:
+                book.found_exception("the record was lost and the entry's TTL is past")
+            else:
+                yield f"{change.name} of order {change.item.order_id} is in no activity"
 
 
 def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
@@ -385,6 +401,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         for todo in standing
         if todo
     }
+    book.found_premise(len(wanted))
     for source, its_own in wanted.items():
         if source not in marks or marks[source].amounts != its_own:
             yield f"{source} is counted with {marks.get(source)}, and should be with {its_own}"
@@ -437,6 +454,7 @@ def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
 
     Also check that no write replaces the customer's name in an order with an older version of the name.
     """
+    book.found_premise(world.write_checks.checked["version"])
     yield from world.write_checks.violations["version"]
 
 
@@ -460,9 +478,14 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
         if not one.is_published:
             continue
         place, item = published.get(one.change.id), str(one.record["dynamodb"]["Keys"])
+        book.found_premise()
         if place is None:
             personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
-            if one.at > lost_up_to and not (personal and one.change.item.customer_id in book.erasures):
+            if one.at <= lost_up_to:
+                book.found_exception("the record was lost")
+            elif personal and one.change.item.customer_id in book.erasures:
+                book.found_exception("the customer was erased")
+            else:
                 yield f"{one.change.name} {one.change.id} was never published"
         elif (
             one.change.id not in world.operator.published_ids
@@ -511,7 +534,10 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
             or one.at <= world.readers["relay"].lost_up_to
             or _was_archived_soon(world, one)
         )
-        if not sent and not excused:
+        book.found_premise()
+        if not sent and excused:
+            book.found_exception("no mail was due")
+        elif not sent:
             yield f"no mail on {change.name} of order {change.item.order_id}"
     yield from (
         f"a mail on {effect}, which never happened" for effect in mails if not _is_operators_guess(world, book, effect)
@@ -649,6 +675,7 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
     for told in campaigns:
         one = told.image
         what = f"{one.event} of {one.product_id}"
+        book.found_premise()
         if one.status == "TELLING" and latest[one.product_id, one.event] is told:
             yield f"{what} was never told to the end"
         last = before.get((one.product_id, one.event))
@@ -723,6 +750,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
         f"order {id} was restored, and never came back" for id in world.operator.restored_orders if not back[id]
     )
     for owned in book.orders.values():
+        book.found_premise(int(owned.is_archived))
         if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived_images):
             items = len(owned.archived_images)
             yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
@@ -805,6 +833,7 @@ def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator
     """
     held = {image["SK"]["S"]: image for image in book.archived_activity}
     for record in _expiry_records(world, "Activity"):
+        book.found_premise()
         old = record["dynamodb"]["OldImage"]
         if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["relay"].lost_up_to:
             yield f"{old['SK']['S']} ended, and is not in the archive as it was"
@@ -823,6 +852,7 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
     An order must leave its status in time, and the erasure of a customer's personal data must finish in time.
     """
+    book.found_premise(len(world.queues) + len(world.readers) + len(book.orders))
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -875,6 +905,7 @@ def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
     """
     for image in world.table.items():
         if image["type"]["S"] == "Review":
+            book.found_premise()
             review = ROWS_BY_TYPE["Review"].decode(image)
             owned = book.orders.get(review.order_id)
             line = owned.order.lines.get(review.product_id) if owned and owned.order else None
@@ -891,6 +922,7 @@ def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[st
     """
     for customer_id, status in book.erasures.items():
         if status == "ERASED":
+            book.found_premise()
             words = personal_words(customer_id)
             for place, text in _places(world, book):
                 if any(word in text for word in words):
@@ -936,6 +968,7 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
         for reader in world.readers.values():
             met = reader.settings.filters.matches(record) and _created_at(record) > reader.lost_up_to
             kept = [*book.parked_records(reader.function), *book.discarded_records(reader.function)]
+            book.found_premise(int(met))
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
                 yield f"{reader.function} has not parked {record['eventID']}"
     for function, body in world.poison.messages:
@@ -945,16 +978,19 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
 
 def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that each API response had a status that the simulated client accepts, and that none had status 500."""
+    book.found_premise(len(world.clients.exchanges))
     yield from world.traffic.known.unexpected_answers
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
 
 def states_move_as_allowed(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that orders, shipments, payments and refunds change status only along the allowed transitions."""
+    book.found_premise(world.write_checks.checked["state"])
     yield from world.write_checks.violations["state"]
 
 
 def stock_is_never_negative(world: Simulation, book: Ledger) -> Iterator[str]:
+    book.found_premise(world.write_checks.checked["stock"])
     yield from world.write_checks.violations["stock"]
 
 
@@ -966,11 +1002,13 @@ class WriteChecks:
     """Checks each write to the table as soon as it happens.
 
     `violations`: a sentence for each violation, grouped by check: "stock" (no negative numbers), "version" (no older
-    version replaces a newer one), "state" (only allowed changes of status).
+    version replaces a newer one), "state" (only allowed changes of status). `checked`: the number of checked writes, by
+    check.
     """
 
     def __init__(self) -> None:
         self.violations: dict[str, list[str]] = defaultdict(list)
+        self.checked: Counter[str] = Counter()
         self._moves = {
             "Order": {(before, move.after) for move in ORDER_TRANSITIONS for before in move.before},
             "Shipment": {(before, move.after) for move in SHIPMENT_TRANSITIONS for before in move.before},
@@ -983,6 +1021,7 @@ class WriteChecks:
         if new is None:
             return
         kind, place = new["type"]["S"], f"{new['PK']['S']}/{new['SK']['S']}"
+        self.checked["stock"] += kind in ("Stock", "Account", "Redemptions")
         if kind == "Stock" and int(new["available"]["N"]) < 0 and new["product_id"]["S"] != BACKORDERED:
             self.violations["stock"].append(f"{place} has {new['available']['N']}")
         for name in ("balance", "left"):
@@ -990,6 +1029,7 @@ class WriteChecks:
                 self.violations["stock"].append(f"{place} has {new[name]['N']}")
         if old is None:
             return
+        self.checked["version"] += "version" in new
         if "version" in new and "version" in old and int(new["version"]["N"]) < int(old["version"]["N"]):
             self.violations["version"].append(
                 f"{place} went from version {old['version']['N']} to {new['version']['N']}"
@@ -999,6 +1039,7 @@ class WriteChecks:
             self.violations["version"].append(f"{place} went from its customer's version {named[0]} to {named[1]}")
         before, after = old.get("status", {}).get("S"), new.get("status", {}).get("S")
         moves = self._moves.get(kind) if old["type"]["S"] == kind else None
+        self.checked["state"] += moves is not None and before != after
         if moves is not None and before != after and (before, after) not in moves:
             self.violations["state"].append(f"{place} went from {before} to {after}")
 
@@ -1039,5 +1080,13 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 
 def find_violations(world: Simulation, book: Ledger) -> list[str]:
-    """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant."""
-    return [f"{invariant.__name__}: {sentence}" for invariant in INVARIANTS for sentence in invariant(world, book)]
+    """Check all invariants now. Return a sentence for each violation. It begins with the name of the invariant.
+
+    `world.premises` then counts, for each invariant, the things to which it applied (its premise held), and the things
+    that an exception excused.
+    """
+    found = []
+    for invariant in INVARIANTS:
+        book.invariant = invariant.__name__
+        found += [f"{book.invariant}: {sentence}" for sentence in invariant(world, book)]
+    return found

@@ -99,11 +99,12 @@ class Ledger:
 
     `orders`: the orders by id. `orphans`: items in partitions of orders that do not exist, by order id. `objects`: the
     S3 objects of the archive, by key. `changes`: all changes that were written, except changes of the unreadable orders
-    that the test injected.
+    that the test injected. `invariant`: the name of the invariant that is checked now.
     """
 
     def __init__(self, world: Simulation) -> None:
         self.world = world
+        self.invariant = ""
         self.changes = [one for one in world.changes if _order_id_of(one.change) not in world.poison.order_ids]
         self.objects: Mapping[str, bytes] = world.s3.buckets.get(world.template.archive, {})
         partitions: dict[str, list[Image]] = defaultdict(list)
@@ -120,6 +121,14 @@ class Ledger:
             for id, images in partitions.items()
             if id not in self.orders and id not in world.poison.order_ids
         }
+
+    def found_premise(self, times: int = 1) -> None:
+        """Count things to which the current invariant applies. An invariant that never applies proves nothing."""
+        self.world.premises[self.invariant] += times
+
+    def found_exception(self, reason: str, times: int = 1) -> None:
+        """Count things that break the rule of the current invariant, but that one of its exceptions excuses."""
+        self.world.premises[f"{self.invariant} (excused: {reason})"] += times
 
     def _archived(self, image: Image) -> list[Image]:
         if image["type"]["S"] != "ArchivedOrder":

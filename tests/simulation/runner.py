@@ -41,12 +41,14 @@ class SeedResult:
 
     `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
     names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
+    `premises`: how often each invariant applied to something, and how often each of its exceptions did.
     """
 
     seed: int
     violations: tuple[str, ...]
     decisions: tuple[str, ...]
     faults: Counter[str]
+    premises: Counter[str]
     trace: tuple[tuple[float, str, str], ...]
     seconds: float
 
@@ -74,6 +76,7 @@ def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, 
         violations=tuple(dict.fromkeys(world.violations)),
         decisions=(*world.planned, *dict.fromkeys(strike.name for strike in world.faults.strikes)),
         faults=Counter(strike.kind for strike in world.faults.strikes),
+        premises=world.premises,
         trace=tuple(world.trace),
         seconds=time.perf_counter() - began,
     )

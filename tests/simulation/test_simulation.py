@@ -7,16 +7,20 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from functions.shop import stock
 from local.dynamodb_engine import Engine
+from tests.simulation import __main__ as simulation
+from tests.simulation.invariants import INVARIANTS
 from tests.simulation.minimizer import format_story, minimize_decisions, shrink_failure
 from tests.simulation.operators import drift_violations
-from tests.simulation.runner import run_seed
+from tests.simulation.runner import SeedResult, run_seed
 from tests.simulation.services import SimulatedDynamoDB
 from tests.simulation.wire import WireResponse
 from tests.simulation.world import Simulation
@@ -129,3 +133,37 @@ def test_the_fewest_decisions_are_those_that_it_takes() -> None:
     decisions = [f"decision {number}" for number in range(50)]
     takes = {"decision 7", "decision 31"}
     assert set(minimize_decisions(decisions, lambda some: takes <= set(some), lambda: False)) == takes
+
+
+def test_the_guarantees_state_the_sums_of_the_recorded_runs() -> None:
+    runs = [json.loads(line) for line in Path(__file__).with_name("runs.jsonl").read_text().splitlines()]
+    seeds = {seed for run in runs for seed in range(run["seeds"][0], run["seeds"][1] + 1)}
+    faults = sum(sum(run["faults"].values()) for run in runs)
+    guarantees = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text()
+    assert f"Together they are {len(seeds):,} seeds with {faults:,} faults." in guarantees
+
+
+def test_a_run_ends_with_a_line_of_json_and_appends_it_to_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    premises = Counter({invariant.__name__: 1 for invariant in INVARIANTS})
+    ran = [SeedResult(seed, (), (), Counter({"throttled": seed}), premises, (), 0.1) for seed in (1, 2)]
+    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
+    for _ in range(2):
+        assert simulation._run_many(range(1, 3), 1, 0, tmp_path / "runs.jsonl") == 0
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert capsys.readouterr().out.splitlines()[-1] == lines[0] == lines[1]
+    line = json.loads(lines[0])
+    assert (line["seeds"], line["failed"], line["faults"]["throttled"]) == ([1, 2], [], 3)
+    assert line["premises"] == {invariant.__name__: 2 for invariant in INVARIANTS}
+
+
+def test_a_long_run_fails_if_an_invariant_never_applied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    premises = Counter({invariant.__name__: 1 for invariant in INVARIANTS[1:]})
+    ran = [SeedResult(1, (), (), Counter(), premises, (), 0.1)]
+    monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
+    assert simulation._run_many(range(1, 500), 1, 0, None) == 0
+    assert simulation._run_many(range(1, 501), 1, 0, None) == 1
+    assert f"These invariants never applied to anything: {INVARIANTS[0].__name__}" in capsys.readouterr().out

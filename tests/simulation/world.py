@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import random
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -140,6 +141,7 @@ class Simulation:
         self.traffic = SimulatedTraffic(chance, self.clients, self.provider, self.addresses)
         self.operator = Operator(self)
         self.violations: list[str] = []
+        self.premises: Counter[str] = Counter()
         self.planned: list[str] = []
         self.records: list[dict[str, Any]] = []
         self.changes: list[RecordedChange] = []
