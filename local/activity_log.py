@@ -93,9 +93,10 @@ class ActivityLog:
     def _insert(self, entries: list[tuple[str | None, ActivityLogEntry]]) -> list[ActivityLogEntry]:
         """Insert entries, and return the inserted entries.
 
-        `once` is a text that prevents duplicates. If the log already has an entry with the same `once`, the new entry
-        is not inserted. After about every 1000 entries, this method also deletes old entries, so that about MAX_ENTRIES
-        entries remain.
+        `entries`: pairs of a text `once` (or None) and an entry. If the log already has an entry with the same text
+        `once`, the new entry is a duplicate and is not inserted.
+
+        After about every 1000 entries, this method also deletes old entries, so that about MAX_ENTRIES entries remain.
         """
         new, last = [], 0
         self._database.execute("BEGIN")

@@ -143,7 +143,10 @@ class LocalAwsServer:
 
 
 def _rewrite_for_api(scope: Scope) -> Scope:
-    """Rewrite a public request for ministack: add the API's path as a prefix, and remove the x-amz headers."""
+    """Rewrite a public request for ministack: add the API's path as a prefix, and remove the x-amz headers.
+
+    ministack (the emulator of AWS) selects a service by such headers, but the public port serves only the API.
+    """
     headers = [(name, value) for name, value in scope["headers"] if not name.lower().startswith(b"x-amz")]
     return {**_with_path(scope, lambda path: f"{API_PATH}/{API_ID}/$default{path}"), "headers": headers}
 
@@ -269,9 +272,9 @@ def _limit_batches() -> None:
 
 
 def main(directory: Path) -> None:
-    """Serve the internal and the public port until SIGTERM. ministack (the emulator of AWS) then saves its state.
+    """Serve the internal and the public port until SIGTERM. At SIGTERM, ministack (which emulates AWS) saves its state.
 
-    `directory`: the folder of the local AWS, which contains its address file.
+    `directory`: the folder of the local AWS. It contains the address file with the ports and the key.
     """
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))

@@ -69,7 +69,9 @@ class BacklogMonitor(threading.Thread):
     def measure(self) -> None:
         """Measure the lag of all consumers once, and log which consumers are behind or have caught up.
 
-        A consumer is a stream poller or a queue. While a consumer is behind, it gets a new entry in the activity log
+        A consumer is a stream poller or a queue. The lag of a poller is the age of its oldest unfinished record. The
+        lag of a queue is the time since it was last empty. A consumer is behind if records or messages wait and its lag
+        is at least LAG_THRESHOLD_SECONDS (ops/targets.py). While it is behind, it gets a new entry in the activity log
         every REPORT_INTERVAL_SECONDS.
         """
         now = self._clock()
@@ -101,7 +103,7 @@ class BacklogMonitor(threading.Thread):
 
 
 def read_consumer_lags(file: Path) -> list[ConsumerLag]:
-    """Return the last measured lag of each consumer (a stream poller or a queue).
+    """Return how far each consumer (a stream poller or a queue) was behind at the last measurement.
 
     The shop's process writes the file every two seconds. Returns [] if there is no file, because the shop is starting
     or stopping.

@@ -88,8 +88,8 @@ class Chaos:
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
         with self._fail_lock:
-            # Disable the function before the user reads that the next deliveries will fail. Otherwise the function
-            # could still process a message.
+            # Disable the function before this switch returns and the user is told that the next deliveries will fail.
+            # Otherwise the function could process one of these messages.
             self._set_worker_enabled(queue, enabled=False)
             self.fail_next[queue.name] = times
             if queue.name not in self._failing_threads:
@@ -100,7 +100,10 @@ class Chaos:
                 thread.start()
 
     def _fail_deliveries(self, queue: StackQueue) -> None:
-        """Fail the requested number of deliveries of a queue, then enable the function that processes the queue."""
+        """Fail the requested number of deliveries of a queue, then enable the queue's function again.
+
+        The function is disabled meanwhile, so that it does not receive the messages.
+        """
         is_over = False
         while not is_over:
             self._fail_messages(queue)
@@ -110,8 +113,8 @@ class Chaos:
                 self._stopping.wait(1)
                 is_over = self._stopping.is_set()
                 continue
-            # `_fail_queue` holds the same lock when the user requests more failures. So either this loop sees the new
-            # request and continues, or it ends and `_fail_queue` starts a new thread.
+            # If the user requests more failures, `_fail_queue` sets `fail_next` with the same lock. So either this
+            # loop sees the new number and continues, or this thread ends and `_fail_queue` starts a new one.
             with self._fail_lock:
                 is_over = self.fail_next[queue.name] == 0 or self._stopping.is_set()
                 if is_over:

@@ -1,4 +1,4 @@
-"""Deletes the items of the local DynamoDB that are expired, or that expire within a given time (an advance).
+"""Deletes expired items of the local DynamoDB. An advance also deletes the items that expire within a given time.
 
 The command `python -m local advance 400d` starts an advance with a future time: 400 days from now. First, the advance
 invokes the function `order_deadlines` with this time. This function ends unpaid orders and marks old shipped orders as

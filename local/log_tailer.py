@@ -78,7 +78,10 @@ def _describe_refund(line: LogLine) -> str:
 
 
 def _describe_product_alert(line: LogLine) -> str:
-    """Describe the mails about a product, or return "" if no mail was sent, e.g. if the product has no followers."""
+    """Describe the mails to the followers of a product: it is back in stock or costs less.
+
+    A follower is a customer who follows the product. Returns "" if no mail was sent.
+    """
     followers = "1 follower" if line["mails"] == 1 else f"{line['mails']} followers"
     return f"mail {line['news']} to {followers} of {line['product_id']}" if line["mails"] else ""
 

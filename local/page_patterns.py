@@ -62,8 +62,8 @@ class PatternExplorer:
     def list_patterns(self, customer_id: str | None) -> JsonObject:
         """Return all access patterns (named queries) with their arguments, and example values by argument name.
 
-        `customer_id`: the signed-in customer, whose items are the first examples. It is None if the user has not
-        registered as a customer. Then the examples come from the orders of all customers.
+        `customer_id`: the signed-in customer, or None if the user has not registered as a customer. Example values such
+        as order ids come from this customer's orders. If there are none, they come from orders of all customers.
         """
         found = find_examples(self._known, customer_id)
         queues = {UNFINISHED_ERASURES.id: get_args(e.ErasureStatus)[0], UNMATCHED_PAYMENTS_BY_DATE.id: "UNMATCHED"}
@@ -79,8 +79,8 @@ class PatternExplorer:
     def run_pattern(self, id: str, said: Mapping[str, Any]) -> JsonObject:
         """Run the access pattern with this id and return the result of `ops.query_results.run_pattern`.
 
-        `said`: the request body with the fields in QUERY_FIELDS. Its field `where` contains the values that an item
-        must have to be shown, by field name. Its field `fields` contains the names of the fields to show.
+        `said`: the request body with the fields in QUERY_FIELDS. Its field `where` maps names of item fields to values:
+        only items with these values are shown. Its field `fields` lists the names of the item fields to show.
 
         Raises NoSuchResource if the access pattern does not exist, InvalidField if a field of the body is invalid,
         Unreadable if a stored item cannot be decoded, and errors of the DynamoDB client.

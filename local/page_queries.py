@@ -36,9 +36,10 @@ class PageQueries:
         self._archive = running.stack.outputs["ArchiveBucket"]
 
     def check_copies(self, order_id: str) -> JsonObject:
-        """Compare each copy (an item derived from the order) with its source item, and return the result.
+        """Compare each copy of an order (an item that is derived from it) with the content that it should have.
 
-        Raises NoSuchResource if the order does not exist or cannot be read.
+        Returns the state of each copy, such as "in sync". Raises NoSuchResource if the order does not exist or cannot
+        be read.
         """
         return self._translate_errors(lambda: order.compare_copies(self._place.shop, order_id))
 

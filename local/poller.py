@@ -157,10 +157,13 @@ class StreamPoller(threading.Thread):
         self._workers.shutdown()
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the poller for the shop's web page: its lag, and its numbers of records.
+        """Return the state of the poller for the shop's web page.
 
-        `given_up` is the number of records that the poller sent to the failure store (an S3 bucket), because the
-        function failed on them too often.
+        `lag_ms`: the age of the oldest unfinished record in milliseconds.
+        `waiting`, `in_flight`, `retrying`: the numbers of unfinished records, by state (see `MappingLoad`).
+        `delivered`, `failed`: the numbers of records in all invocations, and of failed records in all attempts. A
+        record is counted again in each retry.
+        `given_up`: the number of records that the poller sent to the failure store (an S3 bucket) and does not retry.
         """
         done, load = self._mapping.counters, self._load
         return {
@@ -409,7 +412,10 @@ def _retried_sequence_numbers(action: Invoke, outcome: Outcome) -> set[str]:
 
 
 def _describe_delivery(reader: str, records: int, failed: int) -> str:
-    """Describe a delivery for the activity log. `failed`: how many of the `records` will be retried."""
+    """Return the text of an activity log entry about records that were delivered to a Lambda function.
+
+    `reader`: the name of the function. `records`: the number of records. `failed`: how many of them will be retried.
+    """
     if not failed:
         return f"{reader} processed {_format_record_count(records)}"
     if failed == records:

@@ -94,7 +94,7 @@ def rotate_log(log: Path) -> None:
 def running_process_id(directory: Path) -> int | None:
     """Return the id of the process that was started in this directory, or None if it is not running.
 
-    Raises ProcessFailed if another process is starting a process in this directory right now.
+    Raises ProcessFailed if the process is being started right now, so that its id is not known yet.
     """
     try:
         with (directory / PID_FILE).open() as lock:
@@ -124,7 +124,10 @@ def memory_bytes(process_ids: Iterable[int]) -> int:
 
 
 Sizes = dict[int, tuple[int, Callable[[], int]]]
-"""Maps a process id to the id of the parent process and a function that returns the memory of the process in bytes."""
+"""Maps a process id to the id of the parent process and a function that returns the memory of the process in bytes.
+
+On Linux, the function reads the memory only when it is called, because the memory of only a few processes is needed.
+"""
 
 
 def _process_sizes() -> Sizes:

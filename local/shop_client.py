@@ -66,7 +66,10 @@ class RunningShop:
         return activity_log.read_order_entries(self.activity_log_file, order_id)
 
     def consumer_lags(self) -> list[ConsumerLag]:
-        """Return the last measured lag of each stream reader and each queue, or [] while the shop starts or stops."""
+        """Return how far each stream poller and each queue was behind at the last measurement.
+
+        Returns [] while the shop starts or stops.
+        """
         return backlog.read_consumer_lags(self.engine.directory.parent / backlog.FILE)
 
     @property
@@ -95,8 +98,8 @@ def find(state: Path = STATE_FOLDER) -> RunningShop | None:
         return None
     engine, aws = local_engine.find(state / "engine"), local_aws.find(state / "aws")
     # The shop writes the ready file when it is ready. After a kill, this file remains until the next start deletes it.
-    # If the file changed between the two reads, a new start began. Then the addresses found here may be of the previous
-    # run, so they are not returned.
+    # So read the file again after `engine` and `aws` were found. If it changed, a new start began meanwhile. Then
+    # `engine` and `aws` may be of the previous run, so do not return them.
     if engine is None or aws is None or _read_ready_file(state) != ready:
         return None
     try:

@@ -29,8 +29,8 @@ class ProcessSupervisor(threading.Thread):
     """A thread that restarts the local DynamoDB and the local AWS if they died.
 
     `start_readers`: starts the stream pollers, which read the table's stream and invoke functions, and returns them.
-    The supervisor calls this function at once and after each restart of the local AWS. The supervisor stops the pollers
-    before a restart of the local AWS and when it stops itself.
+    The supervisor calls this function in its constructor, and again after each restart of the local AWS. It stops the
+    pollers before each restart of the local AWS, and in its method `stop`.
     `readers`: the running pollers; empty during a restart.
     `reader_names`: the names of all pollers, also during a restart.
     `restarts`: the number of restarts by process name.

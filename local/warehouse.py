@@ -54,7 +54,8 @@ class PackingJob:
 
     `shipment`: the data of the ShipmentRequested event.
     `receipt`: the receipt handle of the SQS message that requested the shipment.
-    `due_at`: when `next_step` is due, in seconds of time.monotonic().
+    `next_step`: what the warehouse does next with the shipment.
+    `due_at`: when the warehouse takes this step, in seconds of time.monotonic().
     """
 
     shipment: Mapping[str, Any]

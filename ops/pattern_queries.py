@@ -245,9 +245,10 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         )
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
-    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If `left` has one field, the
-    # range applies to the last field of the sort key. Then a key can end with exactly `until`. To exclude this key, the
-    # upper bound is the highest key below `until`.
+    # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If the range applies to the
+    # last field of the sort key (`left` has one element), a key can end with exactly `until`. To exclude this key, the
+    # upper bound is the highest key before it. If more fields follow, a key with the value `until` is longer than the
+    # bound. So it sorts after the bound and is excluded anyway.
     return since, highest_key_before(until) if until and len(left) == 1 else until
 
 

@@ -94,7 +94,8 @@ def run_pattern(table: Table, query: PatternQuery, display_filter: DisplayFilter
     during the call or later. Raises InvalidKeyValue, TableBusy, Unreadable, and the errors of boto3.
     """
     recorder = RequestRecorder(table.client)
-    # Query the shards of an index one after the other, so that the requests are recorded in a stable order.
+    # Some access patterns read several partitions (shards), normally at the same time. Here they are read one after the
+    # other, so that the requests are always recorded in the same order.
     items, pages, after = _run_query(
         replace(table, run_concurrently=lambda questions: [ask() for ask in questions]), query
     )

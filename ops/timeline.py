@@ -28,10 +28,12 @@ The local shop keeps a journal: a log of all requests, events and side effects. 
 keys.
 """
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
-"""The reactions (queues with a worker) that store an Effect item for each event that they handle.
+"""The reactions (queues with a worker) that store Effect items.
 
-The item prevents that the same event is handled twice. Other reactions use an item of another type for this, for
-example a Notification.
+An Effect item records what a worker has done. If the event is delivered again, the worker does not repeat this work.
+For INVOICING, the item has the number of the order's invoice. For RENAMING, it has a position in the list of the
+customer's orders: the new name is already copied to the orders before it. Other reactions store items of other types,
+for example a Notification.
 """
 
 
@@ -98,10 +100,11 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
-    An Effect item records what a worker did for one event. The result has the Effect items for the order's own events.
+    An Effect item records what a worker did. Its id is the id of an order, or of a change that the worker handled. The
+    result has the Effect items with the id of this order, or of a change of this order.
 
-    An order stores its customer's name. So the result also has the Effect item for the change of the customer from
-    which this name was copied. This item is left out if the order is archived or the customer was erased.
+    An order also stores a copy of its customer's name. If the order is not archived and the customer was not erased,
+    the result has the Effect item for the change of the customer that gave the order this name.
     """
     ids = {order.order_id, *change_ids(ORDER, order)}
     customer = table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)

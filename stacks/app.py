@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-# Import `stacks` before aws_cdk, because this import selects the Node with which aws_cdk runs.
+# Import `stacks` before aws_cdk: the import of `stacks` selects the Node with which aws_cdk runs.
 from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip
 from aws_cdk import Annotations, App, AssetHashType
 from aws_cdk import aws_lambda as lambda_
@@ -26,7 +26,7 @@ def build_app(context: Mapping[str, object] | None = None) -> App:
     given = {**synth_cache.context_from_environment(), **(context or {})}
     laptop = synth_cache.is_laptop(given)
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
-    if laptop:  # skip the validation: it doubles the time, and `make synth` validates the same stack
+    if laptop:  # skip the CDK's validation of the templates: it doubles the time, and `make synth` includes it
         flags[VALIDATE] = False
     app = App(context={**flags, **(context or {})})
     merged = app.node.get_all_context()

@@ -156,7 +156,7 @@ def _trim(folder: Path) -> None:
 def _strip_documentation(model: Path) -> str:
     """Remove the documentation from a botocore service model, so that each cold start parses less.
 
-    Returns the name of the service in endpoints.json.
+    Returns the service's name in endpoints.json, so that the caller can remove all other services from that file.
     """
     whole = json.loads(gzip.decompress(model.read_bytes()))
     model.with_suffix("").write_text(json.dumps(_without_documentation(whole), separators=(",", ":")))

@@ -22,7 +22,7 @@ FUNCTION_IDS = {
 
 
 def function_id(module: str) -> str:
-    """Return the construct id of the Lambda with this module. Raises ValueError if the list has no id for it."""
+    """Return the construct id of the Lambda with this module. Raises ValueError if FUNCTION_IDS lacks it."""
     if module not in FUNCTION_IDS:
         raise ValueError(f"functions/handlers/{module}.py has no construct id: add one to stacks/construct_ids.py")
     return FUNCTION_IDS[module]

@@ -42,7 +42,7 @@ class Dashboard(Construct):
         )
 
     def _orders(self) -> WidgetRow:
-        """Return the first row: how many orders are processed, how long events wait, and how many failures wait."""
+        """Return the first row: numbers of orders, waiting times of events, and failures that wait for an operator."""
         steps = [self._sum_metric(metric) for metric in (m.ORDERS_PLACED, m.ORDERS_PAID, m.ORDERS_FULFILLED)]
         levels = self._level_metrics(m.ORDERS_STALLED, m.PARKED_WAITING, m.GIVEN_UP_WAITING)
         failures = [*levels, *_metric_per_resource(QUEUE_DEPTH_METRIC, self._monitored["dead letters"])]

@@ -2,8 +2,8 @@
 
 The buckets hold archived orders and failed records. Roles of this account can use the key only through a few AWS
 services, such as DynamoDB and S3. A role needs its own permission to use the key; docs/permissions.md lists the
-permissions that this stack grants. An administrator of the account can manage the key. But an administrator who has
-copied encrypted data out of a bucket or a table cannot decrypt it with direct calls of KMS.
+permissions that this stack grants. An administrator of the account can manage the key. But even an administrator cannot
+call KMS directly to decrypt data, unless the administrator changes the policy of the key.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 """
 

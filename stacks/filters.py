@@ -31,8 +31,8 @@ def build_publisher_patterns() -> list[str]:
     """Return the filter patterns for the stream records that are published as events.
 
     Each pattern matches one kind of change (INSERT, MODIFY or REMOVE) of certain item types. A type is included only if
-    an event is declared for this kind of change. So no pattern matches the write of a copy (a derived item). If an
-    event is only for deletions by TTL, its pattern matches no other deletions.
+    an event is declared for this kind of change. No event is declared for a new or changed copy (a derived item), so no
+    pattern matches these writes. If an event is only for deletions by TTL, its pattern matches no other deletions.
 
     Some matched changes have no event. If items of a type change very often, their pattern also checks the old image
     (the item before the change). Then Lambda invokes the function only for changes that have an event.

@@ -22,7 +22,7 @@ ALIAS = "live"
 
 
 def uses_versions(stage: Stage) -> bool:
-    """Return whether a setting of the stage needs published versions: SnapStart, or a gradual shift of requests."""
+    """Return whether the stage needs published versions: if SnapStart is on, or a new version takes over in steps."""
     return stage.snap_start or stage.shift != "all-at-once"
 
 

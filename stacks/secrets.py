@@ -23,9 +23,10 @@ class ShopSecrets(Construct):
     `provider_arn`: the ARN of the secret for the API key that the payment provider issues. Fill the key in after the
     first deploy. Until then refunds wait in their queue.
     `origin_secret`, `origin_secret_arn`: the secret that CloudFront sends to the API, and its ARN. Without a firewall
-    they are None and "". The secret is JSON like the webhook secret. CloudFront sends the current value of the secret
-    version with which it was deployed. The API accepts the current and the previous value.
-    `required_origin_secret_arn`: the ARN of the origin secret if the API rejects requests without this secret, else "".
+    they are None and "". The secret is JSON like the webhook secret. A deploy copies `current` from one version of the
+    secret into CloudFront's settings. CloudFront sends this value until the next deploy with another version. The API
+    accepts `current` and `previous` from the newest version.
+    `required_origin_secret_arn`: `origin_secret_arn` if the API rejects requests without the origin secret, else "".
     `rotatable_arns`: the ARNs of the secrets that operators may change, but never read.
     """
 

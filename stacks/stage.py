@@ -115,7 +115,8 @@ class Stage:
     `most_read_units`, `most_write_units`: The maximum units per second of the table and of each index with on-demand
     `billing`. They limit the cost of a mistake. DynamoDB throttles requests above the limit. 0: no limit.
     `contributor_insights`: CloudWatch reports the throttled keys of the table and each index. The command
-    `python -m ops hot-keys` prints them. CloudWatch bills two rules for the table, two for each index, and the events.
+    `python -m ops hot-keys` prints them. CloudWatch bills two rules for the table, two rules for each index, and the
+    events that match the rules.
     `table_class`: STANDARD_INFREQUENT_ACCESS has cheaper storage and more expensive reads and writes. The command
     `python -m ops capacity` prints which class is cheaper.
     `daily_backup_days`, `monthly_backup_days`: How many days AWS Backup keeps the daily backups, and the backups of the
@@ -131,7 +132,8 @@ class Stage:
     `firewall`: Creates a second stack in us-east-1 with a web ACL for CloudFront. The output of the second stack is the
     value for `web_acl`.
     `web_acl`: The ARN of a CloudFront web ACL. If it is set, CloudFront and the firewall are in front of the API.
-    `front_only`: If `web_acl` is set, the API's own address answers 403. Set false while clients use that address.
+    `front_only`: Whether clients can reach the API only through CloudFront. Applies only if `web_acl` is set. If true,
+    the API's own address answers 403. Set it to false while clients still use that address.
     `spared_addresses`: Networks, such as 203.0.113.0/24, that are exempt from the firewall's rate limit, for example
     the warehouse's systems. Webhooks of the payment provider are always exempt.
     `page`: The prefix of Cognito's sign-in domain, which must be unique in the region. If it is set, CloudFront serves
@@ -194,7 +196,7 @@ class Stage:
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
-        """Whether CloudFormation keeps or deletes a resource with data when the stack is deleted."""
+        """What happens to a resource with data when the stack is deleted: kept if `protect` is set, else deleted."""
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
         return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY

@@ -13,11 +13,13 @@ from aws_cdk import aws_sqs as sqs
 
 @dataclass
 class RunbookResources:
-    """The resources that the runbooks use, by the name of their function or reaction.
+    """The resources that the runbooks use, by the construct id of a function or by the name of a reaction.
 
-    `mappings`: the ids of the event source mappings of streams and queues.
-    `rules`: the rules of the bus and of schedules.
-    `failed_run_queues`: the dead-letter queues of schedules.
+    A reaction is a queue that gets certain events from the bus.
+
+    `mappings`: the ids of the event source mappings of streams and queues, by function.
+    `rules`: the EventBridge rules of schedules, by function, and the rules of the bus, by reaction.
+    `failed_run_queues`: the dead-letter queues of schedules, by function.
     """
 
     mappings: dict[str, str] = field(default_factory=dict)
@@ -26,7 +28,7 @@ class RunbookResources:
 
     @property
     def outputs(self) -> Mapping[str, str]:
-        """Return the stack outputs by name, such as CopiesMapping, LapseRule and LapseDeadLetters."""
+        """Return the stack outputs by name, such as CopiesMapping (the mapping of the function Copies)."""
         return {
             **{f"{name}Mapping": id for name, id in self.mappings.items()},
             **{

@@ -73,7 +73,7 @@ def copy_assembly(target: Path, context: Mapping[str, object]) -> None:
     source = get_assembly(context)
     for path in source.iterdir():
         copy = target / path.name
-        if path.is_dir():  # an asset, named by the hash of its content: an existing copy is equal
+        if path.is_dir():  # an asset: its name is the hash of its content, so a copy with this name is never outdated
             if not copy.exists():
                 shutil.copytree(path, copy, copy_function=_link)
         elif path.name != CHECKSUM:
@@ -89,7 +89,8 @@ def check_inputs(modules: Iterable[Any], context: Mapping[str, object]) -> None:
     """
     files = {Path(getattr(module, "__file__", None) or os.devnull) for module in modules}
     ours = {file for file in files if file.is_relative_to(PROJECT) and not file.is_relative_to(PROJECT / ".venv")}
-    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):  # no template depends on this file
+    # functions/__init__.py is imported with each module of `functions`, but no template depends on it.
+    for file in sorted(ours - {PROJECT / "functions" / "__init__.py"}):
         if not any(file.is_relative_to(PROJECT / name) for name in _inputs(context)):
             raise RuntimeError(f"{file.relative_to(PROJECT)} is missing in the inputs of stacks/synth_cache.py")
 
@@ -103,7 +104,10 @@ def is_laptop(context: Mapping[str, object]) -> bool:
 
 
 def context_from_environment() -> dict[str, Any]:
-    """Return the context that the CDK's command line, or any other caller of app.py, passes in the environment."""
+    """Return the CDK context from the environment variables.
+
+    The CDK's command line sets these variables when it runs app.py, and so does `_synthesize`.
+    """
     context: dict[str, Any] = json.loads(os.environ.get(CONTEXT_VARIABLE) or "{}")
     if overflow := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):  # the CDK puts a long context into a file
         context |= json.loads(Path(overflow).read_text())
@@ -117,7 +121,8 @@ def _inputs(context: Mapping[str, object]) -> tuple[str, ...]:
 def _digest(context: Mapping[str, object]) -> str:
     """Return a hash of all inputs that the assembly depends on."""
     digest = hashlib.sha256(json.dumps(dict(context), sort_keys=True).encode())
-    if not is_laptop(context):  # the bundle is compiled, and so differs, if a Python of Lambda's version is found
+    # The bundle is compiled only if a Python of Lambda's version is installed. So the assembly also depends on this.
+    if not is_laptop(context):
         digest.update(str(bundle.find_python(bundle.LAMBDA_TARGET) is not None).encode())
     for name in _inputs(context):
         path = PROJECT / name
@@ -131,7 +136,7 @@ def _digest(context: Mapping[str, object]) -> str:
 def _synthesize(folder: Path, context: Mapping[str, object]) -> None:
     """Synthesize the app for this context, and write the assembly to the folder. Raises SynthFailed.
 
-    The app runs in a separate Python process. When this process ends, the CDK's Node process also ends.
+    The app runs in a separate Python process, because the CDK's Node process runs until its Python process ends.
     """
     shutil.rmtree(folder, ignore_errors=True)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=CACHE))

@@ -46,7 +46,7 @@ def get(bucket: str, key: str) -> bytes:
 
 
 def list_keys(bucket: str, prefix: str = "") -> Iterator[str]:
-    """Yield the keys of an unversioned bucket that start with a prefix, in sorted order."""
+    """Yield the keys of a bucket that start with a prefix, in sorted order."""
     for page in clients.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         yield from (found["Key"] for found in page.get("Contents", ()))
 

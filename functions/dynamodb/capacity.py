@@ -29,8 +29,8 @@ class ConsumedCapacityCounter:
         self._lock = Lock()
         self._read = self._write = 0.0
         self._throttled = 0
-        # Each thread has its own attribute `counted`: whether its last attempt was counted as throttled. If so, this
-        # attempt is not counted a second time.
+        # Each thread has its own attribute `counted`. It is True if `_count_throttled_attempt` counted the last attempt
+        # of the thread's current request. Then `_count_capacity` does not count this attempt again.
         self._thread_state = local()
         self._last_reported = (0.0, 0.0)
 

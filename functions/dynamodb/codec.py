@@ -149,7 +149,7 @@ def value_decoder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _decode_null(value: Any) -> None:
-    value["NULL"]  # raises KeyError if the value is not NULL
+    value["NULL"]  # if the value is not NULL, this raises KeyError, and the item's decoder converts it to Unreadable
 
 
 def value_encoder(hint: Any) -> Callable[[Any], dict[str, Any]]:
@@ -194,11 +194,11 @@ def set_element_type(hint: Any) -> Any:
 
 
 def _is_set_field(field: Field[Any], hint: Any) -> bool:
-    """Return whether a field is stored as a DynamoDB set.
+    """Return whether a field is stored as a DynamoDB set: it is a set, and has no default or the empty set as default.
 
     DynamoDB cannot store an empty set. So the encoder leaves out an empty set, and the decoder reads a missing
-    attribute as an empty set. Therefore the field itself must be a set: a list of sets is not possible. If the field
-    has a default, the default must be the empty set.
+    attribute as an empty set. An item cannot contain sets in another form, such as a list of sets: for these,
+    `value_encoder` and `value_decoder` raise TypeError.
     """
     return set_element_type(hint) is not None and field.default in (MISSING, frozenset())
 
@@ -291,7 +291,11 @@ def _build_encoder(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
 
 
 def _field_encoder(field: Field[Any], hint: Any) -> tuple[Callable[[Any], dict[str, Any]], Callable[[Any], bool]]:
-    """Return the encoder of a field, and a function that returns whether the image omits a given value."""
+    """Return two functions for the values of a field.
+
+    The first function encodes a value. The second function returns True if the encoder of the item leaves the value
+    out, because the decoder sets the same value for a missing attribute.
+    """
     if _is_set_field(field, hint):
         tag, _, write = SCALAR_TYPES[set_element_type(hint)]
         return (lambda value: {f"{tag}S": sorted(map(write, value))}), not_

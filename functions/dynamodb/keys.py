@@ -156,8 +156,8 @@ class Row(Generic[T]):
     `kind`: commands write a "primary" item. A "snapshot", "log" or "counter" item is derived from primary items, so a
     repair can derive it again. A "marker" item records that an action was done.
 
-    `replaces`: a row of another type whose items have the same key. An item of this row overwrites an item of that
-    type, as an ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes
+    `replaces`: the row of another item type with the same key. Items of this row overwrite items of that row. For
+    example, an ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes
     an item from a deleted item that had the same key. `unique_fields`: the fields that identify an item; if empty, all
     fields of the primary key identify it. `schema`: the schema version that is stored with each item.
     """
@@ -309,8 +309,8 @@ def parse_key_template(text: str) -> KeyTemplate:
 def key_conflicts(rows: tuple[Row[Any], ...]) -> list[str]:
     """Return a description of each conflict between rows of model/table.py.
 
-    Two rows conflict if they declare the same item type, or if their templates could build the same key. A row and the
-    row that it `replaces` may have the same key.
+    Two rows conflict if they declare the same item type, or if their templates could build the same key. If one row
+    `replaces` the other, as ArchivedOrder replaces Order, they may have the same key.
     """
     conflicts = []
     seen: dict[str, Row[Any]] = {}

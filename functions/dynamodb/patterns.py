@@ -81,8 +81,9 @@ class Query(Generic[T]):
             raise TypeError(f"{self.id}: the sort key must contain only the field {self.path_prefix}")
         for row in self.rows:
             partition, sort = row.templates(self.index)
-            # `shard` alone must not distinguish two items. A page ends at one sort key, and in all shards the next page
-            # starts after this key. If items in two shards had this key, the next page could skip one of them.
+            # Do not count `shard` (the number of a partition) as a field that distinguishes items. A page of results
+            # ends at a sort key, and in each shard the next page starts after this key. If items in two shards had the
+            # same sort key and the page ended with one of them, the next page would skip the other item.
             shared = set(partition.field_names) - ({"shard"} if self.shards else set())
             distinguishing_fields = shared | set(sort.field_names)
             if missing := set(row.identity_fields) - distinguishing_fields:
@@ -97,7 +98,10 @@ class Query(Generic[T]):
 
     @property
     def required_fields(self) -> tuple[str, ...]:
-        """The fields that the caller must give. `shard` is not one of them, because all shards are read."""
+        """The names of the fields whose values the caller must give.
+
+        The field `shard` (the number of a partition) is not one of them, because the query reads all shards.
+        """
         partition = tuple(name for name in self.rows[0].templates(self.index)[0].field_names if name != "shard")
         return (*partition, self.path_prefix) if self.path_prefix else partition
 
@@ -109,12 +113,13 @@ class Query(Generic[T]):
     def sort_key_range(self, values: Mapping[str, Any], since: str = "", until: str = "") -> tuple[str, str]:
         """Return the lowest sort key to read and the key at which to stop, as a tuple (low, high).
 
-        Both are "" if the access pattern reads the whole partition. A sort key with a time has an id after the time:
-        `{time}#{id}`. So the text of a time sorts before every key with that time. Therefore `since` is inclusive and
-        `until` is exclusive.
+        If the access pattern reads the whole partition, both are "".
 
-        Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given,
-        although the access pattern reads several item types or a path.
+        `since` is inclusive, and `until` is exclusive. Usually they are times. A sort key with a time also has an id
+        after the time: `{time}#{id}`. So the time alone sorts before every key with this time.
+
+        Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given, but
+        the access pattern reads several item types or has a `path_prefix`.
         """
         if self.whole_partition:
             return "", ""
@@ -138,8 +143,8 @@ HIGHEST_CHARACTER = "\U0010ffff"  # a prefix followed by this character sorts af
 def overlapping_rows(query: Query[Any], rows: tuple[Row[Any], ...]) -> list[str]:
     """Return the item types that a query would read although the query does not declare them.
 
-    Items of these types can be in the query's partition, with sort keys in the query's range. `rows`: all rows of the
-    key table, which declare the item types.
+    Items of these types can be in the query's partition, with sort keys in the query's range. `rows`: all rows of
+    model/table.py (declarations of item types).
     """
     if query.whole_partition:
         return []

@@ -24,7 +24,11 @@ def item_key_of(record: Record) -> StreamItemKey:
 
 
 class StreamBatch(RecordBatch):
-    """A batch of stream records: parks or retries failed records, and keeps the records of each item in order."""
+    """A batch of stream records, which keeps the records of each item in order.
+
+    If a record can never be processed, it is parked (stored in the failure store, an S3 bucket). If it fails for
+    another reason, it is retried.
+    """
 
     def __init__(
         self,

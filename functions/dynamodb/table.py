@@ -129,8 +129,8 @@ class Table:
         )
         found = [entry for entries, _ in pages for entry in entries]
         found.sort(key=lambda entry: entry[0], reverse=pattern.newest_first)
-        # If the query of a shard stopped at its limit or at 1 MB, its next items may belong before items that other
-        # shards returned. So the page ends at the first key, in page order, at which a query stopped.
+        # The query of a shard may have stopped at its limit or at 1 MB. Then the items that it did not read may sort
+        # before items of other shards. So the page ends at the first key, in page order, at which a query stopped.
         ends = [stop for _, stop in pages if stop is not None]
         end = (max if pattern.newest_first else min)(ends) if ends else None
         if end is not None:

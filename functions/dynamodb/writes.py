@@ -265,10 +265,11 @@ def delete_if_held_by(row: Row[T], key: Mapping[str, Any], holder_field: str, ho
 
 
 def delete_if_older(row: Row[T], item: T) -> Write[T]:
-    """Return a write that deletes a copy (an item derived from another item, its source).
+    """Return a write that deletes a copy (an item derived from another item, its source), if it is older than `item`.
 
-    `item`: the copy to delete. Its `version` must be the first version of the source that no longer has this copy. The
-    write fails if the stored copy has the same or a later version. It succeeds if there is no stored copy.
+    `item`: the copy to delete, which a change of the source made unnecessary. Its `version` must be the version of the
+    source after this change, or the last version plus 1 if the source was deleted. The write fails if the stored copy
+    has the same or a later version than `item`. It succeeds if there is no stored copy.
     """
     image = row.encode(item)
     request = {

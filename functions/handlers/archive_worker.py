@@ -43,7 +43,9 @@ def handler(batch: MessageBatch, shop: Shop, environment: ArchiveEnvironment) ->
     """Lambda entry point: archive each expired order, and archive expired activity entries together by day."""
     unreadable, mismatched = batch.park, dead_letters.dead_letter_writer(environment.failures_bucket, "mismatch")
 
-    def park(message: Record, reason: str) -> None:  # a mismatch has its own S3 prefix and alarm: a person must fix it
+    # A message that fails with Mismatch is stored under its own S3 prefix. This prefix has its own alarm, because a
+    # person must fix the archive object.
+    def park(message: Record, reason: str) -> None:
         (mismatched if reason.startswith(Mismatch.__name__) else unreadable)(message, reason)
 
     batch.park = park
@@ -58,7 +60,8 @@ def _group_by_day(messages: Sequence[Record]) -> dict[str, list[Record]]:
         try:
             event = parse_event(message)
         except Permanent:
-            # The message is unreadable. `MessageBatch.apply` fails to read it too, and stores it in the failure store.
+            # An unreadable message gets its own group: `MessageBatch.apply` puts the whole group of such a message into
+            # the failure store.
             groups[message["messageId"]].append(message)
             continue
         groups[event.data.at[:10] if event.name == "ActivityExpired" else message["messageId"]].append(message)
@@ -82,7 +85,7 @@ def archive_order(shop: Shop, bucket: str, order_id: str, expired_at: Instant) -
     The function sets the order's state to ARCHIVING and writes the object to S3. Then it deletes the order's items from
     the table, except invoices, and replaces the order with a stub (a small item that points to the object).
 
-    `expired_at`: when the order's expiry marker expired. Returns None in these cases:
+    `expired_at`: when the order's Expiry item (its ttl starts the archiving) expired. Returns None in these cases:
     - The order does not exist, or is archived already.
     - Another delivery of the same event archives the order first.
     - `start_archiving` postpones the archiving, for example because a refund is in progress. The order then has a new

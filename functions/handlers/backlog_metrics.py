@@ -26,7 +26,10 @@ from functions.shop.payments import list_unmatched_payments
 from functions.shop.shipments import list_unconfirmed_orders, list_unrequested_orders
 
 STALLED_AFTER = timedelta(minutes=10)
-"""A paid order without a shipment request counts as stalled after this time. Normally the request takes seconds."""
+"""A paid order without a shipment request counts as stalled if it has not changed for this time.
+
+Normally the shipment is requested within seconds after the payment.
+"""
 
 OVERDUE_AFTER = timedelta(minutes=5)
 """An order that passed its payment or delivery deadline by more than this time counts as overdue.
@@ -40,7 +43,10 @@ METRICS_BY_PREFIX = {
     "parked/": metrics.PARKED_WAITING,
     "aws/lambda/": metrics.GIVEN_UP_WAITING,
 }
-"""The metric that counts the objects under a key prefix of the failure store. The first matching prefix is used."""
+"""The metrics that count the objects in the failure store, by the prefix of the object's key.
+
+If a key starts with several of these prefixes, the object is counted for the first one.
+"""
 
 
 @observability.instrument_handler

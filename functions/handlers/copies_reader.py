@@ -110,7 +110,7 @@ def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
 
 
 def write_unless_newer(table: Table, write: Write[Any]) -> None:
-    """Send a conditional write of a copy. If the condition fails, do nothing: the copy is already up to date."""
+    """Send a conditional write of a copy. Ignore a failed condition: this change or a later one is already stored."""
     try:
         table.write(write)
     except WriteConflict:
@@ -128,9 +128,9 @@ def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
 
 
 def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
-    """Return the writes that update the totals of an item's amounts. A total is, for example, the rating of a product.
+    """Return the writes that update the totals to which an item adds amounts. Returns [] if they are up to date.
 
-    `todo`: the amounts that the item adds to totals now. Returns [] if the totals are up to date.
+    For example, a review adds its stars to the rating of its product. `todo`: the amounts that the item adds now.
     """
     keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
     found = shop.table.batch_get(keys, consistent=True)

@@ -4,7 +4,7 @@ The job deletes the customer's reviews and follows. It removes the address and t
 orders, in the table and in the archive. An open order keeps its address until it is closed.
 
 The job also redacts the failure store, an S3 bucket with stream records and messages that a Lambda could not process.
-It removes name, e-mail, address and text from the customer's records there.
+It removes names, e-mail addresses, delivery addresses and review texts from the customer's records there.
 
 Each step is safe to repeat. Each hourly run repeats all steps. When the job has found no personal data of a customer
 for 14 days, the erasure is finished. The job waits because a delayed stream record could write a copy of the data. If
@@ -80,9 +80,9 @@ open order needs its address, or because the order is being archived.
 
 
 def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
-    """Delete a customer's reviews and follows, and remove the address from each of their orders.
+    """Delete a customer's reviews and follows, and remove the address and name from the customer's closed orders.
 
-    Returns the set of the outcomes: whether data was removed (`taken`), is kept until a later run, or did not exist.
+    Returns the different outcomes that occurred, for the reviews and follows and for all orders.
     """
     traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
     return {

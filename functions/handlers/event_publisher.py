@@ -52,7 +52,8 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     for record in batch.ready_records():
         if item_key_of(record) in pending or len(pending) == MAX_ENTRIES_PER_CALL:
             flush()
-        if not batch.retry_if_blocked(record):  # an earlier record of this item may have failed in flush()
+        # If flush() could not publish an earlier event of this item, this record must wait for the retry too.
+        if not batch.retry_if_blocked(record):
             batch.apply(record, prepare)
     flush()
     log.info("events_published", extra={"records": len(event["Records"]), "events": published})

@@ -1,6 +1,7 @@
 """Job that runs every minute and applies two time limits to orders.
 
-The job ends orders that are not paid in time. It marks shipped orders as delivered after the second time limit.
+- The payment window: if an order is not fully paid within this time after it was placed, the job ends the order.
+- The delivery limit: if a shipped order has not changed for this time, the job marks it as delivered.
 
 The job compares the time limits with the scheduled time in EventBridge's event, not with the system clock. So a run
 that starts late has the same result as a run that starts in time.

@@ -1,8 +1,11 @@
 """Order notifications Lambda: send a mail to the customer for each event of an order.
 
-First a conditional write stores a claim: an item that says that this invocation is sending the mail. The claim expires
-after some time. Then SES sends the mail, and a second write marks the mail as sent. If the Lambda crashes between these
-last two steps, a retry sends the mail a second time.
+1. A conditional write stores a claim: an item that says that this invocation is sending the mail.
+2. SES sends the mail.
+3. A second write marks the mail as sent.
+
+If the Lambda crashes before step 3, the claim expires after some seconds, and then a retry sends the mail. If SES had
+already accepted the mail, the customer gets it twice.
 """
 
 from functions.adapters.mailer import send_mail

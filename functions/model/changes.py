@@ -213,7 +213,8 @@ def _parse_change(record: Record) -> Change | None:
         raise NotReadable("the record has no images")
     row = _row_of(image)
     if row.kind in IGNORED_ROW_KINDS or (old is not None and new is not None and _version_of(old) == _version_of(new)):
-        return None  # without decoding, because this code may be unable to decode an item as it was before a migration
+        # Do not decode the images: if a migration wrote the item, this code may be unable to decode the old image.
+        return None
     before, after = _decode_images(row, old, new)
     if is_restored_item(record):
         return None

@@ -64,7 +64,7 @@ class CopiedAttributes(Generic[S, C]):
 
     `version_field`: the target's field that stores the version of the source. `derive`: returns the attributes to copy
     from a source item, by name; None removes the attribute from the target. `only_where`: a field of the target, and
-    the values with which the target is updated. A target with any other value in this field is not updated.
+    some values. A target is updated only if this field has one of these values.
 
     Copying does not raise the target's own version. So the module `changes` does not report it as a change of the
     target.
@@ -165,8 +165,8 @@ SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
-    # Keep the timeline last, so that its entry is written after all other copies of the change. The archive Lambda
-    # checks only that the timeline is complete. Then all other copies exist too.
+    # The timeline must be the last log in this list. Then the timeline entry of a change is written after all other
+    # copies. So a complete timeline shows that no other copy is missing. The archive Lambda checks only the timeline.
     Log(t.ORDER, t.TIMELINE, timeline_events, is_gapless=True),
 )
 CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
@@ -177,9 +177,9 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the order lines and the timeline.
-    # A retry of older stream records of the order may write them again. After these records, the stream delivers the
-    # record of the ArchivedOrder again. This entry says which copies must be deleted at that record.
+    # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the order lines and the timeline. If
+    # the stream then delivers older records of the order a second time, these copies are written again. So the copies
+    # Lambda deletes them when it processes the record of the ArchivedOrder, which always follows the older records.
     t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(

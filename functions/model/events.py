@@ -146,8 +146,8 @@ class EventContract:
     def check(self) -> None:
         """Raise TypeError if the declaration is wrong.
 
-        Each field must exist in the item type and must not be personal data. The item type must have a change with the
-        event's name.
+        Each field must exist in the item type and must not be personal data. `CHANGE_TYPES` must declare a change of
+        this item type with the event's name.
         """
         if missing := set(self.fields) - self.row.fields.keys():
             raise TypeError(f"{self.name}: {self.row.type} has no fields {sorted(missing)}")

@@ -59,7 +59,7 @@ class Transition:
     decreasing: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if the state can stay the same, but `changed_field` is not set."""
+        """Raise TypeError if the command can keep the state, but no field that must change (`changed_field`) is set."""
         if self.after in (UNCHANGED, *self.before) and not self.changed_field:
             raise TypeError(f"{self.command}: the state may stay the same, so set changed_field")
 
@@ -74,8 +74,9 @@ REFUNDABLE_STATUSES = (
 )  # fmt: skip
 """The states of an order in which money can be refunded without a return: all except PENDING and ARCHIVING.
 
-They include CANCELLED and LAPSED (not paid in time) for orders with a disputed payment. This payment cannot be refunded
-until the customer's bank decides the dispute. If the bank decides for the shop, the shop refunds it automatically.
+CANCELLED and LAPSED (not paid in time) are included because of disputes. While the customer's bank disputes a payment,
+the payment cannot be refunded. If the shop wins the dispute after the order was cancelled or lapsed, the shop refunds
+the payment then.
 """
 RECEIVED_PAYMENT_STATUSES = ("CAPTURED", "DISPUTED", "UNMATCHED", "REFUNDED")
 """The statuses of a payment whose money the shop has received, even if it was disputed or refunded later."""
@@ -151,7 +152,7 @@ def apply_order_command(order: Order, command: OrderCommand, at: Instant) -> Ord
     if status == order.status:
         reached, reached_at = order.reached, order.status_since
     elif status == "ARCHIVING":
-        # Keep the values from before the archiving, because the archive object needs them.
+        # ARCHIVING is only a lock. The archive object must show the last status change before the lock.
         reached, reached_at = order.reached, order.reached_at
     return replace(order, status=status, updated_at=at, version=version, reached=reached, reached_at=reached_at)
 

@@ -238,7 +238,9 @@ def total_key(row: Row[Any], item: Any) -> str:
 def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | None) -> list[dict[str, Any]]:
     """Return the primary keys of totals to which an item added an amount before, but adds no amount any more.
 
-    This happens after the number of shards was raised: the item then adds its amount to the total of another shard.
+    The sales of a minute are split over several totals, one for each shard (a group of orders). If the number of shards
+    was raised, an order may belong to another shard than before. Then it adds its amounts to another total.
+
     `previous`: the stored `Counted` item with the amounts that the item added so far; None if it added no amounts yet.
     """
     places = [

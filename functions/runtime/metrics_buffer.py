@@ -26,8 +26,8 @@ class MetricsBuffer:
     def add_metric(self, metric: MetricDefinition, value: float = 1, *, currency: str | None = None) -> None:
         """Add a value to a metric. `currency`: the value of the metric's dimension `currency`, for an amount of money.
 
-        If the metric has `keep_each_value`, each value is logged, and a zero is kept. Any other metric is logged as one
-        sum, and a zero is kept only if the metric is a gauge (a current level).
+        If the metric has `keep_each_value`, the log line has each value. For any other metric, it has the sum of the
+        values. A zero is ignored, unless the metric has `keep_each_value` or is a gauge (a current level).
         """
         if not value and not metric.is_gauge and not metric.keep_each_value:
             return

@@ -101,8 +101,8 @@ def log_effect(message: str, shop: Shop, event: ReceivedEvent, *, effect: str | 
     the delivery attempt and the consumed capacity units.
     """
     lag = shop.now() - datetime.fromisoformat(event.at)
-    # On the local shop, a command can expire an item before its `ttl`. The time of the expiry event is the `ttl`, which
-    # is in the future. So the lag is negative, and it counts as 0.
+    # In the local shop (on one machine, for development), a command can delete items as if their `ttl` had passed. The
+    # event of such a deletion has the time of the `ttl`, which is in the future. Then the lag is negative: count 0.
     lag_ms = max(0, int(lag.total_seconds() * 1000))
     add_metric(metrics.PROCESSING_LAG, lag_ms)
     add_metric(metrics.EFFECTS_DUPLICATE if effect is None else metrics.EFFECTS_ACCEPTED)

@@ -18,7 +18,7 @@ class RateLimiter:
         self._sleep_if_positive(self.record(1))
 
     def wait(self) -> None:
-        """Wait until the work recorded so far is within the limit."""
+        """Wait until the next unit of work is allowed, but do not count a unit."""
         self._sleep_if_positive(self.record(0))
 
     def record(self, amount: float) -> float:

@@ -9,8 +9,8 @@ archiving.
      marker starts the archiving again.
    - If the order's timeline (one item for each change of the order) lacks an item, an error is raised. The archiving is
      then retried.
-   - If totals do not include the order or one of its returns yet, an error is raised too. The amounts of
-     an archived order can never be added to totals.
+   - If the sales totals (best sellers, sales per minute) do not include the order or one of its returns yet, an error
+     is raised too. The amounts of an archived order can never be added to these totals.
    - If a refund or a dispute may still move money of the order, a new expiry marker postpones the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
 3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists, except invoices.
@@ -62,7 +62,8 @@ class NotReadyToArchive(Exception):
     """The order cannot be archived yet. Retry later.
 
     A refund may be in progress. Or the Lambda that reads the table's stream has not written everything yet: the order's
-    timeline (one item for each change of the order) lacks an item, or totals do not include the order yet.
+    timeline (one item for each change of the order) lacks an item, or the sales totals (best sellers, sales per minute)
+    do not include the order or one of its returns yet.
     """
 
 
@@ -88,9 +89,9 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
     - a refund or a dispute may still move money of the order. Then this call writes a new expiry marker.
 
     Raises WrongState if the order is not closed. Raises NotReadyToArchive if the order's timeline (one item for each
-    change of the order) lacks an item, or if totals do not include the order or one of its returns yet. Also raises
-    NotReadyToArchive if a refund is in progress after the lock, for example because staff retried it just before the
-    lock.
+    change of the order) lacks an item, or if the sales totals (best sellers, sales per minute) do not include the order
+    or one of its returns yet. Also raises NotReadyToArchive if a refund is in progress after the lock, for example
+    because staff retried it just before the lock.
     """
 
     def attempt() -> Order | None:
@@ -129,10 +130,13 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
 
 
 def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -> list[int]:
-    """Return the versions of the order for which an item is missing in a log.
+    """Return the versions of the order for which the order's timeline lacks an item.
 
-    A log, such as the timeline, has one item for each change of the order. `versions`: the versions to check. Logs that
-    may have gaps are not checked. `images`: all items of the order's partition, as DynamoDB JSON.
+    The timeline is a log: a Lambda writes one item for each change of the order. `images`: all items of the order's
+    partition, as DynamoDB JSON. `versions`: the versions to check.
+
+    The function checks each log of orders that is declared as complete (`is_gapless`). At present, this is only the
+    timeline.
     """
     logs = {log.target_row.type for log in LOGS if log.is_gapless and log.source_row is ORDER}
     seen = {(image["type"]["S"], int(image["version"]["N"])) for image in images if image["type"]["S"] in logs}
@@ -140,12 +144,15 @@ def _versions_missing_in_log(images: Sequence[Image], versions: Sequence[int]) -
 
 
 def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expired_at: Instant) -> list[str]:
-    """Return the ids of the order and of its returns if totals do not include their current amounts yet.
+    """Return the ids of the order and of its returns if the sales totals do not include their current amounts yet.
 
-    A `Counted` item records which amounts of an order or a return the totals include. Totals that are final are left
-    out, because nothing can be added to them any more. `images`: all items of the order's partition, as DynamoDB JSON.
-    `expired_at`: when the order's expiry marker expired. On the local shop it may be later than now, because `advance`
-    lets items expire early. It deletes `Counted` items of such final totals too.
+    The sales totals are the best sellers and the sales per minute. A `Counted` item records the amounts of one order or
+    return that these totals include. Totals become final some time after the sale: then they never change again, and
+    DynamoDB deletes the `Counted` item later. So an order or a return whose totals are final is not checked.
+
+    `images`: all items of the order's partition, as DynamoDB JSON. `expired_at`: when the order's expiry marker
+    expired. On the developer's computer, this time may be in the future: the command `python -m local advance` deletes
+    expiry markers and `Counted` items early. So totals that are final at that future time are not checked either.
     """
     sources: list[tuple[Row[Any], Any]] = [
         (ORDER, order),
@@ -193,9 +200,9 @@ def _image_before_archiving(image: Image, images: Sequence[Image]) -> Image:
     The lock changed only the order's own image. Any other image is returned unchanged. `images`: all images of the
     order's partition.
 
-    The order's former status and version come from the newest event of its timeline. The former `updated_at` comes from
-    the newest event that is not OrderRestored. The reason: restoring an order from the archive does not change
-    `updated_at`.
+    The order's timeline has one item for each change before the lock. The latest item has the order's former status and
+    version. The order's former `updated_at` is the time of the latest item that is not an OrderRestored event: if an
+    operator restored the order from the archive, this did not change `updated_at`.
     """
     if image["type"]["S"] != ORDER.type:
         return image

@@ -74,7 +74,11 @@ STOP_COMMAND_BY_STATUS: Mapping[str, OrderCommand] = {
     "FULFILLING": "request_cancel",
     "PARTIALLY_SHIPPED": "request_cut",
 }
-"""The command that asks the warehouse to cancel the unsent goods, by the status of the order."""
+"""The command that asks the warehouse to cancel the unsent goods, by the status of the order before the command.
+
+In these statuses, the warehouse works on the order and is not asked to cancel. If the warehouse refuses to cancel, the
+order gets this status again.
+"""
 
 
 def cancel_order(shop: Shop, caller: Caller, order_id: str) -> Order:
@@ -176,7 +180,7 @@ def refuse_cancel(shop: Shop, caller: Caller, order_id: str) -> Order:
 
     def attempt() -> Order:
         order = get_unarchived_order(shop, order_id, "refuse_cancel")
-        if order.status in STOP_COMMAND_BY_STATUS:  # no cancellation is requested, so there is nothing to refuse
+        if order.status in STOP_COMMAND_BY_STATUS:  # the warehouse has refused already, or was not asked to cancel
             return order
         command: OrderCommand = "refuse_cut" if order.status == "CUT_REQUESTED" else "refuse_cancel"
         after = apply_order_command(order, command, shop.now_instant())

@@ -39,10 +39,9 @@ def refresh_name(shop: Shop, order: Order) -> None:
 
 
 def get_newer_customer(shop: Shop, order: Order) -> Customer | ErasedCustomer | None:
-    """Return the customer if an open order contains a customer name from an older version of the customer's profile.
+    """Return the order's customer if the profile changed after its name was copied to the order.
 
-    Returns None if the order is closed, if the customer name in the order is up to date, or if the customer does not
-    exist.
+    Returns None if the order is closed, if the profile has not changed, or if the customer does not exist.
     """
     if order.status not in OPEN_STATUSES:
         return None
@@ -108,8 +107,10 @@ def _save_progress(shop: Shop, progress: Effect | None, change_id: str, after: s
     """Store `after`, the position of the next page of orders, in an Effect item (an idempotency record).
 
     `change_id`: the id of the change of the name; the Effect item has the same id. `progress`: the Effect item with the
-    previous position, or None if no position is stored yet. Returns the new Effect item. Raises WriteConflict if
-    another delivery of the same message has stored a position in the meantime.
+    previous position, or None if no position is stored yet. Returns the new Effect item.
+
+    The queue may deliver the message about this change twice at the same time. If the other delivery has stored a
+    position in the meantime, raises WriteConflict.
     """
     noted = Effect(
         effect_id=change_id,

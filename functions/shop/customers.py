@@ -59,7 +59,8 @@ def _registration_refusal(found: Customer | ErasedCustomer | None) -> Exception:
 def hash_email(shop: Shop, email: str) -> str:
     """Return the hash of an e-mail address. Item keys contain this hash instead of the address.
 
-    Spaces at both ends, upper and lower case, and Unicode forms make no difference to the hash.
+    Two addresses have the same hash if they differ only in upper and lower case, in spaces at the start or the end, or
+    in the Unicode encoding of the same characters.
     """
     return shop.digest("email", unicodedata.normalize("NFKC", email.strip()).casefold()).hex()[:32]
 

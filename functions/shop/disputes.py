@@ -1,11 +1,12 @@
 """Payment disputes (chargebacks): record them, and adjust the order's money when a dispute ends.
 
 In a dispute, the customer's bank claims a payment back. The payment item stores the status of each of its disputes,
-keyed by the dispute's id. The status only moves forward in the sequence OPEN, WON, LOST. So the provider may send the
-events in any sequence. It may also send the same event twice with different event ids.
+keyed by the dispute's id. In the sequence OPEN, WON, LOST, the status only moves forward. An event that would move it
+back is ignored. So the provider may send the events in any sequence. It may also send the same event twice with
+different event ids.
 
-If the shop loses a dispute, the bank takes all money of the payment that was not refunded before. If a refund of the
-payment fails afterwards, the refund is not retried, because no money of the payment is left.
+If the shop loses a dispute, the bank takes all money of the payment that was not refunded before. After that, the shop
+sends no refunds of this payment. So if an earlier refund of the payment fails, it cannot be retried.
 """
 
 from collections.abc import Mapping
@@ -82,18 +83,19 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """Record a dispute event and adjust the order's money. Safe to repeat: an event id is applied only once.
 
     While a dispute is open, its payment cannot be refunded. If the order is cancelled or goods are returned in this
-    time, the order records the money for the customer as owed. A requested refund that is not sent yet becomes FAILED.
-    If the shop wins, the transaction that records the event also refunds the owed amount and retries the failed
-    refunds.
+    time, the order records the amount that the shop owes to the customer. A requested refund that is not sent yet
+    becomes FAILED. If the shop wins, the transaction that records the event also refunds the owed amount and retries
+    the failed refunds.
 
     If the shop loses, the bank keeps the amount of the payment that was not refunded yet. If the order is not fully
     paid yet, this amount becomes due again. Otherwise the order records this amount as refunded, and subtracts it from
     the owed amount.
 
-    The result is {"payment_id", "status", "reason"}. If the payment does not exist, and its order is archived or does
-    not exist, `status` is None. Raises TableBusy while the order is being archived. Raises TooEarly if the order is not
-    archived and the payment is not recorded as received yet. After either error, the provider sends the event again
-    later.
+    The result is {"payment_id", "status", "reason"}. If the table does not contain the payment, and the order is
+    archived or does not exist, `status` is None.
+
+    Raises TableBusy while the order is being archived. Raises TooEarly if the order exists and is not archived, but the
+    payment is not recorded as received yet. After either error, the provider sends the event again later.
     """
 
     def decide() -> Decision:

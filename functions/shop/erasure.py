@@ -49,10 +49,10 @@ from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflic
 SETTLE_PERIOD = timedelta(days=14)
 """How long an erasure waits after the last time that data of the customer was found and removed.
 
-The period equals the retention period of the dead-letter queues. The erasure finds a customer's orders in a list that a
-Lambda writes from the table's stream. If a stream record cannot be processed, an order may be missing in this list. By
-the end of the period, each record or message that could not be processed is in the failure store, and an alarm has
-asked an operator to process it. Processing it completes the list.
+An order that was placed just before the erasure may be found late. The erasure finds a customer's orders in a list that
+a Lambda writes from the table's stream. If the Lambda cannot process a stream record, an order is missing in this list,
+and the record goes to the failure store (an S3 bucket). An alarm then asks an operator to process the record, and this
+completes the list. The period gives the operator time: it is as long as a dead-letter queue keeps a failed message.
 """
 
 
@@ -154,8 +154,8 @@ def restart_settle_period(shop: Shop, erased: ErasedCustomer, now: datetime) -> 
 def finish_erasure(shop: Shop, erased: ErasedCustomer, now: datetime) -> bool:
     """Mark an erasure as finished and return True, or return False if its waiting time is not over yet.
 
-    The waiting time is SETTLE_PERIOD, counted from the last removed data. Raises WriteConflict if the ErasedCustomer
-    item changed after it was read.
+    The waiting time is SETTLE_PERIOD. It starts again each time that data of the customer is removed. Raises
+    WriteConflict if the ErasedCustomer item changed after it was read.
     """
     if to_instant(now - SETTLE_PERIOD) < erased.updated_at:
         return False

@@ -59,11 +59,12 @@ def import_products(
     body: Mapping[str, Any],
     read_lines: Callable[[], Sequence[ParsedLine | Rejected]],
 ) -> IdempotentResult:
-    """Store all lines of a product file, or none. Workers then write the products and stock. Only staff may call it.
+    """Store a product file in one transaction. Workers then write its products and stock. Only staff may call it.
 
     `key`: the idempotency key. `body`: a value that identifies the file, to detect a key that is used again with
-    another file. `read_lines`: a function that parses the lines of the file. If several lines name the same product,
-    only the first line is accepted, because the workers may write the lines of a file in any order.
+    another file. `read_lines`: a function that parses the lines of the file, and returns Rejected for an invalid line.
+    If several lines name the same product, all except the first are rejected, because the workers may write the lines
+    of a file in any order. A rejected line is stored with the reason, and the other lines are still imported.
 
     The result is {"import_id", "lines", "rejected"}, where `lines` and `rejected` are numbers of lines. Raises
     InvalidInput, IdempotencyKeyReused, NotAllowed, and the errors of `read_lines`.
@@ -174,9 +175,10 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            # DynamoDB will never accept this transaction. If `writes` is empty, the transaction only counted the line.
-            # Then the content of the line is not the cause, so raise the error. Otherwise reject the line: the next
-            # attempt writes nothing of the line, and only counts it as rejected.
+            # DynamoDB will never accept this transaction, for example because an item is too large. If `writes` is
+            # empty, the transaction would only have counted the line. Then the product of the line is not the cause, so
+            # raise the error. Otherwise the product may be the cause, so reject the line: the next attempt of this loop
+            # does not write the product, and only counts the line as rejected.
             if not writes:
                 raise
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")

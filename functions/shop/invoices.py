@@ -101,14 +101,15 @@ def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
 
 
 def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
-    """Yield the amount that each payment contributed to the order, up to the paid amount of the order.
+    """Split the order's paid amount over its payments: yield the amount that each payment covers.
 
     The bank may have taken a payment back (status REFUNDED). If the bank did this before the order was paid in full,
-    other payments replaced that payment, and it must not count. If the bank did this later, the payment must count. So
-    payments with status REFUNDED come last: they count only if the other payments do not cover the paid amount.
+    the customer paid again, and the other payments cover the paid amount. If the bank did this later, the payment still
+    covers its part of the paid amount. So payments with status REFUNDED come last: they cover only what the other
+    payments leave.
 
-    The payments must be read before the refunds. A payment and the refund of its excess amount are stored in one
-    transaction. So the refunds, which are read later, include the excess refund of each payment that was read.
+    Money above the amount due was refunded, and covers nothing. The payment and this refund are stored in one
+    transaction. So the payments must be read before the refunds: then no such refund of these payments is missing.
     """
     payments = [
         p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES

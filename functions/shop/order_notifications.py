@@ -58,9 +58,12 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
 def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
     """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
-    The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. `event`: the name of the event
-    that the mail reports. `at`: the time of the event. `effect_id`: the id of the mail. If the queue delivers the event
-    again, the caller must pass the same id again. Raises AlreadyClaimed while another sender has this right.
+    The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. Raises AlreadyClaimed while
+    another sender has this right.
+
+    `event`: the name of the event that the mail reports, for example OrderShipped. `at`: the time of this event.
+    `effect_id`: the id of the mail. `at` and `effect_id` identify the mail. So a caller that processes the same event
+    again must pass the same values again.
     """
     return claim_notification(
         shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
@@ -80,9 +83,9 @@ def claim_notification(
 ) -> Notification | None:
     """Claim the right to send a mail for `claim_seconds` seconds. Return None if the mail was sent already.
 
-    The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports. `at`:
-    the time of the event. `effect_id`: the id of the mail. If the queue delivers the event again, the caller must pass
-    the same id again.
+    The claim is a Notification item with status SENDING. `event`: the name of the event that the mail reports, for
+    example OrderShipped. `at`: the time of this event. `effect_id`: the id of the mail. The customer, `at` and
+    `effect_id` identify the mail. So a caller that processes the same event again must pass the same values again.
 
     Raises AlreadyClaimed while another sender has this right. If an earlier claim has expired, the function replaces
     it. Raises WriteConflict if another sender replaces the expired claim at the same time.

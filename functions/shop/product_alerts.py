@@ -86,9 +86,9 @@ def get_follower_page(shop: Shop, event: ReceivedEvent, after: str | None, size:
         campaign = _start_campaign(shop, event)
     if campaign is None:
         return None
-    # The stored start position of the campaign can differ from the expected position `resume_after`, for example if
-    # another campaign of the product stopped in the meantime. The page was then read from the wrong position, so read
-    # it again.
+    # The function assumed that the new campaign starts at position `resume_after`. But `_start_campaign` reads the
+    # stored campaign again and may choose another position, for example if the previous campaign stopped in the
+    # meantime. In that case, read the page again from the right position.
     if campaign.since != resume_after:
         return get_follower_page(shop, event, after, size)
     followers = tuple(one.customer_id for one in page.items if one.created_at <= campaign.began_at)
@@ -199,7 +199,7 @@ def _is_blocked(shop: Shop, event: ReceivedEvent, found: Campaign | None) -> boo
 
     A campaign is the sending of the mails about one event to all followers. `found`: None if no campaign is stored for
     the product and this kind of event. The stored campaign prevents a new campaign in each of these cases:
-    - the event of the stored campaign is as old as this event, or newer;
+    - this event is not newer than the event of the stored campaign;
     - the cooldown of the stored campaign (one day) is not over, and that campaign was not stopped early (DROPPED).
     """
     if found is None:

@@ -43,7 +43,7 @@ RefundDestination = Literal["original", "credit"]
 """The destination of a refund: the original payment method, or the customer's store credit."""
 
 
-# planning refunds: the caller writes the returned items in its transaction --------------------------------------------
+# planning refunds: these functions build Refund items, and the caller stores them in its transaction ------------------
 @dataclass(frozen=True)
 class RefundPlan:
     """The refunds that a command must write.
@@ -137,7 +137,8 @@ def build_refund(
 def reset_for_retry(shop: Shop, refund: Refund, account_id: str | None) -> Refund:
     """Return a failed refund with its status set back to REQUESTED. Raises WrongState if the refund has not failed.
 
-    The refund goes to the credit account `account_id`, or to the card if `account_id` is None. Nothing is written.
+    The refund goes to the credit account `account_id`. If `account_id` is None, the payment provider refunds the money,
+    for example to the card. Nothing is written.
     """
     after = apply_refund_command(refund, "retry", shop.now_instant())
     return replace(after, account_id=account_id, attempt=refund.attempt + 1, provider_id=None, reason=None)

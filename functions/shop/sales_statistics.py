@@ -18,9 +18,11 @@ from functions.shop.shop import Caller, Shop
 class MetricPoint:
     """The sales in one minute and one currency, minus the goods that were returned in that minute.
 
-    `orders`: the number of orders that were paid in this minute. `units`: the number of pieces sold minus the number of
-    pieces returned. `revenue`: the total of the paid orders minus the refunds for returned goods, in the currency's
-    smallest unit, for example cents. Cancelled orders and pieces count as not sold.
+    An order is a sale of the minute in which it was paid. If the order or some of its pieces are cancelled later, they
+    are removed from that minute again.
+
+    `orders`: the number of orders. `units`: the number of pieces sold minus the number of pieces returned. `revenue`:
+    the total of the orders minus the refunds for returned goods, in the currency's smallest unit, for example cents.
     """
 
     minute: Instant

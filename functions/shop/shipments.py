@@ -62,8 +62,9 @@ def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
 
     `quantities`: the number of unsent pieces by product id.
 
-    Backordered pieces were not in stock when they were ordered. The warehouse sends them last. So the shipment contains
-    all backordered pieces of an order line. If fewer pieces of the line are unsent, all unsent pieces are backordered.
+    The shipment's field `backordered` says how many of its pieces were not in stock when they were ordered. The
+    warehouse sends these pieces last. So the number is the backordered quantity of the order line, but at most the
+    number of unsent pieces.
     """
     missing = {id: min(quantity, order.lines[id].backordered) for id, quantity in quantities.items()}
     return Shipment(
@@ -88,14 +89,14 @@ def dispatch_shipment(
     tracking_number: str,
     quantities: Quantities | None = None,
 ) -> Shipment:
-    """Record that the carrier has the whole shipment or some of its pieces. Only the warehouse and staff may call it.
+    """Record that the carrier took the whole shipment or some of its pieces. Only the warehouse and staff may call it.
 
-    `quantities`: the pieces that the carrier has, by product id, or None for the whole shipment. The other pieces
+    `quantities`: the pieces that the carrier took, by product id, or None for the whole shipment. The other pieces
     become a new shipment. Safe to repeat with the same carrier, tracking number and quantities.
 
     If `quantities` has more pieces of a product than the shipment, raises TooMuch with the product id and the quantity
-    in the shipment. If the order would have more than MAX_SHIPMENTS shipments, raises TooMuch with the field "parcels".
-    Also raises NotAllowed, NotFound, WrongState and InvalidInput.
+    in the shipment. If the order would have more than MAX_SHIPMENTS shipments, raises TooMuch with "parcels", the name
+    of the order's field that counts its shipments. Also raises NotAllowed, NotFound, WrongState and InvalidInput.
     """
     caller.require_group("warehouse", "staff")
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
@@ -143,8 +144,9 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
 def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
     """Record that the customer has the shipment. If the whole order has arrived, the order becomes DELIVERED.
 
-    A delivered order is archived after its return window and its retention period. Only the warehouse and staff may
-    call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
+    Goods of a DELIVERED order can be returned for `return_window_days`. The order is archived `retention_days` after
+    that, or later, for example if goods are returned. Only the warehouse and staff may call this command. Safe to
+    repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 
@@ -182,17 +184,17 @@ def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) ->
 
 
 def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
-    """Return the ids of orders that are PAID and have not changed since `paid_before`.
+    """Return the ids of paid orders without a requested shipment: PAID, and unchanged since `paid_before`.
 
-    An order that is PAID has no shipment yet. The query reads an index that is eventually consistent. So an order in
-    the result may have got a shipment in the meantime.
+    When a shipment is requested, the order's status changes from PAID to FULFILLING. The query reads an index that is
+    eventually consistent. So the shipment of an order in the result may have been requested in the meantime.
     """
     paid = shop.table.query_all(ORDERS_BY_STATUS_OLDEST_FIRST, queue="PAID", until=to_instant(paid_before))
     return (order.order_id for order in paid if order.updated_at < to_instant(paid_before))
 
 
 def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
-    """Return the ids of orders that are SHIPPED and have not changed since `shipped_before`.
+    """Return the ids of orders whose delivery nobody confirmed: SHIPPED, and unchanged since `shipped_before`.
 
     The index is sorted by the time when the orders were placed. So the function also has to skip orders that changed
     after `shipped_before`. The index is eventually consistent, so an order in the result may already be delivered.
@@ -203,9 +205,10 @@ def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[st
 
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:
-    """Mark a SHIPPED order and all its dispatched shipments as delivered, and return True. Safe to repeat.
+    """Mark an order as delivered without a confirmation, because nobody confirmed the delivery in time. Safe to repeat.
 
-    Return False if the order is not SHIPPED any more, or if it changed at the same time.
+    The same transaction marks all dispatched shipments of the order as delivered. Returns False, and changes nothing,
+    if the order is not SHIPPED any more, or if another process changed it at the same time. Otherwise returns True.
     """
     try:
         order = get_unarchived_order(shop, order_id, "deliver")

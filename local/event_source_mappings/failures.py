@@ -40,8 +40,9 @@ class BatchOutcome:
     """The result of an invocation: the first `accepted` records of the batch are done, and the others are retried.
 
     `accepted`: the number of records at the front of the batch that the function processed.
-    `failed`: the number of records that failed. Records after a failed record are retried even if they did not fail.
-    `can_bisect`: whether the batch may be split in two. True if it is unknown which record failed.
+    `failed`: the number of records that failed. It does not count the records that are retried only because an earlier
+    record failed.
+    `can_bisect`: True if it is unknown which record failed. Then the mapping may split the batch in two.
     """
 
     accepted: int
@@ -88,7 +89,7 @@ def _reported_identifiers(response: object) -> list[object] | None:
 
 
 def bisect_records(records: Records, switches: MappingAssumptions) -> list[Records]:
-    """Split the records of a failed batch in two halves, and return them in the order in which they are retried.
+    """Split the records of a failed batch in two halves. Return the half that is retried first, then the other half.
 
     `switches`: the assumptions about the sizes and the order of the halves, which AWS does not document.
     """

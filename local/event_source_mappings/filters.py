@@ -71,8 +71,8 @@ class _Compiler:
         if len(text) > MAX_PATTERN_CHARACTERS:
             raise ValueError(f"filter pattern of {len(text)} characters; {MAX_PATTERN_CHARACTERS} are allowed")
         try:
-            # Lambda compares numbers as texts: 300 does not match 300.0. Decimal keeps the text of each number. If a
-            # key occurs twice in an object, json.loads uses the last value.
+            # Lambda compares numbers as texts: 300 does not match 300.0. Decimal keeps the difference between 300 and
+            # 300.0. A pattern may contain a key twice: json.loads then uses the last value.
             tree = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"filter pattern is not JSON ({error}): {text[:200]}") from None

@@ -39,7 +39,8 @@ from local.event_source_mappings.shards import ShardLane, ShardProgress
 class EventSourceMapping:
     """A model of one event source mapping of a DynamoDB stream.
 
-    `new_id`: returns a new id for an invocation, or for the end of the S3 key of a failed batch.
+    `new_id`: returns a new id at each call. The model uses such ids as request ids of invocations, and at the end of
+    the S3 keys of failed batches.
     `resume_from`: the result of `checkpoint()` of an earlier mapping, or None to start without a checkpoint. The new
     mapping delivers all records after this checkpoint. The earlier mapping may have delivered some of them already. So
     each record is delivered at least once.

@@ -130,7 +130,7 @@ class MappingAssumptions:
     # newer records ("upper").
     bisect_first: Literal["lower", "upper"] = "lower"
     # Whether each half of a split batch keeps the batch's number of attempts ("inherit") or starts at zero ("reset").
-    # AWS documents that the failure that causes the split does not count as an attempt.
+    # In both cases, the failure that causes the split is not counted as an attempt, as AWS documents.
     bisect_attempts: Literal["inherit", "reset"] = "inherit"
 
     # Whether the number of attempts is reset to zero after a partial success. A reset would explain why AWS once
@@ -145,8 +145,8 @@ class MappingAssumptions:
     # A lane is one of the batch sequences of a shard that are processed in parallel. A hash of the item's key selects
     # the lane of a record. This salt is part of the hash, so another salt assigns the items to other lanes.
     lane_salt: str = ""
-    # A lane is one of the batch sequences of a shard that are processed in parallel. This field decides whether the
-    # other lanes of a shard wait while one lane has failed records.
+    # A lane is one of the batch sequences of a shard that are processed in parallel. If this field is True
+    # and a lane has failed records, the lanes of the same shard without failed records wait.
     failing_lane_stalls_shard: bool = False
 
     # This field decides when a lane (a batch sequence of a shard) opens the batching window for its next batch.

@@ -17,8 +17,8 @@ from local.event_source_mappings.failures import DiscardReason, RecordBatch
 from local.event_source_mappings.records import Records, StreamRecord
 from local.event_source_mappings.settings import MappingAssumptions, MappingSettings
 
-# The size of an event without records, less one byte. `ShardLane.add` counts a comma for every record, but the event
-# has no comma before its first record.
+# The size of an event without its records. `ShardLane` counts a comma for each record, but an event has one comma less
+# than records. So one byte is subtracted here.
 _ENVELOPE_BYTES: Final = len('{"Records":[]}') - 1
 IMMEDIATELY: Final = 0.0
 
@@ -94,8 +94,9 @@ class ShardLane:
         if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
             return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
-        # With the assumption "at_completion", the batching window opens when the last action ends. If this window is
-        # over before a record is read, a new window opens when the first record is read.
+        # The batching window is the time in which a lane waits for more records. If `window_opens` is "at_completion",
+        # the window opens when the lane's previous action ends. If the first waiting record was read after the end of
+        # this window, a new window opens at the time of this read.
         if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window

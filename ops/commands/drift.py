@@ -95,9 +95,9 @@ class DriftCheck:
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items and totals changed during the checks, so that they could not be judged.
     `final_totals`: how many totals were not judged, because they can no longer change.
-    `checkpoint`: the stored progress of a full check, and its lock; None if the progress is not stored. It also stores
-    the keys of items that seem wrong, and a resumed run checks these items first. Without a checkpoint, no lock
-    prevents a second repair at the same time. Then a total is repaired only if it has not changed since it was read.
+    `checkpoint`: the stored progress of a full check, and its lock; None if the progress is not stored. The progress
+    includes the keys of items that seem wrong, so that a resumed run checks these items first. The lock prevents two
+    repairs at the same time. If `checkpoint` is None, a total is repaired only if it has not changed since it was read.
     """
 
     shop: Shop
@@ -182,11 +182,11 @@ class DriftCheck:
         return [lambda found, segments: kept.extend_lock()] if kept else []
 
     def check_sample(self, number: int, *, units_per_second: float | None = None) -> None:
-        """Check about `number` items, read from random places of the table, and the copies that belong to these items.
+        """Check about `number` items from random places of the table. For an item of an order, check the whole order.
 
-        A contribution is an item that records how much one item adds to totals. A total is the sum of its
-        contributions. A sample does not read all contributions, so totals are neither checked nor repaired.
-        Contributions are checked but not repaired, because the repair of a contribution must also correct its totals.
+        Totals are neither checked nor repaired. A total is the sum of its contributions (items that record how much one
+        item adds to totals), and a sample does not read all contributions. Contributions are checked but not repaired,
+        because the repair of a contribution must also correct its totals.
 
         `units_per_second`: the limit of capacity units per second; None for no limit.
         """
@@ -233,10 +233,10 @@ class DriftCheck:
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """Return the check for the item with this key. For an item of an order, it is the check of the whole order.
+        """Return an object that can check the item with this key. It has no discrepancies yet.
 
-        Returns None if this item type is not checked, or if the item's order was checked recently. When the scan reads
-        the first item of an order, the whole order is checked.
+        If the item belongs to an order, the object checks the whole order. Returns None if this order was checked
+        recently, for example because of another item of the order. Also returns None if this item type is not checked.
         """
         if order := match_key(ORDER, (at[0], ORDER.main.partition(" / ")[2])):
             order_id = order["order_id"]
@@ -393,11 +393,12 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
 `_check_order` checks the items in the partition of an order.
 """
 CHECKED_LAST = (ACTIVITY, COUNTED)
-"""The item types whose items are checked again last, after the suspicious items of all other types.
+"""Suspicious items of these types are checked again only after all other suspicious items.
 
-An item of these types stores the id or the type of its source, which is the item that it is derived from. If this value
-is wrong, the check of the item itself does not find the source. But the check of the source finds the item by its key,
-and knows its expected content. So the check of the source runs first, and reports the discrepancy.
+Two checks can find that such an item is wrong: its own check, and the check of its source (the item that it is derived
+from). The check of the source knows the correct content. The item's own check reads the id or the type of the source
+from the item. If this value is wrong, the own check finds no source, and reports that the item should not exist. So the
+check of the source runs first.
 """
 
 

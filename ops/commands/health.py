@@ -38,11 +38,11 @@ A function that has read the stream in the last 14 days is a stream reader. Whil
 should also have been invoked in the last 15 minutes.
 """
 BUSY_MINUTES = 5
-"""The table is busy if there were writes in at least this number of the last 15 minutes (ACTIVE_READER_WINDOW).
+"""The table counts as busy if there were writes in 5 or more of the last 15 minutes (ACTIVE_READER_WINDOW).
 
-If the table is busy, every Lambda function that reads the stream should have been invoked in these 15 minutes. If there
-were fewer writes, the event filter of a function may have matched none of them. Then it is no
-problem if this function was not invoked.
+It also counts as busy if one stream reader (a Lambda function that reads the stream) was invoked in 5 or more of these
+minutes. While the table is busy, every stream reader should have been invoked at least once. While the table is not
+busy, a reader without an invocation is no problem: its event filter may have matched none of the few writes.
 """
 WHILE_TABLE_IS_WRITTEN = "although the table is written to"
 CHECK_MAPPING_ADVICE = "check whether its mapping is enabled: aws lambda list-event-source-mappings"

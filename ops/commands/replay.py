@@ -149,8 +149,9 @@ class EventArchive:
     def start_replay(self, time_range: TimeRange, rule: EventRule | None) -> tuple[str, str]:
         """Start a replay of a time range to one rule (None: to all rules). Returns the replay's name and state.
 
-        If a replay of the same range and rule is running or completed, no new replay starts, and the existing replay is
-        returned. If the existing replay failed or was cancelled, a new replay starts under the next free name.
+        The name is computed from the range and the rule. If a replay with this name is running or completed, no new
+        replay starts, and the existing replay is returned. If it failed or was cancelled, a new replay starts. The new
+        name has a number at its end, because a name can be used only once.
         """
         told = f"{to_instant(time_range.since)} {to_instant(time_range.until)} {rule.arn if rule else 'all'}"
         name = f"ops-{hashlib.sha256(told.encode()).hexdigest()[:32]}"

@@ -143,8 +143,8 @@ def restore_order(
             for image in shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
         }
         parts = list(_split_into_transactions(list(_missing_items(images, there, now))))
-        # `end` writes the expiry marker: when its ttl has passed, the order is archived again. A marker replaces only
-        # markers with a lower version. This one has the version of the restored order, which is the highest.
+        # `end` writes the expiry marker, an item with a ttl. When the ttl has passed, the order is archived again. The
+        # write replaces an old marker, because the version of the restored order is higher than the marker's version.
         end = put_expiry_marker(shop, ORDER.decode(header), keep_days)
         if not dry:
             for part in parts[:-1]:

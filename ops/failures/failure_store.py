@@ -59,10 +59,9 @@ class FailureEntry:
 class DeadLetterQueueInfo:
     """A dead-letter queue.
 
-    `name`: a short name. If SQS moves the failed messages of a reaction (a queue with its worker) to this queue,
-    it is the name of the reaction. Otherwise it is the name of the source queue. If there is no source queue, it is the
-    name of this queue.
-    `source`: the URL of the queue from which SQS moves messages to this queue; None if there is no such queue.
+    `name`: a short name for the operator. If the source queue belongs to a reaction (a queue with its worker), `name`
+    is the name of the reaction. Otherwise it is the name of the source queue, or of this queue if there is no source.
+    `source`: the URL of the source queue, from which SQS moves failed messages to this queue; None if there is none.
     `max_receive_count`: SQS moves a message to this queue after this number of receives; 0 if `source` is None.
     """
 
@@ -216,7 +215,7 @@ class FailureRepository:
             {"Id": str(number), "ReceiptHandle": letter.message["ReceiptHandle"], "VisibilityTimeout": 0}
             for number, letter in enumerate(letters)
         ]
-        # An error is ignored here. Without this request, the messages become visible when their timeout ends.
+        # An error is ignored: if a request fails, its messages become visible later, when their timeout ends.
         with suppress(ClientError, BotoCoreError):
             for start in range(0, len(entries), SQS_BATCH_SIZE):
                 # The response is not checked, because it reports a failure for each message that is already deleted.

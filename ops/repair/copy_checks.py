@@ -68,7 +68,8 @@ class Discrepancy:
 def check_source_unchanged(row: Row[Any], item: Any) -> Write[Any]:
     """Return a condition check that fails if a primary item (the source of a copy) has changed since it was read.
 
-    If the primary item did not exist at that read, the check fails if it exists now.
+    `item`: the primary item. If the item was not found when it was read, `item` is only its key. Then the check fails
+    if the primary item exists now.
     """
     if isinstance(item, Mapping):
         return check_absent(row, item, condition_error=lambda _: WriteConflict(row.type))
@@ -119,10 +120,10 @@ ImagesByKey = Mapping[ItemKey, Image]
 
 
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
-    """Return an order from `images`, or the archived order that replaced it in the table.
+    """Return the order with this id from `images`, as (row, item).
 
-    If `images` contains neither of them, return the row of the order type and the order's key. Raises InvalidKeyValue,
-    Unreadable.
+    If the order is archived, the item is the archived order: the small item that has replaced it under the same key. If
+    `images` contains neither, the result is (ORDER, the order's key). Raises InvalidKeyValue, Unreadable.
     """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
@@ -177,9 +178,9 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 
     `into`: the row of model/table.py that declares the log. `copy`: the expected entry. `item`: the order.
 
-    The result is True if the log has a ttl, and if the entry is older than the order's last restore from the archive.
-    The time in the entry's ttl is not checked, because the local shop's command `advance` deletes entries before this
-    time.
+    The result is True if the entries of the log have a ttl, and if this entry is older than the order's last restore
+    from the archive. It does not matter whether the entry's ttl has passed: the local shop's command `advance` deletes
+    an entry before its ttl has passed.
     """
     restored_at = getattr(item, "restored_at", None)
     return bool(restored_at and into.has_ttl and copy["at"]["S"] < restored_at)
@@ -188,9 +189,9 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
     """Return the copies that are stored in an order's partition, by key.
 
-    If the order is archived, copies with the attribute `restored_at` are left out, because they are no error. A restore
-    from the archive has written them, and is still running or was killed. The next restore of the order completes the
-    work.
+    If the order is archived, copies with the attribute `restored_at` are left out. A restore from the archive has
+    written them in advance. Either this restore is still running, or it was killed and the next restore completes it.
+    In both cases these copies are no error.
     """
     is_restoring = isinstance(item, ArchivedOrder)
     return {
@@ -227,8 +228,10 @@ def _matches(image: Image, expected: Image, min_version: int) -> bool:
 ExpectedCopies = dict[ItemKey, tuple[Row[Any], Image, int]]
 """The expected copies by key, each as (row, item, lowest accepted version).
 
-The row is the declaration of the copy's type in model/table.py. The item is in DynamoDB JSON. A stored copy may have
-any version from the lowest accepted version to the version of this item.
+The row is the declaration of the copy's type in model/table.py. The item is the expected copy in DynamoDB JSON.
+
+If a change of the primary item does not change the copy, the stored copy may keep its old version. So any version from
+the lowest accepted version to the version of the expected copy is correct.
 """
 
 
@@ -295,11 +298,10 @@ def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[D
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
-    """Return two keys for an entry of a customer's activity log: those of its order and of a timeline entry.
+    """Return the keys of the two items that `find_activity_discrepancies` needs to check an activity log entry.
 
-    Each change of an order has an entry in the activity log and an entry in the order's timeline. The returned key is
-    that of the timeline entry for the same change. `find_activity_discrepancies` needs both items. Raises
-    InvalidKeyValue.
+    An entry of a customer's activity log records one change of an order. The order's timeline has an entry for the same
+    change. The returned keys are those of the order and of this timeline entry. Raises InvalidKeyValue.
     """
     key = match_key(ACTIVITY, item_key(image))
     assert key is not None
@@ -309,11 +311,14 @@ def activity_sources(image: Image) -> list[ItemKey]:
 
 
 def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an entry of a customer's activity log matches no change of an order.
+    """Yield a discrepancy if an entry of a customer's activity log records a change that no order of this customer had.
 
-    `image`: the entry. `sources`: the existing orders and timeline entries, by key. An entry whose ttl has passed is
-    not checked. If the order is archived, the content of the entry is checked too. Otherwise `find_order_discrepancies`
-    compares the content. Raises Unreadable.
+    If the order is archived, also yield a discrepancy if the content of the entry is wrong. If the order is not
+    archived, the content is not checked here, but in `find_order_discrepancies`. An entry whose ttl has passed is not
+    checked at all.
+
+    `image`: the entry. `sources`: the existing orders and timeline entries, by key. Raises Unreadable. Raises Permanent
+    if the order's history cannot be reconstructed.
     """
     place = item_key(image)
     key = match_key(ACTIVITY, place)

@@ -27,7 +27,7 @@ from functions.shop.shop import Shop
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
-"""The name of a change of an order for which the code declares no name. Such a change keeps the order's status."""
+"""The name of every change of an order that ORDER_TRANSITIONS does not list. Such a change keeps the status."""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
 """The names and statuses that the log entries of an order contain, by the order's version after the change.
 
@@ -64,10 +64,10 @@ def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -
 
 
 def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
-    """Return the version of an order after each of its changes, by the id of the change.
+    """Return the ids of an order's changes, as a dict: {id of a change: the order's version after this change}.
 
-    The result has only the changes that must have log entries. An archived order does not store which changes these
-    are. So for an archived order, the result has an id for every version from 1 to the latest.
+    The result has only the changes that must have log entries. For an archived order, it is not known which changes
+    these are. So the result then has all changes, with the versions from 1 to the latest.
     """
     placed = {"placed_at": {"S": item.placed_at}, **row.key_of(item)}
     versions = item.logged_versions if isinstance(item, Order) else range(1, item.version + 1)
@@ -77,10 +77,13 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
 def _change_times(
     shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
 ) -> dict[int, Instant]:
-    """Return the time of each change of an order that must have a log entry, by the order's version after the change.
+    """Return the times of an order's changes, by the order's version after the change.
 
-    The first source that has the time is used: the order itself, the order's timeline, the customer's activity log. If
-    no source has the time, the change gets the time of the next change.
+    The result has only the changes that must have log entries. Each time is looked up in the order itself, then in the
+    order's timeline, then in the customer's activity log. If none of them has the time, the change gets the time of the
+    next change.
+
+    `ids`: the result of `change_ids`. `timeline`: the stored timeline entries, by key.
     """
     own = {
         1: order.placed_at,
@@ -163,8 +166,8 @@ class _Path:
     """A possible history of an order from its first change up to some version. `find_likely_path` extends it.
 
     `steps`: the changes, each as (name of the change, status after the change).
-    `contradictions`: how many names and statuses in the order's log entries differ from these changes.
-    `unlisted`: the number of changes with the name UNLISTED_CHANGE, for which the code declares no name of their own.
+    `contradictions`: how many names and statuses in the order's log entries are different in this history.
+    `unlisted`: how many of the changes have the name UNLISTED_CHANGE.
     """
 
     steps: tuple[tuple[str, str], ...]

@@ -151,8 +151,8 @@ def republish_events(
 REBUILT_KINDS = ("snapshot missing", "snapshot wrong", "log missing", "name")
 """The kinds of discrepancies that `refresh_copies` repairs.
 
-The `drift` command repairs the discrepancies of all other kinds. It checks such an item a second time after a pause,
-because the Lambda functions that read the stream may correct the item meanwhile.
+All other kinds, such as "snapshot orphaned", are repaired only by the `drift` command. This command checks a wrong item
+a second time after a pause, because the Lambda functions that read the stream may correct the item meanwhile.
 """
 
 
@@ -162,8 +162,9 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     A primary item is an item from which copies and totals are derived. For an order, the customer's current name is
     copied too.
 
-    `recorded_entries`: for a redriven stream record, the log entries of its change: only these are written. If None,
-    all log entries that the order must have are derived from the order and its existing logs. `dry`: write nothing.
+    `recorded_entries`: the log entries that a redriven stream record describes. If given, no other log entries are
+    written. If None, all log entries that the order must have are derived from the order and its existing logs.
+    `dry`: write nothing.
 
     Returns whether there was anything to write. Raises WriteConflict if the item has changed since it was read.
     """
@@ -220,12 +221,13 @@ LOG_READERS: Mapping[Row[Any], Callable[[Shop, Mapping[str, str]], Iterable[Imag
         CUSTOMER_ACTIVITY, customer_id=key["customer_id"], since=Instant(key["at"])
     ),
 }
-"""The functions that read the entries of a log, by log (a row of model/table.py).
+"""The functions that read log entries for `_delete_estimated_entries`, by log (a row of model/table.py).
 
-They are used to find an entry of a change that was written with an estimated time. Their arguments are the shop and the
-key attributes of the correct log entry of this change. For the timeline, the function returns all items of the order's
-partition. For the activity log, it returns the customer's entries from the time of the correct entry on, because an
-estimated time is never earlier than the correct time.
+The arguments of a function are the shop and the key attributes of the correct entry of a change. The result contains
+the entries of this change that were written with an estimated time. It may contain other items too.
+
+The function of the timeline returns all items of the order's partition. The function of the activity log returns the
+customer's entries from the time of the correct entry on, because an estimated time is never earlier.
 """
 
 
@@ -238,11 +240,11 @@ def _change_to_current_status(shop: Shop, order: Order) -> Iterator[Change]:
 
 
 def _expiry_change(shop: Shop, order: Order) -> Iterator[Change]:
-    """If a closed order has no expiry marker, yield the change that the deletion of the marker would cause.
+    """If a closed order has no expiry marker, yield the change "the marker has expired". Otherwise yield nothing.
 
-    An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published for this change, and
-    the order is archived. If the marker is missing, the caller must publish this event. Otherwise the order would never
-    be archived.
+    An expiry marker is an item with a ttl. When DynamoDB deletes the marker, an event is published, and this event
+    starts the archiving of the order. Without a marker, this event would never be published. So the caller publishes
+    the event of the yielded change. An order whose archiving has started, but not ended, counts as closed.
     """
     if order.status not in ENDED_STATES or shop.table.batch_get([EXPIRY.key(order_id=order.order_id)], consistent=True):
         return

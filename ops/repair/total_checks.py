@@ -49,8 +49,8 @@ GuardWrites = Callable[[], Sequence[Write[Any]]]
 def find_contribution_discrepancies(shop: Shop, items: Sequence[SourceItem]) -> Iterator[Discrepancy]:
     """Yield the missing, wrong and orphaned contributions of these orders, returns and reviews to totals.
 
-    A contribution is an item that records how much one of them adds to totals. It is orphaned if its order, return or
-    review must not add anything to totals.
+    A contribution is an item that records how much one order, return or review (its source item) adds to totals. Here,
+    it is orphaned if its source item exists, but must not add anything to totals.
     """
     now = shop.now_instant()
     counting = {source: (row, item) for row, item in items if (source := totals.source_id_of(row, item)) is not None}
@@ -115,11 +115,11 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
-    """Return whether a stored contribution to totals has the amounts that are correct for its source item now.
+    """Return whether a stored contribution to totals is correct for its source item (an order, return or review).
 
-    The source item is the order, return or review whose amounts the contribution records. The contribution may have
-    been written for an earlier version of the source item. It must not have been written for a later version, or for a
-    deleted item that had the same key.
+    It is correct if it has the amounts in `todo`, which the source item must add now. It may have been written for an
+    earlier version of the source item, because not every change of the source item changes the amounts. It is wrong if
+    it was written for a later version, or for a deleted item that had the same key.
     """
     if contribution is None:
         return False
@@ -203,10 +203,11 @@ class TotalsScan:
             self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
 
     def find_orphans(self) -> Iterator[Discrepancy]:
-        """Yield the contributions to totals whose return exists neither in the table nor in the archive.
+        """Yield the contributions to totals whose return no longer exists.
 
-        The archive itself is not read. If an archived order with returns was updated after the contribution was
-        created, or at the same time, the return may be in the archive. Then the contribution is not yielded.
+        If a return is not in the table, it may be in the archive. The archive is not read here. But an archived return
+        is never newer than the last update of its order. So a contribution is yielded only if its return is not in the
+        table, and if it was created after the last update of every archived order with returns.
         """
         for source, image in self.return_contributions.items():
             if (
@@ -222,8 +223,8 @@ class TotalDifference:
 
     `image`: the total in DynamoDB JSON; None if there is no total.
     `difference`: the total minus the sum, by attribute; None if the total changed while the contributions were read.
-    `has_contributions`: whether the total has a contribution, or has one after the repair. If not, the total should not
-    exist.
+    `has_contributions`: whether any contribution adds to the total, either now or after wrong contributions are
+    repaired. A total without contributions should not exist.
     """
 
     image: Image | None
@@ -240,9 +241,9 @@ class TotalsCheck:
     `contributions`: the wrong contributions.
     `differences`: how much each total that seems wrong differs from the sum of its contributions, by key of the total.
     `final_totals`: how many totals were skipped because they can no longer change.
-    `guard`: returns condition checks that are added to each transaction. They fail if another run has taken over this
-    run's checkpoint (its stored progress and lock). So two runs never correct the same difference. If `guard` returns
-    no checks, a total is repaired only if it has not changed since it was read.
+    `guard`: returns condition checks, which are added to each transaction of the repair. A check fails if another run
+    has taken over this run's checkpoint (its stored progress and lock). So two runs never repair totals at the same
+    time. A run without a checkpoint has no checks. It repairs a total only if the total has not changed since the read.
     """
 
     shop: Shop
@@ -331,8 +332,8 @@ def scan_totals(
 ) -> TotalsScan:
     """Scan the whole table and return the totals, the contributions to totals, and the returns.
 
-    The `drift` command, which checks copies and totals, calls this function if it has resumed a stopped run. The scan
-    of a resumed run starts in the middle of the table, so it has not read all of these items.
+    The `drift` command, which checks copies and totals, usually collects these items in its own scan. If it resumes a
+    stopped run, its own scan starts in the middle of the table and misses some items. Then it calls this function.
     """
     seen = TotalsScan()
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)

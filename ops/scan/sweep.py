@@ -220,7 +220,11 @@ def _update_request(table: Table, before: Image, after: Image) -> dict[str, Any]
 
 
 MIN_SAMPLE_SEGMENTS = 10
-"""A sample is read from about this many random positions in the table."""
+"""To read a sample, the table is divided into at least this number of scan segments.
+
+From one segment, at most the sample size divided by this number is read (rounded up). So the sample comes from
+different places of the table.
+"""
 
 
 def sample_segments(table: Table, number: int) -> Iterator[tuple[list[Stretch], int]]:

@@ -90,10 +90,11 @@ class SimulatedEnvironment:
                 self._schedule_lapse(self.tasks.now + seconds + 5)
 
     def _schedule_expiry(self, moment: float, key: Key, ttl: str) -> None:
-        """Schedule the deletion of an expired item at the next daily deletion after `moment`.
+        """Schedule the TTL deletion of an item. It happens at the first daily deletion after `moment`.
 
-        `ttl`: the item's TTL attribute now. If the attribute has changed before the deletion, the item is not deleted.
-        The simulation deletes expired items once a day. DynamoDB is slow too: it deletes them with a background scan.
+        The simulation deletes expired items once a day, because DynamoDB also deletes an item some time after its TTL.
+        `ttl`: the current value of the item's TTL attribute. If the value at the daily deletion is another one, the
+        item is not deleted.
         """
         round_ = int(moment // GOES_ROUND_SECONDS + 1) * int(GOES_ROUND_SECONDS)
         if round_ not in self._ending:
@@ -141,8 +142,8 @@ class SimulatedEnvironment:
         """Return whether the Lambda `order_deadlines` might have work for this order.
 
         The Lambda ends an unpaid order or marks shipments as delivered if the order has not changed for a fixed time.
-        For an order that changed less than two minutes ago, the result is sometimes True too. The Lambda may see such
-        an order with its old status, because its index may be stale.
+        If the order changed less than two minutes ago, 30% of the calls (chosen at random) return True anyway. This
+        simulates a stale index: the Lambda may still see the order's old status.
         """
         if image["order_id"]["S"] in self.poison.order_ids:
             return False
@@ -202,10 +203,11 @@ class SimulatedEnvironment:
         """
 
         def moment(*question: object) -> float:
-            """Return a random time at which an outage or another fault begins.
+            """Return a random time at which an outage or another fault begins. `question`: a unique name for the draw.
 
-            The period for faults has three equal parts. The time is soon after the start of one part, mostly the first
-            part. On the first day, clients send most of their requests at these times, so many requests are affected.
+            The period `lasts_seconds` has three equal parts. The time is at most 10 minutes after the start of a part,
+            mostly of the first part. In the first era, clients send most requests just after the same three starts. So
+            a fault affects many requests.
             """
             third = int(3 * self.chance.random("third", era, *question) ** 2) / 3
             return begins + lasts_seconds * third + 10 * MINUTE * self.chance.random("moment", era, *question) ** 4

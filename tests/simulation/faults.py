@@ -41,7 +41,8 @@ class ServiceCall:
 class CallFault:
     """A kind of fault that the simulation injects into calls of services, for example a throttled request.
 
-    If the fault affects a call, it affects the next retries of the call too: 1 to `max_repeats` attempts in total.
+    `max_repeats`: if it is 1, the fault affects only one attempt of a call. If it is higher, the fault may also affect
+    the next retries of the call. The number of affected attempts is random, and lower than `max_repeats`.
     """
 
     kind: str
@@ -215,7 +216,8 @@ class FaultInjector:
     def draw(self, kind: str, *place: object, even_if_off: bool = False) -> Strike | None:
         """Return the fault if this kind of fault happens at this place, else None.
 
-        `place`: a unique name for the affected call or event. `even_if_off`: draw a fault even if `is_off` is True.
+        `place`: a unique name for the affected call or event. While `is_off` is True, no fault happens, except with
+        `even_if_off`: this is for faults of the operator's tools, which run while all other faults are off.
         """
         if self.is_off and not even_if_off:
             return None

@@ -261,10 +261,13 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
 
 
 def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the warehouse packed each shipment exactly once. For a cancelled shipment, the number does not matter.
+    """Check that the warehouse packed each shipment exactly once.
 
-    Also check that exactly the shipments that left the warehouse are stored in the shop as dispatched or delivered, and
-    that the shop rejected no dispatch report of the warehouse.
+    A cancelled shipment may be packed any number of times.
+
+    Also check the status of each shipment in the shop. If the shipment has left the warehouse, the status must be
+    DISPATCHED or DELIVERED. If not, it must be another status. The shop must not have rejected any dispatch report of
+    the warehouse.
     """
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
@@ -385,9 +388,11 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
 
     Exceptions:
     - A total past its TTL is not checked.
-    - The total of a month becomes final at a fixed time. A final total is not compared with the sum. Late stream
-      records may still change it for `MAX_DELAY_DAYS` days. After that, nothing may change it, not even the restore of
-      an archived order.
+    - The sales total of a month becomes final at a fixed time after the month. Later changes of orders do not count in
+      it. A final total is not compared with the sum.
+
+    Stream records of earlier changes may be processed late, up to `MAX_DELAY_DAYS` days after the final time. After
+    these days, nothing may change the final total, not even the restore of an archived order.
     """
     now = datetime.fromtimestamp(world.tasks.now, UTC)
     marks = {mark.source: mark for mark in map(COUNTED.decode, world.table.of_type(COUNTED.type))}
@@ -437,8 +442,8 @@ kept for this time at most. After that, it is deleted and can never be processed
 def _totals(world: Simulation, now: datetime) -> Iterator[tuple[str, Counter[str], bool]]:
     """Yield (key, amounts, is_final) for each item that is a total, such as a product's rating.
 
-    `is_final`: the shop no longer updates the total. The sales total of a month is final at a fixed time after the
-    month. Any other total is final when its TTL is past.
+    `is_final`: whether the check of the sums ignores the total. The sales total of a month is final at a fixed time
+    after the month. Any other total is final when its TTL is past, because DynamoDB may delete it at any time.
     """
     for row in totals.TOTAL_FIELDS:
         for item in map(row.decode, world.table.of_type(row.type)):
@@ -584,9 +589,10 @@ def _is_operators_guess(world: Simulation, book: Ledger, effect: str) -> bool:
 
 
 def _was_archived_soon(world: Simulation, one: RecordedChange) -> bool:
-    """Return whether the order was already archived when this change happened, or less than 7 days later.
+    """Return whether the change's order was in the archive at the time of the change, or less than 7 days later.
 
-    If it was, the mail about the change may be missing, because the order is not in the table any more.
+    If it was, the mail about the change may be missing, because the order was not in the table. A refund of an archived
+    order can still change.
     """
     history = world.table.history[f"ORDER#{one.change.item.order_id}", "ORDER"]
     ends = [at for at, _ in history[1:]] + [inf]
@@ -707,7 +713,7 @@ def _missed_campaigns(world: Simulation, book: Ledger, campaigns: list[CampaignH
         product_id = change.item.product_id
         same = [told.image for told in campaigns if told.image.product_id == product_id]
         if any(told.event == change.name and told.until > one.at for told in same):
-            continue  # a campaign covers this change: it started less than a day before the change, or after it
+            continue  # no campaign is missing: one began after this change, or less than a day before it
         row, sort, name = (STOCK, "STOCK#000", "available") if change.row is STOCK else (PRODUCT, "PRODUCT", "price")
         history = world.table.history[f"PRODUCT#{product_id}", sort]
         since = [getattr(row.decode(image), name) for at, image in history if image and int(at) >= int(one.at)]
@@ -811,7 +817,7 @@ def _matches_restored(there: Image, deleted: Image) -> bool:
     `there`: the item that the table has now. It may have a higher version than the deleted item.
     """
     if there["type"]["S"] in _SNAPSHOTS:
-        return True  # a snapshot; the invariant `snapshots_are_what_their_primaries_say` checks all snapshots
+        return True  # a snapshot (copy of an order): `snapshots_are_what_their_primaries_say` checks it
     if "restored_at" not in there:
         return False
     plain = {name: value for name, value in there.items() if name != "restored_at"}
@@ -879,7 +885,7 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
 MONEY_MOVES_SECONDS = 45 * DAY
-"""An order with refunds or disputed payments may stay in its status for this many additional seconds."""
+"""If an order has refunds or disputed payments, it may stay in its status this many seconds longer than others."""
 
 
 def _erasure_may_wait(world: Simulation, book: Ledger, customer_id: str) -> bool:

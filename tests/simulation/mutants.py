@@ -1,4 +1,4 @@
-"""Declares the mutants: bugs that the tests plant in the product to test the invariants.
+"""Declares the mutants: bugs that the tests plant in the shop's code to test the invariants.
 
 The invariants are checks of the whole simulated shop. They must detect each bug within the number of simulation runs
 that the bug declares in `seeds`. For each invariant, there is a bug that only this invariant detects. This proves that
@@ -51,7 +51,7 @@ from tests.simulation.mutations import Plant, patch_attribute
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug that a test plants in the product to test the invariants (the checks of the simulated shop).
+    """A bug that a test plants in the shop's code to test the invariants (the checks of the simulated shop).
 
     The invariants must detect the bug within `seeds` simulation runs. The first run has the random seed `first_seed`,
     the next run has the next seed. All runs use `fierce`, which injects faults more often.

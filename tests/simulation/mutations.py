@@ -1,4 +1,4 @@
-"""Implements the bugs that the tests plant in the product to test the invariants of the simulation.
+"""Implements the bugs that the tests plant in the shop's code to test the invariants of the simulation.
 
 Each bug is a small mistake that a developer could make. `mutants.py` lists the bugs with their names.
 """

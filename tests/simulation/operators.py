@@ -67,7 +67,10 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
 
 
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:
-    """Corrupt or delete some copies and totals, so that a repair has work to do. Return the keys of these items."""
+    """Corrupt or delete some items that are derived from other items, so that `Operator.repair_drift` has work to do.
+
+    These are copies of orders and totals of sales or ratings. Return the keys of the changed items.
+    """
     now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[ItemKey]()
     for image in sorted(world.table.of_type(*CORRUPTED_ATTRIBUTES), key=lambda image: str(sorted(image.items()))):
         at, kind = item_key(image), image["type"]["S"]
@@ -83,7 +86,7 @@ def corrupt_copies(world: "Simulation") -> list[ItemKey]:
 
 
 def is_final(image: Mapping[str, Any], now: datetime) -> bool:
-    """Return whether the shop no longer updates this copy or total. A repair ignores such an item too.
+    """Return whether a repair ignores this item (a copy or a total), because the item is final.
 
     The sales total of a month is final at a fixed time after the month. Any other item is final when its TTL is past.
     An item without TTL is never final.
@@ -99,9 +102,10 @@ CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "Timel
 MAX_CORRUPTED = 6
 ALARM_RESPONSE_SECONDS = 3 * DAY
 WORK_SECONDS, CUT_OFF_SECONDS = 6 * HOUR, 3.0
-"""How long an operator's tool may run until it is killed, in seconds.
+"""After how many seconds the tools that `Operator.clean_up` starts are killed.
 
-The first number applies to a normal run. The second number is the maximum if an injected fault kills the tool early.
+Normally, they are killed after `WORK_SECONDS`. If an injected fault kills them early, they are killed after a random
+time below `CUT_OFF_SECONDS`.
 """
 MAX_ATTEMPTS = 5
 KEEP_DAYS = (1, 10, 100)

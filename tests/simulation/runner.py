@@ -54,7 +54,7 @@ class SeedResult:
 
     @property
     def digest(self) -> str:
-        """A hash of the run's trace. If a run is repeated, the hash must be the same."""
+        """A hash of the run's trace (the list of all that happened). A repeated run must have the same hash."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()
 
     @property
@@ -83,7 +83,10 @@ def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, 
 
 
 def run_seeds(seeds: Sequence[int], jobs: int) -> Iterator[SeedResult]:
-    """Run the simulation with these random seeds, in `jobs` processes. Yield the results without their traces."""
+    """Run the simulation with these random seeds, in `jobs` processes. Yield the results.
+
+    In these results, `trace` (the list of all that happened in the run) is empty.
+    """
     template()  # synthesize the template once and cache it, so that no worker has to synthesize it
     with (
         engines(jobs) as directories,

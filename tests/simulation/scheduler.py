@@ -34,7 +34,7 @@ class TooManySteps(Exception):
 class ProcessDied(BaseException):
     """Raised inside a simulated process to kill it.
 
-    It is a BaseException, so that `except Exception` in the product's code does not catch it.
+    It is a BaseException, so that `except Exception` in the shop's code does not catch it.
     """
 
 

@@ -1,7 +1,7 @@
 """Collects the names that the code stores or sends: item types, keys, attributes, S3 objects and events.
 
 A rename in the code must not change these names, because the new code must read the data that the old code stored. So
-this module takes the names from the data that a simulated shop has written. It imports no name from the product's code.
+this module takes the names from the data that a simulated shop has written. It imports no name from the shop's code.
 docs/items.json lists the attributes with their types.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 from tests.simulation.world import Simulation
 
 LITERAL = {"COMMAND", "EFFECT", "SWEEP"}
-"""Prefixes of partition keys. If an item's partition key has such a prefix, its sort key can be a name from the code.
+"""Prefixes of partition keys. If the partition key of an item has such a prefix, `_key` keeps the item's sort key.
 
-`_key` does not replace such a sort key with an asterisk.
+This sort key is a name from the code and not data, for example the command name pay_with_credit.
 """
 CHOICES = ("kind", "status", "reaction", "command", "tool", "queue", "event", "mail", "reason", "task")
 """Attributes whose values are names from the code. For example, the attribute `status` has the value "PAID"."""

@@ -186,7 +186,7 @@ class SimulatedReader:
 
     def _poll(self, when: float) -> None:
         if when != self._wakes_at:
-            return  # an earlier poll has replaced this one
+            return  # another poll was scheduled for an earlier time, and has replaced this one
         self._wakes_at = float("inf")
         if not self.enabled:
             return

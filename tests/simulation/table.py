@@ -183,7 +183,7 @@ class SimulatedTable:
     def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
         """Answer a Query with the item versions of a past moment.
 
-        It supports only the kinds of key conditions that the product sends.
+        It supports only the kinds of key conditions that the shop's code uses.
         """
         index = request.get("IndexName", "main")
         partition, sort = KEY_ATTRIBUTES[index.lower()]

@@ -85,8 +85,9 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         life.append(apply_order_command(life[-1], command, at(closed + hours * HOUR)))
     last = life[-1]
     yield t.ORDER.encode(last)
-    # Build the timeline entry of each version as the Lambda does from the version's stream record. The test puts only
-    # the last version into the table. So the stream record of this version is an INSERT, and not a MODIFY.
+    # Build the timeline entry of each version as the Lambda does. The entry's key depends on the event name of the
+    # version's stream record. The record of the last version is an INSERT, because the test puts only this version into
+    # the table. If the test used MODIFY here, the Lambda would write a second entry for this version.
     for one in life:
         how = "INSERT" if one in (placed, last) else "MODIFY"
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})

@@ -99,7 +99,10 @@ def test_a_replica_that_is_not_late_answers_as_the_engine_does(engine: Engine, m
 
 
 def _comparable(answer: dict[str, Any]) -> Any:
-    """Return the parts of a DynamoDB response that the test compares, without counts. Sort the items of a batch."""
+    """Return the items of a DynamoDB response, and the key at which the next page starts.
+
+    The items of a BatchGetItem response are sorted, because DynamoDB returns them in any order.
+    """
     batches = answer.get("Responses", {}).values()
     batch = sorted(json.dumps(item, sort_keys=True) for items in batches for item in items)
     return answer.get("Item"), answer.get("Items"), answer.get("LastEvaluatedKey"), batch
@@ -109,7 +112,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
 def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Plant a bug in the product: an order that is cancelled or not paid in time does not release its stock.
+    """Plant a bug in the shop's code: an order that is cancelled or not paid in time does not release its stock.
 
     The runs must detect the bug. The failed run must be reduced to fewer than three commands and faults.
     """

@@ -286,7 +286,8 @@ class SimulatedTraffic:
     def _due(self, customer: Token, order_id: str, total: int) -> int:
         """Ask the shop which amount of the order is not paid yet, and return it.
 
-        Return `total` if the shop does not answer or if nothing is due.
+        If the shop does not answer, or if everything is paid, return `total` (the order's total). So the customer
+        always pays something, sometimes too much.
         """
         said = self.people.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0
@@ -613,7 +614,11 @@ class SimulatedTraffic:
             self.people.start("staff", again, HOUR * self.chance.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
-        """With this probability, cancel the order as its customer, and sometimes also return all its goods."""
+        """With this probability, send a request of the customer to cancel the order.
+
+        Afterwards, sometimes also enter a return of all its goods. `version`: the version of the order or payment whose
+        change led to this call. It makes the names of the random draws unique.
+        """
         order, drawn = self.known.orders.get(order_id), ("no more", order_id, version)
         if order is None or not self.chance.happens(probability, *drawn):
             return

@@ -76,7 +76,7 @@ class SimulatedWire:
         botocore_clients.set_transport(self.send)
 
     def client(self, service: str) -> Any:
-        """Return the botocore client of a service. The product calls this in place of `clients.client`."""
+        """Return the botocore client of a service. In a simulation, this replaces the shop's `clients.client`."""
         return botocore_clients.client(service)
 
     def send(self, service_name: str, operation: str, request: UnsignedRequest) -> Response:

@@ -45,9 +45,10 @@ class EmittedMetrics:
         return found
 
     def clear(self) -> None:
-        """Delete the captured lines. A test calls this when the next evaluation period of the alarm begins.
+        """Delete the metrics that were captured so far.
 
-        CloudWatch evaluates each period only with the values of this period, not with earlier values.
+        A test of an alarm calls this when the alarm's next evaluation period begins, because CloudWatch ignores the
+        values of earlier periods.
         """
         self.lines.clear()
 

@@ -178,7 +178,7 @@ class ApiHarness:
         key: str | None = "import-1",
         media_type: str = "application/x-ndjson",
     ) -> HandlerResponse:
-        """Send a file of products to import. If `content` is bytes, it is sent as binary data."""
+        """Send a file of products to the API's import. A str is sent as text, and bytes as binary data."""
         headers = {"content-type": media_type, **({"idempotency-key": key} if key is not None else {})}
         return invoke_api(http_event("POST", "/products:import", token=token, body=content, headers=headers))
 

@@ -1,6 +1,6 @@
 """A table of books and loans for the tests of `functions.dynamodb`.
 
-That package does not depend on the shop's model, so its tests do not use the model either.
+That package must not depend on the shop's item types (`functions.model`), so its tests use other types.
 """
 
 from datetime import timedelta

@@ -1,7 +1,7 @@
 """Records the requests of a DynamoDB client, measures their capacity units, and answers chosen requests itself.
 
 The local engine never returns conflicts, throttling or unprocessed requests, and never loses a response. This module
-injects these faults with botocore's event hooks, so that the product's code runs unchanged.
+injects these faults with botocore's event hooks, so that the shop's code runs unchanged.
 """
 
 import io
@@ -71,12 +71,15 @@ class WireTap:
         self._replies[operation].extend(replies)
 
     def clear(self) -> None:
-        """Clear the recorded requests and units."""
+        """Delete the recorded requests and their capacity units."""
         self.requests.clear()
         self.units_of.clear()
 
     def pop_unused_replies(self) -> list[str]:
-        """Remove all replies that no request has used. Return the names of the operations that had such replies."""
+        """Remove all replies that were set with `reply_next` and that no request has used yet.
+
+        Return the names of the operations that had such replies.
+        """
         waiting = [operation for operation, replies in self._replies.items() if replies]
         self._replies.clear()
         return waiting
@@ -136,7 +139,10 @@ def transaction_cancelled_reply(*codes: str) -> Reply:
 
 
 def lose_response(request: AWSPreparedRequest) -> NoReturn:
-    """Send the request, but lose its response: raise `ReadTimeoutError`. This is a `Reply` function."""
+    """Send the request, but lose its response: raise `ReadTimeoutError`.
+
+    A test passes this function to `WireTap.reply_next`. The client then calls it for the next request.
+    """
     URLLib3Session().send(request)
     raise ReadTimeoutError(endpoint_url=request.url)
 

@@ -2,7 +2,7 @@
 
 The table `PROBLEM_TYPES` maps each exception class to its response. Each response body is a problem document with the
 fields `type` (a link to the documentation page), `title`, `status`, `detail` and `instance` (the request id in the
-log). Some exceptions add more fields, such as `errors`, `short` or `changed`.
+log). Some exceptions add more fields, such as `changed` (the current prices, if the price of a product changed).
 
 For a malformed request, `errors` lists the invalid fields and the reasons. For an internal error, the document has no
 details: they are only in the log.

@@ -77,8 +77,8 @@ class ApiResolver(APIGatewayHttpResolver):
         there = [route for route in self.known_routes if route.pattern.fullmatch(path)]
         if not there:
             raise RouteNotFound
-        if path.endswith("\n"):
-            raise MalformedRequest(INVALID_PATH)  # the patterns of Powertools end with $, which ignores a final newline
+        if path.endswith("\n"):  # Powertools would ignore this newline, because its patterns end with $: reject it here
+            raise MalformedRequest(INVALID_PATH)
         for route in there:
             if route.method == method:
                 return route

@@ -85,9 +85,9 @@ class NewTransfer(PaymentSourceBody):
 
 
 class GiftCardIssued(ResponseModel):
-    """A new gift card. No other answer of the API shows the `code` of the card.
+    """A new gift card with its `code`. Only this answer shows the code.
 
-    If the issuer sends the request again with the same Idempotency-Key, the answer shows the code again.
+    If the issuer repeats the request with the same Idempotency-Key within 90 days, the issuer gets this answer again.
     """
 
     account_id: str
@@ -148,7 +148,8 @@ class EntryAnswer(ResponseModel):
 def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Response[GiftCardIssued]:
     """Issue a gift card, once for each Idempotency-Key. For staff.
 
-    The answer has the code of the card. The shop does not store the code, so pass it on at once.
+    The answer has the code of the card. The shop does not store the code, and no other route shows it. So pass it on at
+    once.
     """
     return command_response(accounts.issue_gift_card(shop(), caller, key, new.amount, new.currency), GiftCardIssued)
 

@@ -83,7 +83,7 @@ def rename_category(
 
 @router.get("/categories", openapi_extensions=problem_responses(NotFound))
 def category(path: CategoryPathQuery, catalog: CatalogQuery = DEFAULT_CATALOG) -> CategoryWithAncestors:
-    """Show a category with all its ancestors. The root is found only if staff gave it a name."""
+    """Show a category with all its ancestors. If staff has not created the root category `/`, it is not found."""
     found = categories.get_category(shop(), path, catalog)
     above = [CategoryAnswer.of(one) for one in categories.list_ancestors(shop(), path, catalog)]
     return CategoryWithAncestors(**CategoryAnswer.of(found).model_dump(), ancestors=above)

@@ -77,7 +77,7 @@ def order_line_answers(lines: Mapping[str, e.Line]) -> list[OrderLineAnswer]:
 
 
 def line_answers(lines: Mapping[str, e.Line]) -> list[LineAnswer]:
-    """Return the answers for lines with product, price and quantity only, sorted by product id."""
+    """Return an answer for each line with only the product, price and quantity, sorted by product id."""
     return [
         LineAnswer(product_id=id, name=line.name, price=line.price, quantity=line.quantity)
         for id, line in sorted(lines.items())

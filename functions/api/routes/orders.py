@@ -233,7 +233,7 @@ def readdress(caller: SignedIn, order_id: Id, address: Destination) -> OrderAnsw
     return OrderAnswer.of(orders.change_address(shop(), caller, order_id, e.Address(**address.model_dump())))
 
 
-# The code below has the model of an answer, and then the routes that cancel an order.
+# The rest of this module has the routes that cancel an order, and the model of their answer.
 class CancelAnswer(ResponseModel):
     """The state of an order after a cancellation."""
 
@@ -247,8 +247,8 @@ def cancel_order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 
     If the warehouse has not received the order yet, the order is cancelled at once. Otherwise the warehouse is asked to
     stop the order, and the state becomes `CANCEL_REQUESTED`. If some goods were already sent, only the unsent goods can
-    be cancelled, and the state becomes `CUT_REQUESTED`. The warehouse then agrees, refuses, or has already sent the
-    goods. Safe to repeat.
+    be cancelled, and the state becomes `CUT_REQUESTED`. The warehouse then agrees or refuses. If it sends goods
+    instead, the request has no effect. Safe to repeat.
     """
     return OrderAnswer.of(cancellation.cancel_order(shop(), caller, order_id))
 

@@ -27,7 +27,7 @@ RefundDestination = Annotated[
 
 
 class Goodwill(RequestModel):
-    """The amount to refund in the order's currency, and its destination."""
+    """A refund without a return. `amount`: in the order's currency. `to`: where the money goes."""
 
     amount: Amount
     to: RefundDestination = "original"

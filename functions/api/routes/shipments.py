@@ -37,7 +37,8 @@ class Parcel(ResponseModel):
     """The lines of an order and the delivery address, for packing.
 
     The list of the order's shipments shows which pieces go into which parcel. For each line, `quantity - shipped -
-    dropped` pieces must still be sent. `backordered`: how many pieces were not in stock when they were ordered.
+    dropped` pieces must still be sent. `dropped`: how many pieces will not be sent, because they were cancelled.
+    `backordered`: how many pieces were not in stock when they were ordered.
     """
 
     order_id: str

@@ -84,10 +84,10 @@ class Order:
     or being refunded. `owed`: the amount that the shop must refund, but cannot refund yet, because the customer's bank
     disputes the payment.
 
-    `reached`: the order's version after the last change of its status. `reached_at`: the time of that change. It is
-    None if the order has not changed since then: `updated_at` is then the same time. With both values, an operator tool
-    can rebuild the event of the status change. If the status changes to ARCHIVING, `reached` and `reached_at` keep
-    their values.
+    `reached`: the order's version after the last change of its status. `reached_at`: the time of that change. If no
+    other change followed, `reached_at` is None, and `updated_at` is the time. With both values, an operator tool can
+    rebuild the event of the status change. If the status changes to ARCHIVING, `reached` and `reached_at` keep their
+    values.
 
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
@@ -126,7 +126,7 @@ class Order:
 
     @property
     def logged_versions(self) -> tuple[int, ...]:
-        """The versions of the order for which a complete log, such as the timeline, must have an entry.
+        """The versions of the order for which a log of all its changes, such as the timeline, must have an entry.
 
         The versions that the order had while it was archived are left out.
         """

@@ -61,7 +61,7 @@ class Payment:
     def is_charged_back(self) -> bool:
         """Whether the shop lost a dispute, so that the customer's bank took the money back.
 
-        Then nothing is left to refund, even if an earlier refund of the payment fails later.
+        If so, the shop cannot refund the payment any more, and cannot retry a failed refund of it.
         """
         return "LOST" in (self.disputes or {}).values()
 

@@ -78,9 +78,10 @@ class Stock:
 class Review:
     """A customer's review of a product. Each customer has at most one review per product.
 
-    `order_id`: the delivered order that contained the product. `written_at`: when this review was first written. If an
-    earlier review of the same customer and product was deleted, `created_at` is that review's, and `version` goes on
-    from it. So no clock decides which of the two is the later one.
+    `order_id`: the delivered order that contained the product. `written_at`: when this review was first written.
+
+    If the customer deleted an earlier review of the product, this review has the same `created_at` as the deleted one,
+    and a higher `version`. So the versions show which of the two reviews is the later one.
     """
 
     product_id: str
