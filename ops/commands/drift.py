@@ -113,7 +113,7 @@ class DriftCheck:
     unstable: int = 0
     final_totals: int = 0
     _totals_scan: TotalsScan = field(default_factory=TotalsScan)
-    _contribution_discrepancies: list[Discrepancy] = field(default_factory=list)
+    _contribution_discrepancies: dict[ItemKey, Discrepancy] = field(default_factory=dict)
     _suspicions: list[_Suspicion] = field(default_factory=list)
     _recent_orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _unsettled: dict[ItemKey, None] = field(default_factory=dict)
@@ -139,9 +139,10 @@ class DriftCheck:
             self._confirm_all()
             again: Any = {"after_page": self._heartbeat_hooks, "progress": self.progress}
             totals_scan = self._totals_scan if self._has_scanned_everything else scan_totals(self.shop, **again)
-            marks = {mark.key: mark for mark in self._contribution_discrepancies}
             guard = (lambda: [kept.check_lock()]) if (kept := self.checkpoint) else tuple
-            totals_check = check_totals(self.shop, totals_scan, list(marks.values()), guard=guard, **again)
+            totals_check = check_totals(
+                self.shop, totals_scan, list(self._contribution_discrepancies.values()), guard=guard, **again
+            )
             self.unstable += totals_check.unstable
             self.final_totals = totals_check.final_totals
             for fault in totals_check.find_discrepancies():
@@ -204,7 +205,7 @@ class DriftCheck:
                     max_items=most,
                 )
             self._confirm_all()
-        for mark in self._contribution_discrepancies:
+        for mark in self._contribution_discrepancies.values():
             self._report(mark)
         self.unrepaired += len(self._contribution_discrepancies) if self.repair else 0
 
@@ -322,7 +323,8 @@ class DriftCheck:
         settled = len(same) == len(found)
         for fault in same:
             if fault.key not in self.discrepancies and fault.kind.startswith("contribution"):
-                self._contribution_discrepancies.append(fault)
+                # The check of the source item comes first (see `CHECKED_LAST`), and knows the expected amounts.
+                self._contribution_discrepancies.setdefault(fault.key, fault)
                 settled = False
             elif fault.key not in self.discrepancies:
                 self._report(fault)

@@ -103,6 +103,21 @@ def everything(table: Table) -> dict[ItemKey, Image]:
         start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
 
+def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_one_of_a_lost_order(
+    harness: ShopHarness,
+) -> None:
+    a_busy_shop(harness, ORDERS)
+    before = everything(harness.shop.table)
+    wrong = next(image for image in before.values() if image.get("of") == {"S": "Return"})
+    harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item={**wrong, "of": {"S": "Order"}})
+    drift = DriftCheck(harness.shop, repair=True, pause_seconds=0)
+    drift.check_all()
+    assert [found.kind for found in drift.discrepancies.values()] == ["contribution wrong"]
+    assert drift.unrepaired == 0
+    mended = everything(harness.shop.table)[item_key(wrong)]
+    assert {**mended, "version": wrong["version"]} == wrong
+
+
 # what can go wrong ----------------------------------------------------------------------------------------------------
 COPIES = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
