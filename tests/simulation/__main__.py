@@ -23,9 +23,13 @@ from tests.simulation.faults import KINDS
 from tests.simulation.invariants import INVARIANTS
 from tests.simulation.minimizer import format_story, shrink_failure
 from tests.simulation.runner import SeedResult, engines, run_seed, run_seeds
+from tests.simulation.situations import SITUATIONS
 
 ENOUGH_SEEDS = 500
-"""From this number of seeds on, a run fails if an invariant never applied to anything: then it has proved nothing."""
+"""From this number of seeds on, a run fails if an invariant never applied, or if a situation never occurred.
+
+Then the run has proved nothing about it.
+"""
 
 
 def main() -> int:
@@ -50,7 +54,7 @@ def _run_many(seeds: range, jobs: int, stories: int, ledger: Path | None) -> int
     """Run the seeds and print the sums. Explain the first failed seeds: this is slow, because it repeats their runs."""
     began = time.monotonic()
     faults: Counter[str] = Counter()
-    premises = Counter({invariant.__name__: 0 for invariant in INVARIANTS})
+    premises = Counter({**{invariant.__name__: 0 for invariant in INVARIANTS}, **dict.fromkeys(SITUATIONS, 0)})
     failed: list[SeedResult] = []
     for number, verdict in enumerate(run_seeds(seeds, jobs), 1):
         faults.update(verdict.faults)
@@ -66,7 +70,7 @@ def _run_many(seeds: range, jobs: int, stories: int, ledger: Path | None) -> int
         print(f"  {times:>7}  {name}")
     unproved = [name for name, times in premises.items() if not times] if len(seeds) >= ENOUGH_SEEDS else []
     if unproved:
-        print(f"These invariants never applied to anything: {', '.join(unproved)}")
+        print(f"These invariants never applied, or these situations never occurred: {', '.join(unproved)}")
     for verdict in failed[:stories]:
         _run_one(verdict.seed)
     seconds = time.monotonic() - began

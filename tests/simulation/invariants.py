@@ -53,7 +53,7 @@ from tests.simulation.money_invariants import (
     refunds_are_settled,
 )
 from tests.simulation.operators import KEEP_DAYS
-from tests.simulation.traffic import BACKORDERED, COMPANIES, IMPORTED, PRODUCTS, personal_words
+from tests.simulation.traffic import BACKORDERED, COMPANIES, CUSTOMERS, IMPORTED, PRODUCTS, personal_words
 
 if TYPE_CHECKING:
     from tests.simulation.services import SentMail
@@ -935,6 +935,16 @@ def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[st
                     yield f"{customer_id} was erased, and is in {place}"
 
 
+def logs_name_nobody(world: Simulation, book: Ledger) -> Iterator[str]:
+    """Check that no log line contains a customer's name, email address or street."""
+    book.found_premise(len(world.log_lines))
+    text = "\n".join(world.log_lines)
+    for customer in CUSTOMERS:
+        for word in personal_words(customer.sub):
+            if word in text:
+                yield f"a line names {customer.sub}: {next(line for line in world.log_lines if word in line)}"
+
+
 def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
     for image in world.table.items():
         if image["type"]["S"] != "Invoice" and image.get("order_id", {}).get("S") not in world.poison.order_ids:
@@ -1079,6 +1089,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     poison_is_parked,
     reviews_are_by_buyers,
     who_was_forgotten_is_nowhere,
+    logs_name_nobody,
     every_answer_makes_sense,
     states_move_as_allowed,
     stock_is_never_negative,

@@ -49,7 +49,8 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
 
 def _dispute_differs(intent: SimulatedIntent, kept: Payment) -> bool:
     """Return whether the dispute (chargeback) of a payment has another status in the shop than at the provider."""
-    return [*(kept.disputes or {}).values()] != [intent.dispute.upper()] * bool(intent.dispute)
+    there = [outcome.upper() for outcome in (*intent.disputes_before, intent.dispute) if outcome]
+    return [*(kept.disputes or {}).values()] != there
 
 
 def _order_violations(owned: OrderAggregate) -> Iterator[str]:

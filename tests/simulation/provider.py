@@ -48,16 +48,19 @@ class SimulatedIntent:
     """A payment as the payment provider stores it.
 
     `delivered_events`: how many webhooks about the payment's outcomes the shop accepted. `dispute`: the state of the
-    dispute (chargeback) of the payment, empty if there is none. `disputed_at`: when the shop accepted the webhook of
+    latest dispute (chargeback) of the payment, empty if there is none. `disputes_before`: the outcomes of its earlier
+    disputes. `disputed_at`: when the shop accepted the webhook of
     the dispute.
     """
 
     id: str
     order_id: str
     amount: int
+    currency: str = "EUR"
     captured: bool = False
     delivered_events: int = 0
     dispute: Literal["", "open", "won", "lost"] = ""
+    disputes_before: tuple[str, ...] = ()
     disputed_at: float = float("inf")
 
 
@@ -102,19 +105,26 @@ class SimulatedProvider:
     _keys: dict[str, RecordedAnswer] = field(default_factory=dict)
 
     # payments and disputes --------------------------------------------------------------------------------------------
-    def pay(self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",)) -> None:
+    def pay(
+        self, order_id: str, amount: int, outcomes: tuple[str, ...] = ("succeeded",), currency: str = "EUR"
+    ) -> None:
         """Make a payment for an order, as a customer would. Send a webhook to the shop for each outcome of the payment.
 
         `outcomes`: the outcomes in chronological order, for example ("failed", "succeeded").
         """
         intent = SimulatedIntent(
-            f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount
+            f"pi_{order_id[:8]}_{sum(i.order_id == order_id for i in self.intents)}", order_id, amount, currency
         )
         self.intents.append(intent)
         for number, outcome in enumerate(outcomes):
             intent.captured |= outcome == "succeeded"
             told = payment_event(
-                order_id, amount, EVENT_TYPES[outcome], id=f"evt_{intent.id}_{number}", payment_id=intent.id
+                order_id,
+                amount,
+                EVENT_TYPES[outcome],
+                id=f"evt_{intent.id}_{number}",
+                payment_id=intent.id,
+                currency=currency,
             )
             self._send_webhook(
                 told, f"{intent.id} {number}", WEBHOOK_DELAY_SECONDS + number, partial(self._count_delivery, intent)
@@ -140,12 +150,20 @@ class SimulatedProvider:
             intent.disputed_at = self.people.tasks.now
 
         self._send_webhook(_dispute_event(intent, "created"), f"{intent.id} disputed", 1.0, heard)
-        decides = MAX_DISPUTE_SECONDS * self.chance.random("bank decides", intent.id) ** 2
+        decides = MAX_DISPUTE_SECONDS * self.chance.random("bank decides", intent.id, *intent.disputes_before) ** 2
         self.people.tasks.call_later(decides, partial(self._close_dispute, intent))
 
     def _close_dispute(self, intent: SimulatedIntent) -> None:
-        intent.dispute = "lost" if self.chance.happens(0.5, "dispute lost", intent.id) else "won"
+        lost = self.chance.happens(0.5, "dispute lost", intent.id, *intent.disputes_before)
+        intent.dispute = "lost" if lost else "won"
         self._send_webhook(_dispute_event(intent, "closed"), f"{intent.id} {intent.dispute}", 1.0)
+        if intent.dispute == "won" and not intent.disputes_before and self.chance.happens(0.3, "asks again", intent.id):
+            self.people.tasks.call_later(10 * HOUR, partial(self._dispute_again, intent))
+
+    def _dispute_again(self, intent: SimulatedIntent) -> None:
+        if self._refundable_amount(intent.id) > 0:
+            intent.disputes_before = (intent.dispute,)
+            self._open_dispute(intent)
 
     def _refundable_amount(self, payment_id: str) -> int:
         paid = sum(intent.amount for intent in self.intents if intent.id == payment_id and intent.captured)
@@ -311,14 +329,14 @@ class SimulatedProvider:
 def _dispute_event(intent: SimulatedIntent, what: str) -> dict[str, Any]:
     """Build the webhook event of a dispute, in Stripe's format."""
     shown = {
-        "id": f"dp_{intent.id}",
+        "id": f"dp_{intent.id}_{len(intent.disputes_before)}",
         "object": "dispute",
         "payment_intent": intent.id,
         "status": "needs_response" if what == "created" else intent.dispute,
         "reason": "fraudulent",
         "metadata": {"order_id": intent.order_id},
     }
-    id = f"evt_dp_{intent.id}_{what}"
+    id = f"evt_dp_{intent.id}_{len(intent.disputes_before)}_{what}"
     return {"id": id, "object": "event", "type": f"charge.dispute.{what}", "data": {"object": shown}}
 
 

@@ -21,6 +21,7 @@ from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
 from tests.simulation.table import SimulatedTable
+from tests.simulation.traffic import personal_words
 from tests.simulation.wire import JsonService, WireResponse
 
 MAX_REPLICA_LAG_SECONDS = 90.0
@@ -344,7 +345,7 @@ class SimulatedSecrets(JsonService):
 
 
 def email_of(name: str) -> str:
-    return f"mail-{name}@example.com"
+    return f"{personal_words(name)[1]}example.com"
 
 
 class SimulatedCognito(JsonService):

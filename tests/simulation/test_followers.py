@@ -78,7 +78,7 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)
     began = time.perf_counter()
-    world = Simulation(engine, SEED)
+    world = Simulation(engine, SEED, opens_at=OPENS_AT)
     assert world.template.functions["notices"].environment["PAGE_SIZE"] == str(PAGE)
     empty = opened(world, FOLLOWERS)
     loaded = time.perf_counter()
@@ -135,7 +135,7 @@ def test_whatever_goes_wrong_everybody_is_told_and_twice_only_where_a_mail_could
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)
-    world = Simulation(engine, SEED)
+    world = Simulation(engine, SEED, opens_at=OPENS_AT)
     empty = opened(world, WITH_FAULTS, remembered=True)
     with world._patched():
         world.faults.is_off = False

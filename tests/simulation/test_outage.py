@@ -158,7 +158,7 @@ def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_
     monkeypatch.setattr(scheduler, "MAX_STEPS", 1_000_000)
     # Delete expired items each second, not once a day. So the Lambda gets more and smaller batches.
     monkeypatch.setattr(environment, "GOES_ROUND_SECONDS", 1)
-    chance, world = Random(3), Simulation(engine, seed=3)  # noqa: S311  for test items only
+    chance, world = Random(3), Simulation(engine, seed=3, opens_at=OPENS_AT)  # noqa: S311  for test items only
     worker = next(worker for worker in world.workers if worker.settings.function == "archive")
     assert worker.queue.dead_letters
     delivered = [

@@ -3,6 +3,7 @@
 Which requests are sent, and when, depends only on the seed of the run.
 """
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -20,8 +21,21 @@ from tests.simulation.rng import SeededRandom
 from tests.support.http_client import STAFF, Token, http_event
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
+SNOOPERS = (
+    Token("an"), Token("anna"), Token("nn"), Token("bo"), Token("bobby"), Token("ci"), Token("cid2"),
+    Token("trainee", ("staffing",)), Token("helper", ("trainee-staff", "my-warehouse", "warehouses")),
+)  # fmt: skip
+"""Callers who regularly ask for what belongs to the customers, and must get nothing.
+
+Their ids begin like those of customers or are parts of them, and their groups contain the names of the shop's groups.
+"""
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
 """For each product: price in cents, number of DynamoDB items that share the product's stock, initial quantity."""
+CURRENCIES = {"USD": ("pen", 1999), "JPY": ("fan", 4980)}
+"""For each currency beside EUR: a product that is sold in it, and its price in the currency's smallest unit.
+
+JPY has no decimals: its smallest unit is 1 yen. These products have one item with their stock, and 20 pieces.
+"""
 BACKORDERED = "rug"
 OUT_OF_STOCK = "hat"
 """A product without initial stock. Customers follow it instead of ordering it."""
@@ -59,12 +73,13 @@ PAYMENT_WINDOW_SECONDS = 30 * MINUTE
 
 
 def personal_words(sub: str) -> tuple[str, ...]:
-    """Return words that occur only in this customer's name, email address and street.
+    """Return words that occur only in this customer's name, email address and street: random letters.
 
-    So a check can search all stored data for these words, and every match is personal data of this customer.
-    `sub`: the customer's id.
+    So a check can search all stored data and all logs for these words, and every match is personal data of this
+    customer. `sub`: the customer's id.
     """
-    return f"Name-of-{sub}", f"mail-{sub}@", f"Street-of-{sub}"
+    letters = hashlib.sha256(sub.encode()).hexdigest().translate(str.maketrans("0123456789", "ghijklmnop"))
+    return letters[:12].title(), f"{letters[12:24]}@", letters[24:36].title()
 
 
 def address_of(sub: str, number: int = 1) -> dict[str, str]:
@@ -130,6 +145,10 @@ class SimulatedTraffic:
             body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": "EUR", "parts": parts}
             self._expect(201, STAFF, "POST", "/products", {**body, "backorder": id == BACKORDERED})
             self._receive(id, pieces, f"first-{id}")
+        for currency, (id, price) in CURRENCIES.items():
+            body = {"product_id": id, "name": f"Blue {id}", "price": price, "currency": currency, "parts": 1}
+            self._expect(201, STAFF, "POST", "/products", body)
+            self._receive(id, 20, f"first-{id}")
         body = {"product_id": OUT_OF_STOCK, "name": f"Blue {OUT_OF_STOCK}", "price": 700, "currency": "EUR", "parts": 1}
         self._expect(201, STAFF, "POST", "/products", body)
         for customer in CUSTOMERS:
@@ -146,6 +165,10 @@ class SimulatedTraffic:
     def commands(self) -> list[PlannedCommand]:
         """Plan the requests of the first day. Many start at almost the same time, so that they conflict."""
         made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
+        made += [self._foreign_order(currency) for currency in CURRENCIES if self.chance.happens(0.15, currency)]
+        made += [self._snoop(number) for number in range(self.chance.randint(1, 3, "snoopers"))]
+        if self.chance.happens(0.1, "many payments"):
+            made.append(self._order_paid_in_five_parts())
         made += [self._miscellaneous(number) for number in range(self.chance.randint(2, 6, "others"))]
         if self.chance.happens(0.4, "addresses"):
             made += [self._change_email(number) for number in range(self.chance.randint(1, 4, "addresses"))]
@@ -199,6 +222,71 @@ class SimulatedTraffic:
         with_code = f" with {code}" if code else ""
         told = f"{name}: {customer.sub} orders {_format_lines(lines)}{with_code}; {fate}, then {afterwards}"
         return PlannedCommand(told, self._at(name), do)
+
+    def _foreign_order(self, currency: str) -> PlannedCommand:
+        """Plan that a customer orders a product in another currency, pays, and sometimes returns it or cancels."""
+        name, (product, _) = f"order in {currency}", CURRENCIES[currency]
+        customer = self.chance.choice(CUSTOMERS, name)
+        afterwards = self.chance.choice(AFTERWARDS, name, "afterwards")
+        lines = [{"product_id": product, "quantity": self.chance.randint(1, 4, name)}]
+
+        def do() -> None:
+            said = self._place(customer, f"key-{currency}", {"lines": lines, "address": address_of(customer.sub)})
+            if said is not None:
+                self.provider.pay(said["order_id"], said["total"], currency=currency)
+                self._follow_up(name, afterwards, customer, said)
+
+        told = f"{name}: {customer.sub} orders {_format_lines(lines)}; paid, then {afterwards}"
+        return PlannedCommand(told, self._at(name), do)
+
+    def _order_paid_in_five_parts(self) -> PlannedCommand:
+        name = "order in five parts"
+        customer = self.chance.choice(CUSTOMERS, name)
+        afterwards = self.chance.choice(AFTERWARDS, name, "afterwards")
+        lines = [{"product_id": "tea", "quantity": 3}]
+
+        def do() -> None:
+            said = self._place(customer, "key-five", {"lines": lines, "address": address_of(customer.sub)})
+            if said is not None:
+                fifth = said["total"] // 5
+                for amount in (fifth, fifth, fifth, fifth, said["total"] - 4 * fifth):
+                    self.provider.pay(said["order_id"], amount)
+                self._follow_up(name, afterwards, customer, said)
+
+        told = f"{name}: {customer.sub} orders {_format_lines(lines)}; paid five times, then {afterwards}"
+        return PlannedCommand(told, self._at(name), do)
+
+    def _snoop(self, number: int) -> PlannedCommand:
+        """Plan that somebody asks for the orders and the data of a customer, and tries to change them."""
+        name = f"snooper {number}"
+        snooper = self.chance.choice(SNOOPERS, name)
+        victim = self.chance.choice(CUSTOMERS, name, "victim").sub
+        requests: list[tuple[str, str, Any]] = [
+            ("GET", f"/customers/{victim}", None),
+            ("GET", f"/customers/{victim}/page", None),
+            ("GET", f"/customers/{victim}/activity", None),
+            ("GET", f"/customers/{victim}/accounts", None),
+            ("PATCH", f"/customers/{victim}", {"name": "Somebody else"}),
+            ("GET", "/orders?status=PAID", None),
+            ("POST", "/gift-cards", {"amount": 100, "currency": "EUR"}),
+            ("POST", "/products/mug/receipts", {"quantity": 1}),
+        ]
+
+        def do() -> None:
+            self.people.tasks.pause(HOUR * self.chance.random(name, "later"))
+            mine = [id for id, order in self.known.orders.items() if order["customer_id"] == victim]
+            for id in self.chance.shuffled(mine, name)[:2]:
+                requests.extend(
+                    ("GET", f"/orders/{id}{part}", None) for part in ("", "/whole", "/invoice", "/payments")
+                )
+                requests.append(("POST", f"/orders/{id}/cancel", None))
+                requests.append(("POST", f"/orders/{id}/refunds", {"amount": 1}))
+            for method, path, body in requests:
+                key = f"{name}-{path}".replace("/", "-").replace(" ", "-")
+                said = self.people.call(snooper, method, path, body, key if method == "POST" else None)
+                self._check_status(said, (403, 404), f"{snooper.sub} asked {method} {path}, which")
+
+        return PlannedCommand(f"{name}: {snooper.sub} asks for what is {victim}'s", self._at(name), do)
 
     def _place_quietly(self, customer: Token, key: str, body: dict[str, Any]) -> None:
         self._place(customer, key, body)

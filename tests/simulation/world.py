@@ -29,7 +29,8 @@ from functions.adapters import payment_provider
 from functions.dynamodb.table import Table
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import clients, secrets
-from functions.runtime.log import log_unreadable
+from functions.runtime.log import LOGGER_NAME, JsonFormatter, log_unreadable, metrics_logger
+from functions.shop import imports
 from functions.shop.shop import Shop
 from local.dynamodb_engine import Engine
 from ops.commands import restore
@@ -55,6 +56,7 @@ from tests.simulation.services import (
     SimulatedSes,
     SimulatedSqs,
 )
+from tests.simulation.situations import SITUATIONS
 from tests.simulation.streams import SimulatedReader, SimulatedStream
 from tests.simulation.table import SimulatedTable, TracedEngineConnection
 from tests.simulation.template import choose_assumptions, choose_deployment
@@ -63,7 +65,16 @@ from tests.simulation.wire import Service, SimulatedWire
 from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
-DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
+EDGES = tuple(
+    datetime(*at, tzinfo=UTC).timestamp()
+    for at in ((2026, 11, 30, 22), (2026, 12, 30, 8), (2026, 12, 31, 22), (2028, 2, 28, 22), (2028, 2, 29, 8))
+)
+"""Other times at which the shop of a run may open.
+
+They are at the end of a month, at the end of a year (then the invoice numbers begin again at 1) and at a leap day.
+"""
+DAY_ENDS, QUARTER, YEAR = 4 * DAY, 100 * DAY, 470 * DAY
+"""The ends of the first eras (parts of a run), in seconds after the opening."""
 QUIET_SECONDS = 13 * HOUR
 """How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
 
@@ -89,15 +100,25 @@ class Simulation:
     """One simulation run of the whole shop. The seed decides all faults and commands of the run.
 
     `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
-    more often.
+    more often. `opens_at`: when the shop opens, in epoch seconds; None: the seed decides.
     """
 
-    def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        seed: int,
+        only: Collection[str] | None = None,
+        *,
+        fierce: bool = False,
+        opens_at: float | None = None,
+    ) -> None:
         self.seed, self.only = seed, only
         self.chance = chance = SeededRandom(seed)
+        drawn = chance.choice(EDGES, "which edge") if chance.happens(0.3, "opens at an edge") else OPENS_AT
+        self.opens_at = drawn if opens_at is None else opens_at
         self.template = choose_deployment(chance.choice)
         self.trace: list[tuple[float, str, str]] = []
-        self.tasks = tasks = VirtualScheduler(chance, OPENS_AT, save_router_state)
+        self.tasks = tasks = VirtualScheduler(chance, self.opens_at, save_router_state)
         self.faults = faults = FaultInjector(
             chance, only, is_off=True, fierce=fierce, on_strike=lambda strike: self.note("fault", strike.name)
         )
@@ -142,6 +163,7 @@ class Simulation:
         self.operator = Operator(self)
         self.violations: list[str] = []
         self.premises: Counter[str] = Counter()
+        self.log_lines: list[str] = []
         self.planned: list[str] = []
         self.records: list[dict[str, Any]] = []
         self.changes: list[RecordedChange] = []
@@ -235,17 +257,20 @@ class Simulation:
         The caller runs the simulation up to this time before it advances the iterator.
         """
         self.clients.start("staff", self.traffic.open_shop)
-        self.tasks.run(OPENS_AT + HOUR)
+        self.tasks.run(self.opens_at + HOUR)
         self._start_era(
-            "day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)]
+            "day",
+            self.opens_at + HOUR,
+            2 * HOUR,
+            [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)],
         )
-        yield DAY_ENDS
-        yield QUARTER
+        yield self.opens_at + DAY_ENDS
+        yield self.opens_at + QUARTER
         if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
-        self._start_era("year", min(expiries, default=QUARTER), 3 * DAY, [])
-        yield YEAR
+        self._start_era("year", min(expiries, default=self.opens_at + QUARTER), 3 * DAY, [])
+        yield self.opens_at + YEAR
         replays = self.operator.replay_commands("late", HOUR)
         self._start_era(
             "late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *self.operator.restore_commands(), *replays]
@@ -284,7 +309,9 @@ class Simulation:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
-        self.violations += find_violations(self, Ledger(self))
+        book = Ledger(self)
+        self.violations += find_violations(self, book)
+        self.premises.update({name: count(self, book) for name, count in SITUATIONS.items()})
         if not self.violations and self.chance.happens(0.1, "a look for drift", until):
             self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
         if not self.violations and self.chance.happens(0.06, "something drifts", until):
@@ -322,16 +349,17 @@ class Simulation:
         kept = random.getstate()
         # botocore draws its retry delays from this global generator. The seed makes them repeatable.
         random.seed(self.seed)
-        logging.disable(logging.CRITICAL)
         clear_caches()
         try:
             with (
+                _captured_logs(self.log_lines),
                 mock.patch.dict(os.environ, self.template.environment(self.table.name)),
                 mock.patch.dict(os.environ, CLIENT_ID=Token.client_id),
                 mock.patch.object(clients, "client", self.wire.client),
                 mock.patch.object(clients, "create_shop", shop),
                 mock.patch.object(payment_provider, "get_payment_provider", provider),
                 mock.patch.object(botocore.endpoint, "time", self.wire.time),
+                mock.patch.object(imports, "LINES_PER_PART", self.chance.choice((1, imports.LINES_PER_PART), "a part")),
                 mock.patch.object(sweep, "PAGE_SIZE", self.chance.choice((100, sweep.PAGE_SIZE), "a page")),
                 mock.patch.object(
                     restore,
@@ -342,5 +370,33 @@ class Simulation:
                 yield
         finally:
             clear_caches()
-            logging.disable(logging.NOTSET)
             random.setstate(kept)
+
+
+class _LineCollector(logging.Handler):
+    """A log handler that appends each formatted line to a list."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.setFormatter(JsonFormatter())
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record))
+
+
+@contextmanager
+def _captured_logs(lines: list[str]) -> Iterator[None]:
+    """In a `with` block, append everything that the process logs to `lines`, and write it nowhere else."""
+    collector, loggers = _LineCollector(lines), [logging.getLogger(name) for name in (None, LOGGER_NAME)]
+    kept = [(logger, logger.handlers) for logger in loggers]
+    disabled = metrics_logger.disabled
+    for logger in loggers:
+        logger.handlers = [collector]
+    metrics_logger.disabled = True
+    try:
+        yield
+    finally:
+        metrics_logger.disabled = disabled
+        for logger, handlers in kept:
+            logger.handlers = handlers

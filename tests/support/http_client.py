@@ -225,14 +225,20 @@ def order_body(**quantities: int) -> dict[str, Any]:
 
 
 def payment_event(
-    order_id: str, amount: int, kind: str = "payment_intent.succeeded", *, id: str = "evt_1", payment_id: str = "pi_1"
+    order_id: str,
+    amount: int,
+    kind: str = "payment_intent.succeeded",
+    *,
+    id: str = "evt_1",
+    payment_id: str = "pi_1",
+    currency: str = "EUR",
 ) -> dict[str, Any]:
     """Return a webhook event of the payment provider, including some fields that the shop ignores."""
     intent = {
         "id": payment_id,
         "object": "payment_intent",
         "amount": amount,
-        "currency": "eur",
+        "currency": currency.lower(),
         "metadata": {"order_id": order_id},
         "next_action": None,
     }

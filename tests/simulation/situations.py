@@ -1,0 +1,103 @@
+"""Counts rare situations that the runs must include, for example a payment with two disputes.
+
+Each situation is a function that returns how often it occurred in a run. If a situation does not occur in any run of
+500 seeds, these seeds prove nothing about it, and the run fails.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tests.simulation.traffic import CURRENCIES, SNOOPERS
+
+if TYPE_CHECKING:
+    from tests.simulation.ledger import Ledger
+    from tests.simulation.world import Simulation
+
+Situation = Callable[["Simulation", "Ledger"], int]
+
+
+def _paid_orders_in(currency: str) -> Situation:
+    def count(world: Simulation, book: Ledger) -> int:
+        orders = (owned.order for owned in book.orders.values() if owned.order)
+        return sum(order.currency == currency and bool(order.paid_at) for order in orders)
+
+    return count
+
+
+def _days_of_payments(world: Simulation, book: Ledger) -> Iterator[datetime]:
+    for owned in book.orders.values():
+        if owned.order and owned.order.paid_at:
+            yield datetime.fromisoformat(owned.order.paid_at).astimezone(UTC)
+
+
+def paid_on_the_last_day_of_a_month(world: Simulation, book: Ledger) -> int:
+    return sum(at.day == calendar.monthrange(at.year, at.month)[1] for at in _days_of_payments(world, book))
+
+
+def paid_on_a_leap_day(world: Simulation, book: Ledger) -> int:
+    return sum((at.month, at.day) == (2, 29) for at in _days_of_payments(world, book))
+
+
+def runs_with_invoices_of_two_years(world: Simulation, book: Ledger) -> int:
+    return int(len(world.table.of_type("InvoiceSeries")) > 1)
+
+
+def orders_with_five_payments(world: Simulation, book: Ledger) -> int:
+    return sum(len(owned.items_of_type("Payment")) >= 5 for owned in book.orders.values())
+
+
+def payments_with_two_disputes(world: Simulation, book: Ledger) -> int:
+    return sum(
+        len(payment.disputes or {}) > 1 for owned in book.orders.values() for payment in owned.items_of_type("Payment")
+    )
+
+
+def imports_of_several_parts(world: Simulation, book: Ledger) -> int:
+    parts = Counter(image["import_id"]["S"] for image in world.table.of_type("ImportPart"))
+    return sum(number > 1 for number in parts.values())
+
+
+def campaigns_dropped_midway(world: Simulation, book: Ledger) -> int:
+    return sum(
+        image is not None and image["status"]["S"] == "DROPPED"
+        for (_, sort), versions in world.table.history.items()
+        if sort.startswith("CAMPAIGN#")
+        for _, image in versions
+    )
+
+
+def forgotten_members_of_a_company(world: Simulation, book: Ledger) -> int:
+    return sum(
+        any(image is not None and "company_id" in image for _, image in versions)
+        for (partition, sort), versions in world.table.history.items()
+        if sort == "PROFILE" and partition.removeprefix("CUSTOMER#") in book.erasures
+    )
+
+
+def requests_for_what_is_anothers(world: Simulation, book: Ledger) -> int:
+    return sum(one.caller in SNOOPERS and one.status is not None for one in world.clients.exchanges)
+
+
+SITUATIONS: dict[str, Situation] = {
+    **{f"paid orders in {currency}": _paid_orders_in(currency) for currency in CURRENCIES},
+    **{
+        situation.__name__.replace("_", " "): situation
+        for situation in (
+            paid_on_the_last_day_of_a_month,
+            paid_on_a_leap_day,
+            runs_with_invoices_of_two_years,
+            orders_with_five_payments,
+            payments_with_two_disputes,
+            imports_of_several_parts,
+            campaigns_dropped_midway,
+            forgotten_members_of_a_company,
+            requests_for_what_is_anothers,
+        )
+    },
+}
+"""The situations by the text that the end of a run prints."""
