@@ -169,9 +169,9 @@ CHANGES, MAILS = 5, 4
 
 
 def minimum_units(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
-    """The fewest units of each part of a life with this key table, by the developer guide's rules ("Read and write
-    operations", "Capacity unit consumption"): a unit written for each KB, twice that in a transaction; in each index
-    one for an item that comes, goes or changes, two for one that moves in it; half a unit read for 4 KB.
+    """The fewest units of each part of a life with the keys of model/table.py, by the developer guide's rules ("Read
+    and write operations", "Capacity unit consumption"): a unit written for each KB, twice that in a transaction; in
+    each index one for an item that comes, goes or changes, two for one that moves in it; half a unit read for 4 KB.
 
     An order is one item with its lines in it; what one step changes is one transaction. Each copy is one put, each
     total one update, each mail kept once. `order`: as it was placed.

@@ -224,12 +224,14 @@ class Engine:
 
 
 def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
-    """Start the engine with the file in `directory`, and wait until it answers (well under a second).
+    """Start the engine (the local DynamoDB) with the database file in `directory`, and wait until it answers.
 
-    If the file exists, the engine continues with the data in this file. If an earlier process still uses the file, that
-    process is stopped first, because two processes would assign the same sequence numbers.
+    This takes well under a second. If the file exists, the engine continues with its data. If an earlier process still
+    uses the file, that process is stopped first, because two processes would assign the same sequence numbers to stream
+    records.
 
-    `ports`: the ports that the engine may use. If `ports` is empty, as in tests, the engine uses any free port.
+    `ports`: the ports that the engine may use for DynamoDB. If `ports` is empty, as in tests, the engine uses any free
+    port.
 
     Raises EngineNotInstalled, or processes.ProcessFailed if the engine does not start or all ports are taken.
     """
@@ -246,9 +248,10 @@ def start(directory: Path, *, ports: Sequence[int] = ()) -> Engine:
 
 
 def restart(engine: Engine) -> Engine:
-    """Start the engine again with the same ports and the same key. Raises the same errors as `start`.
+    """Start a new process for this engine (the local DynamoDB), and return the engine with the new process.
 
-    If the engine's process is still running, it is stopped first.
+    The new process uses the ports and the `tools_key` (the bearer token of the tools port) of `engine`. If an old
+    process is still running, it is stopped first. Raises the same errors as `start`.
     """
     directory = engine.directory
     binary = find_engine_binary()

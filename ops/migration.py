@@ -47,7 +47,7 @@ class Migration:
 
 
 def rekey_items(row: Row[Any], description: str) -> Migration:
-    """Return a migration that writes the index keys of all items of one type, as the key table defines these keys now.
+    """Return a migration that writes the index keys of all items of one type, as model/table.py declares them now.
 
     Use it to backfill a new index. `row`: the row of model/table.py that declares the item type.
     """
@@ -67,7 +67,7 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
 
 
 def with_index_keys(row: Row[Any], item: Item) -> Item:
-    """Return the item with its index keys as the key table defines them now.
+    """Return the item with its index keys as model/table.py declares them now.
 
     `row`: the row of model/table.py that declares the item type. Raises Unreadable, InvalidKeyValue.
     """

@@ -209,9 +209,14 @@ def _parse_value(pattern: Pattern, name: str, text: str, field: str) -> Any:
 
 
 def _optional_arguments(pattern: Pattern) -> tuple[str, ...]:
-    """Return the fields of the sort key that are optional arguments, in the order of the key.
+    """Return the optional arguments of an access pattern: the fields of the sort key that the caller may leave out.
 
-    Returns no fields if the access pattern accepts none, for example because it returns several item types.
+    An access pattern is a named read of the table. The fields are in the order of the key. The field `shard` is not one
+    of them, because a query always reads all shards (partitions). These access patterns have no optional arguments:
+    - A pattern that reads one item, because it needs the whole key.
+    - A pattern that reads a whole partition, because it ignores the sort key.
+    - A pattern that reads by path, because its sort key contains only the required path.
+    - A pattern that reads several item types, because their sort keys have different fields.
     """
     if isinstance(pattern, Get) or pattern.whole_partition or pattern.path_prefix or len(pattern.rows) > 1:
         return ()
@@ -235,7 +240,8 @@ def _is_time(pattern: Pattern, name: str) -> bool:
 def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, until: str) -> tuple[str, str]:
     """Return the two bounds of a range, in the format that the sort key uses.
 
-    The range applies to the first field of the sort key for which no value is given.
+    The range applies to the first field of the sort key for which no value is given. Raises InvalidArgument if there is
+    no such field, or if a bound is invalid.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:

@@ -1,6 +1,8 @@
-"""The resources that the runbooks use.
+"""Collect the resources that the runbooks use, and name them in the outputs of the stack.
 
-An operator enables event source mappings and rules that someone has disabled, and empties dead-letter queues.
+A runbook says how an operator removes the cause of an alarm. For example, the operator enables an event source mapping
+or an EventBridge rule that someone has disabled, or empties a dead-letter queue. The commands in the runbooks need the
+id of the mapping, the name of the rule or the URL of the queue. The operator finds these values in the stack outputs.
 """
 
 from collections.abc import Mapping

@@ -158,8 +158,11 @@ class Row(Generic[T]):
 
     `replaces`: the row of another item type with the same key. Items of this row overwrite items of that row. For
     example, an ArchivedOrder overwrites its Order. `created_field`: the field with the creation time. It distinguishes
-    an item from a deleted item that had the same key. `unique_fields`: the fields that identify an item; if empty, all
-    fields of the primary key identify it. `schema`: the schema version that is stored with each item.
+    an item from a deleted item that had the same key. `schema`: the schema version that is stored with each item.
+
+    `unique_fields`: fields that are enough to identify an item, although its primary key has more fields. For example,
+    an invoice is identified by `invoice_id`, and its primary key also has `order_id`. If empty, an item is identified
+    by all fields of its primary key. An index key that a query uses must contain the identifying fields.
     """
 
     entity: type[T]
@@ -237,7 +240,7 @@ class Row(Generic[T]):
 
     @cached_property
     def identity_fields(self) -> tuple[str, ...]:
-        """The names of the fields that identify an item of this type."""
+        """The names of the fields that identify an item: `unique_fields`, or else all fields of the primary key."""
         return self.unique_fields or tuple(name for half in self.templates("main") for name in half.field_names)
 
     @property

@@ -19,7 +19,7 @@ The import stores which lines are done. As long as it exists, a redelivered mess
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
 SEASON_OPEN_DAYS = 60
-"""For how many days after the end of a month the totals of that month can still change.
+"""For how many days after the end of a season (a calendar month) the totals of that month can still change.
 
 The totals change if an order that was paid in that month is cancelled, completely or in part.
 """

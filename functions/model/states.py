@@ -59,7 +59,11 @@ class Transition:
     decreasing: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if the command can keep the state, but no field that must change (`changed_field`) is set."""
+        """Raise TypeError if the command can leave the item's state unchanged, but `changed_field` is not set.
+
+        A stream record shows only the old and the new item. So if the state stays the same, only the change of another
+        field shows that the transition has happened.
+        """
         if self.after in (UNCHANGED, *self.before) and not self.changed_field:
             raise TypeError(f"{self.command}: the state may stay the same, so set changed_field")
 

@@ -58,7 +58,7 @@ class Counter(Generic[S]):
 
 
 def season_of(at: Instant) -> str:
-    """Return the season of a time, which is its month, for example 2026-11."""
+    """Return the season of a time. A season is a calendar month, such as 2026-11."""
     return at[:7]
 
 
@@ -112,7 +112,10 @@ def minute_ttl(minute: Instant) -> int:
 
 
 def season_final_at(at: Instant) -> datetime:
-    """Return the time from which the totals of a month no longer change. `at`: any time in that month."""
+    """Return the time from which the totals of a season no longer change.
+
+    A season is a calendar month. `at`: any time in that month.
+    """
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)
 
@@ -241,7 +244,8 @@ def obsolete_total_keys(contribution: ContributionChange, previous: e.Counted | 
     The sales of a minute are split over several totals, one for each shard (a group of orders). If the number of shards
     was raised, an order may belong to another shard than before. Then it adds its amounts to another total.
 
-    `previous`: the stored `Counted` item with the amounts that the item added so far; None if it added no amounts yet.
+    `contribution`: the amounts that the item must add to totals now. `previous`: the stored `Counted` item with the
+    amounts that the item added so far; None if it added no amounts yet.
     """
     places = [
         where.partition(" / ")
@@ -261,8 +265,9 @@ def plan_total_writes(
 ) -> Iterator[PlannedWrite]:
     """Yield the writes that add the changed amounts of a source item to the totals. Send them in one transaction.
 
-    `previous`: the stored `Counted` item of the source item, which records the amounts that the totals already contain;
-    None if the totals contain nothing from the item. `totals`: the stored totals by key ("partition key / sort key").
+    `contribution`: the amounts that the source item (an order, return or review) must add to totals now. `previous`:
+    the stored `Counted` item of the source item, which records the amounts that the totals already contain; None if the
+    totals contain nothing from the item. `totals`: the stored totals by key ("partition key / sort key").
 
     Yields nothing if the totals already include this version of the source item, or a later version. A missing total is
     created only if its ttl has not passed.

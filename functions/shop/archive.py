@@ -120,9 +120,10 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
     if order is None:
         return None
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
-    # The timeline has one item for each change of the order. An order is locked only if its timeline is complete. So if
-    # a timeline item is missing now, an earlier attempt to archive the order has deleted it. The newest version is not
-    # checked, because the lock writes no timeline item.
+    # The timeline has one item for each change of the order. An order with an incomplete timeline is never locked, so
+    # the timeline was complete at the lock. If a timeline item is missing now, an earlier attempt to archive the order
+    # has already deleted items. `[:-1]` leaves out the order's newest version: it is the lock itself, which gets no
+    # timeline item.
     if _versions_missing_in_log(images, order.logged_versions[:-1]):
         return OrderSnapshot(order, None)
     _check_no_refund_in_flight(images)  # staff may have retried a failed refund just before the order was locked

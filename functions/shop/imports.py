@@ -175,12 +175,13 @@ def _write_next_line(shop: Shop, part: ImportPart, line: ParsedLine, is_retry: b
         try:
             shop.table.write(update(IMPORT_PART, part, after), *writes)
         except Impossible:
-            # DynamoDB will never accept this transaction, for example because an item is too large. If `writes` is
-            # empty, the transaction would only have counted the line. Then the product of the line is not the cause, so
-            # raise the error. Otherwise the product may be the cause, so reject the line: the next attempt of this loop
-            # does not write the product, and only counts the line as rejected.
+            # DynamoDB will never accept this transaction, for example because an item is too large. The transaction
+            # counts the line in the import part, and `writes` stores the product and its stock. If `writes` is empty,
+            # the product cannot be the cause, so raise the error.
             if not writes:
                 raise
+            # The product may be the cause, so reject the line. The next attempt of this loop does not write the
+            # product. It only counts the line as rejected.
             writes, outcome = [], Rejected(line=line.number, field="line", why="cannot be stored")
         except WriteConflict as changed:
             if changed.item_type == IMPORT_PART.type:

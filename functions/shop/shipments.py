@@ -144,9 +144,9 @@ def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
 def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str) -> Shipment:
     """Record that the customer has the shipment. If the whole order has arrived, the order becomes DELIVERED.
 
-    Goods of a DELIVERED order can be returned for `return_window_days`. The order is archived `retention_days` after
-    that, or later, for example if goods are returned. Only the warehouse and staff may call this command. Safe to
-    repeat. Raises NotAllowed, NotFound, WrongState.
+    Then a return window of `return_window_days` begins, in which the customer can return goods. The order is archived
+    `retention_days` after the end of this window. Later events, such as a return, can postpone the archiving. Only the
+    warehouse and staff may call this command. Safe to repeat. Raises NotAllowed, NotFound, WrongState.
     """
     caller.require_group("warehouse", "staff")
 

@@ -159,9 +159,10 @@ class EventSourceMapping:
     def due_actions(self, now: float) -> list[Action]:
         """Return the actions to start now. All of them may run in parallel.
 
-        A lane is one of the batch sequences of a shard that are processed in parallel. There is at most one action for
-        each lane. Each action is returned only once. Its lane then waits until the driver (the caller) reports the
-        outcome with `report_outcome`.
+        An action is an invocation of the function, or the delivery of a discarded batch to the on-failure destination.
+        A lane is one of the parallel sequences into which Lambda splits the records of a shard. There is at most one
+        action for each lane. Each action is returned only once. Its lane then waits until the driver (the caller)
+        reports the outcome with `report_outcome`.
         """
         lanes = [(shard, lane) for shard in self._shards.values() for lane in shard.lanes]
         actions = [self._next_action(shard, lane, now) for shard, lane in lanes]

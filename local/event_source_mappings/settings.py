@@ -116,11 +116,13 @@ class MappingAssumptions:
     The default of each field is the more likely behaviour. The local shop uses the defaults, but sets no retention
     limit. The simulation in the tests also tries other values, to show that the code does not depend on an assumption.
 
-    A mapping can process several sequences of batches of the same shard in parallel. Each sequence is called a lane.
+    Lambda can split the records of a shard into several sequences and process these sequences in parallel
+    (ParallelizationFactor). Each sequence is called a lane.
     """
 
-    # A lane is one of the batch sequences of a shard that are processed in parallel. The 1st, 2nd, ... value is the
-    # waiting time of a lane after its 1st, 2nd, ... failure in a row. The last value applies to all further failures.
+    # A lane is one of the parallel sequences into which Lambda splits the records of a shard. The 1st, 2nd, ... value
+    # is the waiting time of a lane after its 1st, 2nd, ... failure in a row. The last value applies to all further
+    # failures.
     retry_delays_seconds: tuple[float, ...] = (0.2, 0.5, 1, 2, 5, 10, 30)
 
     # A failed batch may be split in two halves. If the number of records is odd, one half gets one record more. This is
@@ -142,16 +144,18 @@ class MappingAssumptions:
     # decides whether the whole batch then fails.
     unreadable_response: Literal["fails", "succeeds"] = "fails"
 
-    # A lane is one of the batch sequences of a shard that are processed in parallel. A hash of the item's key selects
-    # the lane of a record. This salt is part of the hash, so another salt assigns the items to other lanes.
+    # A lane is one of the parallel sequences into which Lambda splits the records of a shard. A hash of the item's key
+    # selects the lane of a record. This salt is part of the hash, so another salt assigns the items to other lanes.
     lane_salt: str = ""
-    # A lane is one of the batch sequences of a shard that are processed in parallel. If this field is True
-    # and a lane has failed records, the lanes of the same shard without failed records wait.
+    # A lane is one of the parallel sequences into which Lambda splits the records of a shard. If this field is True and
+    # a lane has failed records, the lanes of the same shard without failed records wait.
     failing_lane_stalls_shard: bool = False
 
-    # This field decides when a lane (a batch sequence of a shard) opens the batching window for its next batch.
-    # "at_completion": when its last action ends. An action is an invocation, or the delivery of a failed batch to the
-    # on-failure destination. "at_first_record": when the first record of the next batch is read.
+    # The batching window is the time in which a lane waits for more records before it sends a batch. A lane is one of
+    # the parallel sequences into which Lambda splits the records of a shard. This field says when the window opens.
+    # "at_completion": when the previous invocation of the lane ends, or the previous delivery to the on-failure
+    # destination. If this window ends without a record, a new one opens when the next record is read.
+    # "at_first_record": when the first record of the next batch is read.
     window_opens: Literal["at_completion", "at_first_record"] = "at_completion"
     # Whether records are filtered before they are counted for the batch size. AWS documents this order only for
     # mappings with a batching window.

@@ -1,7 +1,7 @@
-"""Stores the unfinished records of an event source mapping, by shard and by parallel batch sequence (lane).
+"""Stores the unfinished records of an event source mapping, by shard and lane.
 
-Lambda can process several sequences of batches of the same shard in parallel. Each sequence is called a lane. The
-setting ParallelizationFactor is the number of lanes of a shard.
+Lambda can split the records of a shard into several sequences and process these sequences in parallel. Each sequence is
+called a lane. The setting ParallelizationFactor is the number of lanes of a shard.
 
 Sources: Lambda developer guide, "Using AWS Lambda with Amazon DynamoDB" (batching window, batch size, payload limit,
 concurrent batches per shard); DynamoDB developer guide, "Change data capture for DynamoDB Streams" (shard lineage).
@@ -25,7 +25,7 @@ IMMEDIATELY: Final = 0.0
 
 @dataclass(slots=True)
 class ShardLane:
-    """A lane: one of the batch sequences of a shard that are processed in parallel.
+    """A lane: one of the parallel sequences into which Lambda splits the records of a shard.
 
     A lane processes its records in order, with one action at a time. An action is an invocation of the function, or
     the delivery of a discarded batch (one that is no longer retried) to the on-failure destination. The lane first
@@ -51,7 +51,11 @@ class ShardLane:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the lane (a batch sequence of a shard) must retry failed records or deliver a discarded batch."""
+        """Whether the lane still has failed records to retry, or a discarded batch to deliver.
+
+        A lane is one of the parallel sequences into which Lambda splits the records of a shard. A discarded batch is a
+        batch that Lambda no longer retries. It is delivered to the on-failure destination.
+        """
         is_at_it = self.action is not None or bool(self.retries)
         return (self.failures_in_a_row > 0 and is_at_it) or bool(self.discarded)
 
@@ -75,10 +79,11 @@ class ShardLane:
         return tuple(taken)
 
     def ready_at(self) -> float | None:
-        """Return the time of the lane's next action in epoch seconds. 0 means at once.
+        """Return when the lane's next action may start, in epoch seconds. 0 means at once.
 
-        A lane is a sequence of batches, with one action at a time. Therefore the result is None while an action is in
-        progress. It is also None if the lane has no records, because then there is nothing to do.
+        An action is an invocation of the function, or the delivery of a discarded batch to the on-failure destination.
+        A lane runs one action at a time, so the result is None while an action is in progress. It is also None if the
+        lane has no records.
         """
         if self.action:
             return None
@@ -94,9 +99,9 @@ class ShardLane:
         if not window or is_full or self.waiting_bytes >= self.assumptions.payload_limit_bytes:
             return IMMEDIATELY
         opened_at = self.waiting[0].polled_at
-        # The batching window is the time in which a lane waits for more records. If `window_opens` is "at_completion",
-        # the window opens when the lane's previous action ends. If the first waiting record was read after the end of
-        # this window, a new window opens at the time of this read.
+        # The batching window is the time in which a lane waits for more records before it sends a batch. If
+        # `window_opens` is "at_completion", the window opens when the lane's previous action ends. If the first waiting
+        # record was read after the end of this window, a new window opens at the time of this read.
         if self.assumptions.window_opens == "at_completion" and self.completed_at is not None:
             opened_at = self.completed_at if opened_at <= self.completed_at + window else opened_at
         return opened_at + window
@@ -104,7 +109,7 @@ class ShardLane:
 
 @dataclass(slots=True)
 class ShardProgress:
-    """A shard with its lanes (parallel sequences of batches), its unfinished records and its checkpoint.
+    """A shard with its lanes (parallel sequences of its records), its unfinished records and its checkpoint.
 
     `checkpoint`: the sequence number up to which all records are done. None if the first record is not done yet.
     `unfinished`: the sequence numbers after the checkpoint that were read, in stream order.
@@ -141,18 +146,22 @@ class ShardProgress:
             self.done.remove(self.checkpoint)
 
     def lane_of(self, record: StreamRecord) -> ShardLane:
-        """Return the lane (a sequence of batches) for a record.
+        """Return the lane of a record: one of the parallel sequences into which Lambda splits the records of a shard.
 
         All records of an item use the same lane, so they stay in order.
         """
         return self.lanes[zlib.crc32((self.assumptions.lane_salt + record.item_key).encode()) % len(self.lanes)]
 
     def ready_at(self, lane: ShardLane) -> float | None:
-        """Return the epoch seconds of a lane's next action, or None if the lane must wait or has no records.
+        """Return when a lane's next action may start, in epoch seconds. 0 means at once.
 
-        A lane is one of the parallel batch sequences of the shard. It waits while its own action is in progress. If
-        the assumption `failing_lane_stalls_shard` is set, a lane without failed records also waits while another lane
-        of the shard has failed records.
+        A lane is one of the parallel sequences into which Lambda splits the records of a shard. An action is an
+        invocation of the function, or the delivery of a discarded batch to the on-failure destination.
+
+        Returns None in each of these cases:
+        - An action of the lane is in progress.
+        - The lane has no records.
+        - `failing_lane_stalls_shard` is set, another lane of the shard has failed records, and this lane has none.
         """
         stalls = self.assumptions.failing_lane_stalls_shard and not lane.is_failing
         return None if stalls and any(other.is_failing for other in self.lanes) else lane.ready_at()

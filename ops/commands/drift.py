@@ -3,9 +3,9 @@
 A primary item is an item that commands write. Copies, log entries and totals are derived from primary items by the
 Lambda functions that read the stream. These functions lag behind the table, so a copy can differ for a short time.
 
-So an item that seems wrong is checked again after a pause, which is longer than the usual lag. The command reports a
-discrepancy only if the second check finds the same discrepancy. A repair is written only if the wrong item and its
-primary item are still unchanged. So the shop can stay open during a check and a repair.
+So if a check finds a discrepancy in an item, the item is checked again after a pause, which is longer than the usual
+lag. The command reports a discrepancy only if the second check finds the same discrepancy. A repair is written only if
+the wrong item and its primary item are still unchanged. So the shop can stay open during a check and a repair.
 """
 
 from __future__ import annotations
@@ -54,24 +54,25 @@ from ops.scan.sweep_result import AfterPage, SweepResult
 from ops.scan.throttle import limit_capacity
 
 PAUSE_SECONDS = 30
-"""The pause before an item that seems wrong is checked a second time.
+"""If a check finds a discrepancy in an item, this is the pause before the second check of the item.
 
 The pause is longer than the usual lag of the Lambda functions that read the stream and update copies. So if both checks
 find the same discrepancy, it is a real error, and not a copy that these functions have not updated yet.
 """
 MAX_CHECKS = 4
-"""How often an item that seems wrong is checked again.
+"""If a first check finds a discrepancy in an item, the item is checked again at most this number of times.
 
 If each of these checks finds new discrepancies, the item counts as unstable, because it changes too often to be judged.
 """
 RECHECK_BATCH_SIZE = 500
-"""How many items that seem wrong are collected before they are checked again together."""
+"""How many items with a discrepancy in their first check are collected before they are checked again together."""
 DEFAULT_SAMPLE_ITEMS = 1_000
 MAX_UNSETTLED = 200
-"""The maximum number of suspicious items (items that seem wrong) whose keys the checkpoint stores.
+"""The maximum number of suspicious items whose keys the checkpoint stores.
 
-If there are more suspicious items, the checkpoint (the stored progress of a run) is not updated. Then a resumed run
-starts at the position that was stored before, and finds the suspicious items after this position again.
+An item is suspicious from the first check that finds a discrepancy in it, until the discrepancy has disappeared or is
+repaired. If there are more suspicious items, the checkpoint (the stored progress of a run) is not updated. Then a
+resumed run starts at the position that was stored before, and finds the suspicious items after this position again.
 """
 MAX_RECENT_ORDERS = 1_000
 """How many recently checked orders are remembered, so that an order with many items is checked only once.
@@ -86,18 +87,19 @@ ReportDiscrepancy = Callable[[Discrepancy], None]
 class DriftCheck:
     """A check of the table for drift: copies, log entries and totals that do not agree with their primary items.
 
-    A primary item is an item that commands write. Copies, log entries and totals are derived from primary items.
+    A primary item is an item that commands write. Copies, log entries and totals are derived from primary items. If a
+    check finds a discrepancy in an item, the item is suspicious: a second check must confirm the discrepancy.
     `discrepancies`: the confirmed discrepancies, by the key of the wrong or missing item.
     `repair`: whether to repair the discrepancies.
-    `pause_seconds`: the pause before an item that seems wrong is checked again.
+    `pause_seconds`: the pause before a suspicious item is checked again.
     `report_discrepancy`: called once with each confirmed discrepancy.
     `sweep_result`: the counts of the scan.
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items and totals changed during the checks, so that they could not be judged.
     `final_totals`: how many totals were not judged, because they can no longer change.
     `checkpoint`: the stored progress of a full check, and its lock; None if the progress is not stored. The progress
-    includes the keys of items that seem wrong, so that a resumed run checks these items first. The lock prevents two
-    repairs at the same time. If `checkpoint` is None, a total is repaired only if it has not changed since it was read.
+    includes the keys of suspicious items, so that a resumed run checks these items first. The lock prevents two repairs
+    at the same time. If `checkpoint` is None, a total is repaired only if it has not changed since it was read.
     """
 
     shop: Shop
@@ -152,7 +154,10 @@ class DriftCheck:
                 self.repaired, self.unrepaired = self.repaired + mended, self.unrepaired + left
 
     def _resume_sweep(self, checkpoint: Checkpoint) -> None:
-        """Check the items that seemed wrong in the stopped run, then scan the table from the checkpoint's position."""
+        """First check the items whose discrepancies the stopped run has not repaired. Then scan the rest of the table.
+
+        The checkpoint stores the keys of these items, and the position at which the scan continues.
+        """
         self.sweep_result = checkpoint.result
         for text in checkpoint.sweep.waiting:
             partition, _, sort = text.partition(" / ")
@@ -211,7 +216,7 @@ class DriftCheck:
 
     # find and confirm discrepancies -----------------------------------------------------------------------------------
     def _load_sources(self, images: Sequence[Image]) -> None:
-        """Read the primary items from which the items on a page are derived.
+        """Read the primary items (items that commands write) from which the items on a page of the scan are derived.
 
         This takes a few batch requests for the page, instead of one request for each item.
         """
@@ -224,7 +229,7 @@ class DriftCheck:
         self._sources = load_existing(self.shop, places)
 
     def _check_item(self, image: Image) -> bool | None:
-        """Check an item and return whether it seems wrong.
+        """Check an item of the scan for the first time. Return whether the check found a discrepancy.
 
         Returns None if there is nothing to check: this type of item is never checked, or the item's order was already
         checked as a whole. Raises Unreadable, InvalidKeyValue, Permanent.
@@ -234,7 +239,7 @@ class DriftCheck:
         return self._check_first(suspicion, image) if suspicion else None
 
     def _make_suspicion(self, at: ItemKey) -> _Suspicion | None:
-        """Return an object that can check the item with this key. It has no discrepancies yet.
+        """Return a `_Suspicion`: an object that can check the item with this key. No check has run yet.
 
         If the item belongs to an order, the object checks the whole order. Returns None if this order was checked
         recently, for example because of another item of the order. Also returns None if this item type is not checked.
@@ -253,9 +258,15 @@ class DriftCheck:
         return None
 
     def _find_discrepancies(self, at: ItemKey, item_check: ItemCheck, image: Image | None) -> list[Discrepancy]:
-        """Return the discrepancies of one item. `image`: the item on the current page of the scan.
+        """Run a check on one item, and return the discrepancies that it finds.
 
-        If `image` is None, the item and its primary items are read again.
+        The check also needs the primary items of the item: the items from which it is derived. `at`: the key of the
+        item. `image`: the item as the current page of the scan contains it. In this case, `_load_sources` has already
+        read the primary items of the whole page.
+
+        `image` is None if the item is not checked during the scan, for example when it is checked a second time. Then
+        the item and its primary items are read from the table now. If the item no longer exists, it has no
+        discrepancies.
         """
         if image:
             return list(item_check.find_discrepancies(self.shop, image, self._sources))
@@ -280,15 +291,19 @@ class DriftCheck:
         return True
 
     def _confirm_all(self) -> None:
-        """Check again all remaining items that seem wrong. The items of the types in `CHECKED_LAST` come last."""
+        """Check again all remaining items in which the first check found a discrepancy.
+
+        The items of the types in `CHECKED_LAST` come last.
+        """
         for last in (False, True):
             self._confirm([one for one in self._suspicions if one.is_checked_last is last])
 
     def _confirm(self, suspicions: Sequence[_Suspicion]) -> None:
-        """After the pause, check again the items that seem wrong, and report the discrepancies that stayed the same.
+        """After the pause, check the given items again, and report the discrepancies that stayed the same.
 
-        If a check finds new discrepancies of an item, the item is checked once more, up to MAX_CHECKS times. If every
-        check finds new discrepancies, the item is counted as unstable.
+        The previous check of each item found discrepancies. If a check finds new discrepancies of an item, the item is
+        checked once more, up to MAX_CHECKS times. If every check finds new discrepancies, the item is counted as
+        unstable.
         """
         for _ in range(MAX_CHECKS):
             if not suspicions:
@@ -305,7 +320,7 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Check again an item that seems wrong, and report the discrepancies that stayed the same.
+        """Check again an item with discrepancies in its previous check. Report the discrepancies that stayed the same.
 
         If `repair` is set, these discrepancies are repaired too. A wrong contribution (an item that records how much
         another item adds to totals) is only collected here, and is reported at the end of the whole check. Returns True
@@ -323,7 +338,9 @@ class DriftCheck:
         settled = len(same) == len(found)
         for fault in same:
             if fault.key not in self.discrepancies and fault.kind.startswith("contribution"):
-                # The check of the source item comes first (see `CHECKED_LAST`), and knows the expected amounts.
+                # Two checks can find the same wrong contribution: its own check, and the check of its source item. Keep
+                # the discrepancy that was found first. It comes from the check of the source item (see `CHECKED_LAST`),
+                # which knows the expected amounts.
                 self._contribution_discrepancies.setdefault(fault.key, fault)
                 settled = False
             elif fault.key not in self.discrepancies:
@@ -350,11 +367,11 @@ class DriftCheck:
 
 @dataclass
 class _Suspicion:
-    """An item that seems wrong and must be checked again.
+    """An item to check. If the first check finds discrepancies, the item is checked again to confirm them.
 
     `check`: a function that returns the item's discrepancies. Its argument is the item as the scan has read it. If the
     argument is None, the function reads the item from the table.
-    `is_checked_last`: whether the item is checked again only after all other suspicious items.
+    `is_checked_last`: whether the item is checked again only after all other items with discrepancies.
     `discrepancies`, `checked_at`: the result and the time (Unix timestamp) of the last check.
     """
 
@@ -395,12 +412,12 @@ ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
 `_check_order` checks the items in the partition of an order.
 """
 CHECKED_LAST = (ACTIVITY, COUNTED)
-"""Suspicious items of these types are checked again only after all other suspicious items.
+"""Items of these types are checked a second time only after the items of all other types.
 
-Two checks can find that such an item is wrong: its own check, and the check of its source (the item that it is derived
-from). The check of the source knows the correct content. The item's own check reads the id or the type of the source
-from the item. If this value is wrong, the own check finds no source, and reports that the item should not exist. So the
-check of the source runs first.
+Only items with a discrepancy in their first check are checked a second time. Two checks can find that such an item is
+wrong: its own check, and the check of its source (the item that it is derived from). The check of the source knows the
+correct content. The item's own check reads the id or the type of the source from the item. If this value is wrong, the
+own check finds no source, and reports that the item should not exist. So the check of the source runs first.
 """
 
 

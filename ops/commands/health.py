@@ -239,7 +239,7 @@ def _format_names(images: Sequence[Image]) -> str:
 def check_drift(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
     """Check a sample of items for drift: copies and log entries that differ from the items they are derived from.
 
-    Copies and log entries are written with a short delay. So if an item seems wrong, the check waits for
+    Copies and log entries are written with a short delay. So if the check finds a difference, it waits for
     DRIFT_PAUSE_SECONDS and checks the item again.
     """
     drift = DriftCheck(target.shop, pause_seconds=DRIFT_PAUSE_SECONDS)

@@ -150,7 +150,10 @@ def _mark_done(shop: Shop, planned: PlannedMigration, by: str) -> SweepResult:
 
 
 def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: bool = False) -> ItemAction:
-    """Return the function that a migration runs on each item. `task`: "up" or "down". `dry`: write nothing."""
+    """Return the function that a migration runs on each item. It transforms the item and writes the result.
+
+    `task`: "up" or "down". `dry`: write nothing.
+    """
     step = migration.transform_for(task)
     derives = migration.rederives_copies and task == "up"
 
@@ -167,10 +170,14 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
 
 
 def migrate_image(step: TransformItem, image: Image) -> Image:
-    """Return the migrated item in DynamoDB JSON. `step`: the function that transforms the item as plain values.
+    """Return the migrated item in DynamoDB JSON.
 
-    An attribute whose value does not change keeps its exact stored form. Raises Unreadable if the item cannot be
-    transformed. Raises UsageError if the migration changes the primary key or the version.
+    `step`: a function that transforms the item, as a dict of plain Python values. An attribute whose value does not
+    change keeps its exact stored form.
+
+    Raises Unreadable if the item cannot be transformed. Raises UsageError if the migration changes the primary key or
+    the attribute `version`, which counts the changes of the item. (Another attribute, `schema`, is the version of the
+    item's format.)
     """
     row = ROWS_BY_TYPE.get(image["type"]["S"])
     schema = int(image.get("schema", {"N": "1"})["N"])

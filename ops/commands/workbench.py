@@ -1,8 +1,8 @@
-"""The `model` command: export the key table (all item types with their keys) as a model for NoSQL Workbench.
+"""The `model` command: export the declarations of all item types in model/table.py as a model for NoSQL Workbench.
 
-The model contains the indexes, a facet for each item type, and a sample item in each facet. A facet is Workbench's view
-of the items of one type. The format is the one that Workbench exports (version 3.0). AWS's sample models also use this
-format.
+NoSQL Workbench is AWS's design tool for DynamoDB tables. The model contains the indexes, a facet for each item type,
+and a sample item in each facet. A facet is Workbench's view of the items of one type. The format is the one that
+Workbench exports (version 3.0). AWS's sample models also use this format.
 
 Sample items are generated from the declared types of the fields, and are encoded by the code of the shop, so their keys
 are correct. They are stored in the facets, because a table with facets has no `TableData` of its own.
@@ -92,8 +92,8 @@ def build_data_model() -> dict[str, Any]:
 def attribute_types() -> dict[str, str]:
     """Return the DynamoDB type of every attribute except the keys, by attribute name.
 
-    Raises TypeError if two item types use an attribute name with different types. Workbench allows only one type for
-    each attribute of a table.
+    Raises TypeError if two item types use an attribute name with different types, because NoSQL Workbench allows only
+    one type for each attribute of a table.
     """
     found = {"type": "S", "schema": "N"}
     for row in t.ROWS:
@@ -195,7 +195,11 @@ def command(commands: targets.Subparsers) -> None:
 
 
 def export_model(args: argparse.Namespace) -> None:
-    """Print the key table as a diagram or as a Workbench model, or write the Workbench model to the given file."""
+    """Export the declarations of all item types in model/table.py, with their keys.
+
+    `--diagram` prints them as a diagram. `--workbench` prints them as a model for NoSQL Workbench, AWS's design tool
+    for DynamoDB tables. `--workbench FILE` writes this model to a file instead.
+    """
     if args.diagram:
         print(model.render_diagram())
     elif args.workbench == "-":

@@ -122,8 +122,9 @@ ImagesByKey = Mapping[ItemKey, Image]
 def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
     """Return the order with this id from `images`, as (row, item).
 
-    If the order is archived, the item is the archived order: the small item that has replaced it under the same key. If
-    `images` contains neither, the result is (ORDER, the order's key). Raises InvalidKeyValue, Unreadable.
+    The row is the declaration of the item type in model/table.py. If the order is archived, the item is the archived
+    order: the small item that has replaced it under the same key. If `images` contains neither, the result is (ORDER,
+    the order's key). Raises InvalidKeyValue, Unreadable.
     """
     key = ORDER.key(order_id=order_id)
     image = images.get(item_key(key))
@@ -132,7 +133,10 @@ def find_order(images: ImagesByKey, order_id: str) -> SourceItem:
 
 # check the copies of one order ----------------------------------------------------------------------------------------
 LogEntries = Sequence[tuple[Row[Any], Any]]
-"""Log entries, each as (row of the log in model/table.py, entry)."""
+"""Log entries, each as a pair: the declaration of its item type (a `Row` of model/table.py), and the entry.
+
+The logs of an order are its timeline and the customer's activity log.
+"""
 
 
 def find_order_discrepancies(

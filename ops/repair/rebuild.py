@@ -97,7 +97,7 @@ def rebuild_copies(
 
     A primary item is an item from which copies and totals are derived. If the totals do not include such an item yet,
     its amounts are added. If the totals still include a deleted item, its amounts are subtracted. If the time of a
-    change is unknown, its log entry gets the time of the next change with a known time.
+    change is unknown, its log entry gets an estimated time: the time of the next change with a known time.
 
     `dry`: only count, write nothing. Returns the counts of the scan.
     """
@@ -203,8 +203,11 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: Lo
 def _delete_estimated_entries(shop: Shop, place: ItemKey) -> Iterator[Write[Any]]:
     """Yield the writes that delete log entries with an estimated time, before the correct log entry is written.
 
-    `place`: the key of the correct log entry. Its time comes from the stream record. An earlier run without the stream
-    record may have written an entry for the same change, but with an estimated time. Yields nothing if `place` is not
+    An earlier run without the stream record may not have known the time of the change. Then it has written a log entry
+    with an estimated time: the time of the next change with a known time. The time is part of an entry's key. So the
+    correct entry has another key, and does not overwrite this entry.
+
+    `place`: the key of the correct log entry. Its time comes from the stream record. Yields nothing if `place` is not
     the key of a log entry.
     """
     for row, load_log in LOG_READERS.items():
@@ -221,13 +224,15 @@ LOG_READERS: Mapping[Row[Any], Callable[[Shop, Mapping[str, str]], Iterable[Imag
         CUSTOMER_ACTIVITY, customer_id=key["customer_id"], since=Instant(key["at"])
     ),
 }
-"""The functions that read log entries for `_delete_estimated_entries`, by log (a row of model/table.py).
+"""For each log (a row of model/table.py): the function that finds its entries with an estimated time.
 
-The arguments of a function are the shop and the key attributes of the correct entry of a change. The result contains
-the entries of this change that were written with an estimated time. It may contain other items too.
+If a rebuild does not know the time of a change, it writes the log entry with an estimated time: the time of the next
+change with a known time. `_delete_estimated_entries` deletes such entries before the correct entry is written.
 
-The function of the timeline returns all items of the order's partition. The function of the activity log returns the
-customer's entries from the time of the correct entry on, because an estimated time is never earlier.
+The arguments of a function are the shop, and the key attributes of the correct entry of a change. The result contains
+all entries of this change that have an estimated time. It may contain other items too. The function of the timeline
+returns all items of the order's partition. The function of the activity log returns the customer's entries from the
+time of the correct entry on. This is enough, because an estimated time is the time of a later change.
 """
 
 

@@ -115,11 +115,12 @@ def _contribution_source(image: Image) -> str:
 
 
 def _is_contribution_current(contribution: Image | None, todo: totals.ContributionChange) -> bool:
-    """Return whether a stored contribution to totals is correct for its source item (an order, return or review).
+    """Return whether a stored contribution has the correct content.
 
-    It is correct if it has the amounts in `todo`, which the source item must add now. It may have been written for an
-    earlier version of the source item, because not every change of the source item changes the amounts. It is wrong if
-    it was written for a later version, or for a deleted item that had the same key.
+    A contribution is an item that records how much one order, return or review (its source item) adds to totals. It is
+    correct if it has the amounts in `todo`, which the source item must add now. It may have been written for an earlier
+    version of the source item, because not every change of the source item changes the amounts. It is wrong if it was
+    written for a later version, or for a deleted item that had the same key.
     """
     if contribution is None:
         return False
@@ -133,10 +134,11 @@ def _is_contribution_current(contribution: Image | None, todo: totals.Contributi
 
 
 def _contribution_image(todo: totals.ContributionChange, found: Image | None) -> Image:
-    """Return the correct contribution to totals, in DynamoDB JSON. Its version is one above the stored version.
+    """Return the correct contribution in DynamoDB JSON. Its version is one above the stored version.
 
-    `todo`: the amounts that the source item (an order, return or review) must add to totals. `found`: the stored
-    contribution. If there is none, `found` is None and the new version is 1.
+    A contribution is an item that records how much one order, return or review (its source item) adds to totals.
+    `todo`: the amounts that the source item must add. `found`: the stored contribution. If there is none, `found` is
+    None and the new version is 1.
     """
     version = int(found.get("version", {}).get("N", 0)) + 1 if found else 1
     return COUNTED.encode(
@@ -155,8 +157,9 @@ def _contribution_image(todo: totals.ContributionChange, found: Image | None) ->
 def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
     """Return the amounts that a contribution adds to totals, by the key of the total and then by attribute name.
 
-    `image`: the contribution in DynamoDB JSON; None if there is none. Returns {} if there is no contribution, or if the
-    contribution cannot be decoded.
+    A contribution is an item that records how much one order, return or review adds to totals. `image`: the
+    contribution in DynamoDB JSON; None if there is none. Returns {} if there is no contribution, or if it cannot be
+    decoded.
     """
     if image is None:
         return {}
@@ -171,7 +174,8 @@ def read_amounts(image: Image | None) -> dict[str, Counter[str]]:
 class TotalsScan:
     """The contributions, totals and returns that a scan of the table has read.
 
-    A contribution records how much one order, return or review adds to totals. Keys are texts such as "PK / SK".
+    A contribution is an item that records how much one order, return or review adds to totals. Keys of totals are texts
+    in the form "PK / SK".
     `sums`: the sum of all contributions, by the key of the total.
     `totals`: the stored totals, by key.
     `return_contributions`: the contributions of returns, by return id.
@@ -203,11 +207,12 @@ class TotalsScan:
             self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
 
     def find_orphans(self) -> Iterator[Discrepancy]:
-        """Yield the contributions to totals whose return no longer exists.
+        """Yield the contributions of returned goods whose return does not exist.
 
-        If a return is not in the table, it may be in the archive. The archive is not read here. But an archived return
-        is never newer than the last update of its order. So a contribution is yielded only if its return is not in the
-        table, and if it was created after the last update of every archived order with returns.
+        A contribution is an item that records how much one order, return or review adds to totals. If a return is not
+        in the table, it may be in the archive. The archive is not read here. But an archived return is never newer than
+        the last update of its order. So a contribution is yielded only if its return is not in the table, and if the
+        contribution was created after the last update of every archived order with returns.
         """
         for source, image in self.return_contributions.items():
             if (
@@ -221,6 +226,7 @@ class TotalsScan:
 class TotalDifference:
     """The difference between a total and the sum of its contributions.
 
+    A contribution is an item that records how much one order, return or review adds to totals.
     `image`: the total in DynamoDB JSON; None if there is no total.
     `difference`: the total minus the sum, by attribute; None if the total changed while the contributions were read.
     `has_contributions`: whether any contribution adds to the total, either now or after wrong contributions are
@@ -234,16 +240,18 @@ class TotalDifference:
 
 @dataclass
 class TotalsCheck:
-    """The discrepancies that a check found in totals, and in the contributions of single items to these totals.
+    """The result of a check of the totals: the wrong totals, and the wrong contributions to totals.
 
-    A contribution records how much one order, return or review adds to totals. The expected value of a total is the sum
-    of its contributions. So this class checks and repairs totals and contributions together.
+    A contribution is an item that records how much one order, return or review adds to totals. A total should be the
+    sum of its contributions. So this class repairs totals and contributions together.
     `contributions`: the wrong contributions.
-    `differences`: how much each total that seems wrong differs from the sum of its contributions, by key of the total.
+    `differences`: by key of a total, the difference between the total and the sum of its contributions. A total is
+    compared only if a first scan found a difference, or if a wrong contribution adds to it.
     `final_totals`: how many totals were skipped because they can no longer change.
-    `guard`: returns condition checks, which are added to each transaction of the repair. A check fails if another run
-    has taken over this run's checkpoint (its stored progress and lock). So two runs never repair totals at the same
-    time. A run without a checkpoint has no checks. It repairs a total only if the total has not changed since the read.
+    `guard`: a function that returns condition checks. Each transaction of the repair includes these checks. A check
+    fails if another run has taken over this run's checkpoint (its stored progress and lock). So two runs never repair
+    totals at the same time. If this run has no checkpoint, `guard` returns no checks. Then `repair` corrects a total
+    only if it has not changed since the check read it.
     """
 
     shop: Shop
@@ -279,9 +287,10 @@ class TotalsCheck:
                     yield Discrepancy(f"total {kind}", _parse_key(where), off.image, wanted, (COUNTED, None))
 
     def repair(self) -> tuple[int, int]:
-        """Rewrite the wrong contributions to totals, then correct each wrong total once.
+        """Rewrite the wrong contributions, then correct each wrong total once.
 
-        Returns how many discrepancies were repaired, and how many are left.
+        A contribution is an item that records how much one order, return or review adds to totals. Returns how many
+        discrepancies were repaired, and how many are left.
         """
         faults = list(self.find_discrepancies())
         mended = 0
@@ -305,7 +314,8 @@ class TotalsCheck:
     def _repair_total(self, where: str, off: TotalDifference) -> bool:
         """Subtract the measured difference from one total. Returns whether the total is correct now.
 
-        `where`: the key of the total. `off`: the difference between the total and the sum of its contributions.
+        `where`: the key of the total. `off`: the difference between the total and the sum of its contributions. A
+        contribution is an item that records how much one order, return or review adds to totals.
         """
 
         def attempt() -> bool:
@@ -330,7 +340,11 @@ class TotalsCheck:
 def scan_totals(
     shop: Shop, *, after_page: Sequence[AfterPage] = (), progress: SweepProgress | None = None
 ) -> TotalsScan:
-    """Scan the whole table and return the totals, the contributions to totals, and the returns.
+    """Scan the whole table and return its totals, contributions and returns.
+
+    A total is a sum over many items, such as the rating of a product. A contribution is an item that records how much
+    one order, return or review adds to totals. The returns (goods that customers sent back) show which contributions of
+    returns are still needed.
 
     The `drift` command, which checks copies and totals, usually collects these items in its own scan. If it resumes a
     stopped run, its own scan starts in the middle of the table and misses some items. Then it calls this function.
@@ -349,10 +363,11 @@ def check_totals(
     progress: SweepProgress | None = None,
     guard: GuardWrites = tuple,
 ) -> TotalsCheck:
-    """Check the totals and contributions that seemed wrong in a first scan, and return the confirmed discrepancies.
+    """Check again the totals and contributions in which a first scan found discrepancies. Return the confirmed ones.
 
-    A contribution records how much one order, return or review adds to totals. This function scans all contributions a
-    second time. It reads the totals before and after this second scan, to find the totals that changed meanwhile.
+    A contribution is an item that records how much one order, return or review adds to totals. This function scans all
+    contributions a second time. It reads the totals before and after this second scan, to find the totals that changed
+    meanwhile.
 
     `totals_scan`: the result of the first scan. `contributions`: the wrong contributions that the first scan found.
     `guard`: see `TotalsCheck`.
@@ -403,9 +418,10 @@ CONTRIBUTIONS_SCAN = {
         ":mark": {"S": COUNTED.templates("main")[0].prefix},
     },
 }
-"""Scan arguments that select returns and Counted items (contributions to totals).
+"""Scan arguments that select the returns and the contributions.
 
-A Counted item with a wrong `type` attribute is selected too, by its key prefix.
+A contribution is an item of the type Counted. It records how much one order, return or review adds to totals. A Counted
+item with a wrong `type` attribute is selected too, by its key prefix.
 """
 
 
@@ -422,7 +438,7 @@ def _is_suspect(where: str, totals_scan: TotalsScan) -> bool:
 def _write_contribution(shop: Shop, contribution: Discrepancy, added: Amounts, guard: GuardWrites) -> bool:
     """Replace a wrong contribution by the correct one, and add the amounts in `added` to totals, in one transaction.
 
-    A contribution records how much one order, return or review (its source item) adds to totals.
+    A contribution is an item that records how much one order, return or review (its source item) adds to totals.
 
     `contribution`: the wrong contribution and its expected content. `added`: the amounts to add, by the key of the
     total; {} if the totals are corrected separately.
@@ -462,7 +478,10 @@ MAX_ATTEMPTS = 5
 
 
 def _amounts_delta(contribution: Discrepancy) -> dict[str, Counter[str]]:
-    """Return the expected amounts of a contribution to totals minus its stored amounts, by the key of the total."""
+    """Return the expected amounts of a contribution minus its stored amounts, by the key of the total.
+
+    A contribution is an item that records how much one order, return or review adds to totals.
+    """
     added = read_amounts(contribution.expected)
     for where, amounts in read_amounts(contribution.actual).items():
         _add_amounts(added.setdefault(where, Counter()), amounts, -1)

@@ -1,4 +1,4 @@
-"""Every access pattern is asked by a route: nothing in the key table is there for nobody."""
+"""Every access pattern (a named read of the table) is used by at least one route of the API, with one exception."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

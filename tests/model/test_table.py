@@ -1,4 +1,7 @@
-"""The key table: what every kind of item is found by. Tables that were deployed are full of these keys: they stay."""
+"""Tests of model/table.py, which declares the keys of all item types.
+
+Deployed tables are full of items with these keys, so the keys must not change.
+"""
 
 import hashlib
 import json

@@ -748,8 +748,9 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
     for id, images in _deleted_images(world).items():
-        # Skip the Expiry item of a restored order. The restore gives this item a new TTL. So the deleted item may
-        # differ from the item in the table or in the archive.
+        # An order's Expiry item starts the archiving when DynamoDB deletes it by TTL. If an archived order is restored,
+        # the restore writes a new Expiry item with another TTL. So an Expiry item that was deleted earlier may differ
+        # from the one in the table or in the archive. Therefore do not compare the Expiry items of restored orders.
         ours = {place: image for place, image in images.items() if image["type"]["S"] != "Expiry" or not back.get(id)}
         yield from _missing_from_archive(id, ours, book.orders.get(id))
     yield from (

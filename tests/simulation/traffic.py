@@ -374,8 +374,8 @@ class SimulatedTraffic:
     def _due(self, customer: Token, order_id: str, total: int) -> int:
         """Ask the shop which amount of the order is not paid yet, and return it.
 
-        If the shop does not answer, or if everything is paid, return `total` (the order's total). So the customer
-        always pays something, sometimes too much.
+        If the shop does not answer or returns an error, or if everything is paid, return `total` (the order's total).
+        So the customer always pays something, sometimes too much.
         """
         said = self.people.call(customer, "GET", f"/orders/{order_id}")
         due = int(said.body["due"]) if said and said.status == 200 else 0

@@ -46,7 +46,7 @@ class Loan:
 
 @entity
 class Title:
-    """A part of a book: only the attributes that a list of books shows."""
+    """The result of `TITLE_OF`, a read that returns only these two attributes of a book instead of the whole item."""
 
     book_id: str
     title: str

@@ -30,8 +30,8 @@ class Sweep:
     items. `right`: the number of items that were already correct. `passed_over`: the number of items that were skipped,
     because they cannot be read or written. `lost`: how often the sweep lost a write conflict with another writer. It
     then tried the item again. `unreadable`: some of the skipped items, by key, with the reason.
-    `waiting`: the keys of scanned items that seem wrong. If the sweep is stopped, the next run first checks these items
-    again.
+    `waiting`: the keys of scanned items in which the sweep found errors that are not repaired yet. If the sweep is
+    stopped, the next run first checks these items again.
     """
 
     tool: str

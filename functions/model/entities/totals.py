@@ -21,7 +21,7 @@ class Rating:
 class BestSeller:
     """The number of units of a product sold in one month. Units returned in that month are subtracted.
 
-    A sale is included in the month in which the order was paid.
+    `season`: the month, such as 2026-11. A sale is included in the month in which the order was paid.
     """
 
     product_id: str

@@ -25,7 +25,10 @@ def invoked(actions: list[object]) -> list[list[int]]:
 
 
 def items_in_two_lanes(salt: str = "") -> tuple[str, str]:
-    """Two items that a mapping with two lanes keeps apart."""
+    """Return the keys of two items whose records a mapping with two lanes puts into different lanes.
+
+    A lane is one of the parallel sequences into which Lambda splits the records of a shard.
+    """
     for other in itertools.count():
         stream = new_mapping(parallelization_factor=2, switches=MappingAssumptions(lane_salt=salt))
         feed_records(stream, 1, item="a")
@@ -35,7 +38,7 @@ def items_in_two_lanes(salt: str = "") -> tuple[str, str]:
     raise AssertionError
 
 
-# Lanes
+# Lanes (the parallel sequences into which Lambda splits the records of a shard)
 
 
 def test_by_default_one_batch_of_a_shard_is_under_way() -> None:
