@@ -22,6 +22,7 @@ from tests.simulation.minimizer import format_story, minimize_decisions, shrink_
 from tests.simulation.operators import drift_violations
 from tests.simulation.runner import SeedResult, run_seed
 from tests.simulation.services import SimulatedDynamoDB
+from tests.simulation.situations import SITUATIONS
 from tests.simulation.wire import WireResponse
 from tests.simulation.world import Simulation
 from tests.support.scale import many
@@ -146,11 +147,13 @@ def test_the_guarantees_state_the_sums_of_the_recorded_runs() -> None:
     assert f"Together they are {len(seeds):,} seeds with {faults:,} faults." in guarantees
 
 
+APPLIED = Counter([*(invariant.__name__ for invariant in INVARIANTS), *SITUATIONS])
+
+
 def test_a_run_ends_with_a_line_of_json_and_appends_it_to_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    premises = Counter({invariant.__name__: 1 for invariant in INVARIANTS})
-    ran = [SeedResult(seed, (), (), Counter({"throttled": seed}), premises, (), 0.1) for seed in (1, 2)]
+    ran = [SeedResult(seed, (), (), Counter({"throttled": seed}), APPLIED, (), 0.1) for seed in (1, 2)]
     monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
     for _ in range(2):
         assert simulation._run_many(range(1, 3), 1, 0, tmp_path / "runs.jsonl") == 0
@@ -158,15 +161,16 @@ def test_a_run_ends_with_a_line_of_json_and_appends_it_to_a_file(
     assert capsys.readouterr().out.splitlines()[-1] == lines[0] == lines[1]
     line = json.loads(lines[0])
     assert (line["seeds"], line["failed"], line["faults"]["throttled"]) == ([1, 2], [], 3)
-    assert line["premises"] == {invariant.__name__: 2 for invariant in INVARIANTS}
+    assert line["premises"] == dict.fromkeys(APPLIED, 2)
 
 
-def test_a_long_run_fails_if_an_invariant_never_applied(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("missing", [INVARIANTS[0].__name__, next(iter(SITUATIONS))])
+def test_a_long_run_fails_if_an_invariant_never_applied_or_a_situation_never_occurred(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    premises = Counter({invariant.__name__: 1 for invariant in INVARIANTS[1:]})
-    ran = [SeedResult(1, (), (), Counter(), premises, (), 0.1)]
+    ran = [SeedResult(1, (), (), Counter(), APPLIED - Counter([missing]), (), 0.1)]
     monkeypatch.setattr(simulation, "run_seeds", lambda seeds, jobs: ran)
     assert simulation._run_many(range(1, 500), 1, 0, None) == 0
     assert simulation._run_many(range(1, 501), 1, 0, None) == 1
-    assert f"These invariants never applied to anything: {INVARIANTS[0].__name__}" in capsys.readouterr().out
+    said = f"These invariants never applied, or these situations never occurred: {missing}"
+    assert said in capsys.readouterr().out
