@@ -106,18 +106,19 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
     return "taken" if taken else "none"
 
 
-def _delete_earlier_archives(bucket: str, order: Order) -> bool:
-    """Delete the archive objects of an order whose items were restored from the archive into the table.
+def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_key: str = "") -> bool:
+    """Delete the archive objects of an order, except the current one. Return whether an object was deleted.
 
-    The name of an object contains the order's version. Objects with a later version than `order.version` are kept,
-    because the archive Lambda may have archived the order again after `order` was read. Returns whether an object was
-    deleted.
+    `current_key`: the key of the current object, or "" if the order's items are in the table.
+
+    The name of an object contains the order's version. Objects with a later version than `order.version` are kept too,
+    because the archive Lambda may have archived the order again after `order` was read.
     """
 
-    def is_newer(key: str) -> bool:
-        return int(key.rpartition("/")[2].removesuffix(".json")) > order.version
+    def should_keep(key: str) -> bool:
+        return key == current_key or int(key.rpartition("/")[2].removesuffix(".json")) > order.version
 
-    return object_store.delete_all_versions(bucket, f"orders/{order.order_id}/", is_newer)
+    return object_store.delete_all_versions(bucket, f"orders/{order.order_id}/", should_keep)
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
@@ -135,7 +136,7 @@ def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrde
         key = f"orders/{stub.order_id}/{stub.version + 1}.json"
         body = object_store.put_if_absent(bucket, key, object_store.to_canonical_json(whole), "application/json")
         point_stub_to_object(shop, stub, key, hashlib.sha256(body).hexdigest())
-    object_store.delete_all_versions(bucket, f"orders/{stub.order_id}/", lambda other: other == key)
+    _delete_earlier_archives(bucket, stub, key)
     return any(taken)
 
 
