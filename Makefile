@@ -58,8 +58,8 @@ picture: installed ## update the README's screenshot of the page
 simulate: installed ## run the simulation with injected faults; SEEDS=1-5000, or SEED=42 for the log of one seed; LEDGER=FILE
 	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)
 
-mutants: installed ## run mutation tests: the simulation must detect each planted bug
-	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py $(ARGS)
+mutants: installed ## run mutation tests: the simulation or a check must detect each planted bug
+	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py tests/mutants/test_probes.py $(ARGS)
 
 outage: installed ## expire 10,000 items while the archive fails for 48 hours; no item may be lost
 	$(python) -m pytest -m outage -s tests/simulation/test_outage.py $(ARGS)

@@ -1,0 +1,72 @@
+"""Plants a fault in the product: it edits the source text of one function, or the synthesized template.
+
+An edit shows the fault as a developer's slip: the old text and the new text. Nothing is written to a file.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+from unittest import mock
+
+from stacks import synth_cache
+from tests.simulation.mutations import Plant
+
+
+def edit_code(target: Any, *edits: tuple[str, str]) -> Plant:
+    """Return a patch that replaces pieces of a function's source text.
+
+    `edits`: pairs of the old text and the new text. Each old text occurs exactly once in the function. The patch
+    replaces the function's code, so modules that have imported the function run the edited code too.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        function = inspect.unwrap(target)
+        original = function.__code__
+        function.__code__ = _compile_edited(function, edits)
+        try:
+            yield
+        finally:
+            function.__code__ = original
+
+    return planted
+
+
+def _compile_edited(function: Any, edits: tuple[tuple[str, str], ...]) -> CodeType:
+    lines, first = inspect.getsourcelines(function)
+    text = "".join(lines)
+    for old, new in edits:
+        assert text.count(old) == 1, f"{function.__qualname__} does not contain this text exactly once: {old}"
+        text = text.replace(old, new)
+    module, _ = inspect.findsource(function)
+    edited = [*module[: first - 1], text, *module[first - 1 + len(lines) :]]
+    codes = [compile("".join(edited), function.__code__.co_filename, "exec", dont_inherit=True)]
+    for code in codes:  # the loop also reads what it appends
+        if (code.co_qualname, code.co_firstlineno) == (function.__code__.co_qualname, first):
+            return code
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+    raise AssertionError(f"the edited source has no {function.__qualname__}")
+
+
+def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
+    """Return a patch that edits each template that `synth_cache.load_template` returns.
+
+    `edit`: changes the resources of the template, by logical id.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        real = synth_cache.load_template
+
+        def load_edited(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
+            body = copy.deepcopy(real(stack, context))
+            edit(body["Resources"])
+            return body
+
+        with mock.patch.object(synth_cache, "load_template", load_edited):
+            yield
+
+    return planted
