@@ -8,10 +8,15 @@ too. It passes without the fault.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from functions.api.http import context
 from functions.dynamodb import writes
-from functions.handlers import customer_erasure
-from functions.shop import erasure
-from tests.mutants import test_erasures
+from functions.handlers import copies_reader, customer_erasure
+from functions.model import totals
+from functions.runtime import clients
+from functions.shop import archive, disputes, erasure, idempotency, product_alerts, refund_processing, refunds, reviews
+from functions.shop.shop import Caller, Shop
+from ops.commands import restore
+from tests.mutants import test_access, test_erasures, test_mails, test_money, test_retries, test_times
 from tests.mutants.edits import edit_code
 from tests.simulation.mutations import Plant, patch_attribute, without_condition
 from tests.support.harness import ShopHarness
@@ -29,6 +34,10 @@ class Probe:
     check: Callable[[ShopHarness], None]
 
 
+REFRESH_NAME = """
+    if changed.row is ORDER and changed.event_name == "INSERT":
+        customer_names.refresh_name(shop, changed.item)
+"""
 PROBES = (
     # The next faults concern the erasure of a customer's data.
     Probe(
@@ -66,5 +75,144 @@ PROBES = (
         "erasure keeps the settings",
         edit_code(erasure.erase_customer, ("            *(delete(SETTINGS, one) for one in chosen),\n", "")),
         test_erasures.test_an_erasure_deletes_the_customers_settings,
+    ),
+    # The next faults concern refunds and disputes.
+    Probe(
+        "won dispute pays while another is open",
+        edit_code(
+            disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_charged_back")
+        ),
+        test_money.test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_open,
+    ),
+    Probe(
+        "won dispute retries refunds after another was lost",
+        edit_code(
+            disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_disputed")
+        ),
+        test_money.test_a_won_dispute_retries_no_refund_of_a_payment_that_another_dispute_took,
+    ),
+    Probe(
+        "retry of a refund does not check the payment",
+        edit_code(refunds.retry_refund, ("check_unchanged(PAYMENT, payment), ", "")),
+        test_money.test_a_refund_is_not_retried_if_its_payment_is_disputed_at_the_same_time,
+    ),
+    Probe(
+        "retry of a refund checks no version",
+        edit_code(
+            refunds.retry_refund,
+            (
+                "update(REFUND, before, after), check_unchanged(PAYMENT, payment),",
+                'Write("Put", REFUND, {"Item": REFUND.encode(after)}, lambda _: WriteConflict(REFUND.type)),',
+            ),
+        ),
+        test_money.test_two_retries_of_a_refund_at_once_pay_it_once,
+    ),
+    Probe(
+        "refunded amount without a condition",
+        patch_attribute(refund_processing, "update", without_condition(writes.update)),
+        test_money.test_two_refunds_of_a_payment_at_once_are_both_in_its_refunded_amount,
+    ),
+    Probe(
+        "31 days count from the first refund",
+        edit_code(archive._days_until_money_settles, ("max(done)", "min(done)")),
+        test_money.test_an_order_stays_in_the_table_until_31_days_after_the_later_of_its_two_refunds,
+    ),
+    # The next faults concern requests and deliveries that come twice, late, or at the same moment as another.
+    Probe(
+        "idempotency keys are odd or even",
+        edit_code(
+            idempotency.run_idempotently,
+            ('shop.digest("command", key).hex()[:32]', 'str(shop.digest("command", key)[0] % 2)'),
+        ),
+        test_retries.test_receipts_with_different_keys_all_add_to_the_stock_and_a_repeated_one_does_not,
+    ),
+    Probe(
+        "idempotency keys have 16 bits",
+        edit_code(idempotency.run_idempotently, (".hex()[:32]", ".hex()[:4]")),
+        test_retries.test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_alike,
+    ),
+    Probe(
+        "order ids have 16 bits",
+        edit_code(Shop.derive_id, ("[:16]", "[:2]")),
+        test_retries.test_two_orders_are_placed_although_the_hashes_of_their_keys_begin_alike,
+    ),
+    Probe(
+        "name is refreshed before the summary exists",
+        edit_code(
+            copies_reader.apply_record,
+            ("        customer_names.refresh_name(shop, changed.item)\n", "        pass\n"),
+            (
+                "    write_copies(shop.table, changed, copies_todo)\n",
+                REFRESH_NAME + "    write_copies(shop.table, changed, copies_todo)\n",
+            ),
+        ),
+        test_retries.test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_summary_is_written,
+    ),
+    Probe(
+        "campaign is not compared with its event",
+        edit_code(
+            product_alerts.get_follower_page,
+            ("found if found is not None and found.event_id == event.id else None", "found"),
+        ),
+        test_retries.test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new_one,
+    ),
+    Probe(
+        "review written again begins at version 1",
+        edit_code(reviews.write_review, ("deleted.version + 1 if deleted else 1", "1")),
+        test_retries.test_a_review_that_is_deleted_and_written_again_keeps_its_creation_time_and_counts_versions_on,
+    ),
+    Probe(
+        "review written again has a new creation time",
+        edit_code(reviews.write_review, ("deleted.created_at if deleted else now", "now")),
+        test_retries.test_a_review_that_is_deleted_and_written_again_keeps_its_creation_time_and_counts_versions_on,
+    ),
+    Probe(
+        "archive does not wait for the totals",
+        edit_code(archive._uncounted_sources, ("if counted.get(one.source_id) != one.amounts", "if False")),
+        test_retries.test_an_order_stays_in_the_table_until_the_totals_include_it,
+    ),
+    Probe(
+        "part of a restore does not check the stub",
+        edit_code(
+            restore.restore_order,
+            ("check_unchanged(ARCHIVED_ORDER, stub), *map(_put_item, part)", "*map(_put_item, part)"),
+        ),
+        test_retries.test_an_order_whose_stub_is_gone_gets_no_items_from_a_restore,
+    ),
+    Probe(
+        "SES client retries once",
+        edit_code(clients.client_config, ('"total_max_attempts"', '"max_attempts"')),
+        test_mails.test_a_mail_is_sent_with_one_request_if_ses_fails,
+    ),
+    Probe(
+        "SES client has the retries of the other clients",
+        edit_code(clients.client_config, ('service == "sesv2"', 'service == "ses"')),
+        test_mails.test_a_mail_is_sent_with_one_request_if_ses_fails,
+    ),
+    Probe(
+        "month of 31 days is final a month early",
+        edit_code(totals.season_final_at, ("days=31", "days=30")),
+        test_times.test_totals_of_january_change_until_60_days_after_its_31st_day,
+    ),
+    # The next faults concern the data that a caller may see.
+    Probe(
+        "ownership compares the beginning of an id",
+        edit_code(Caller.can_see, ("self.id == customer_id", "customer_id.startswith(self.id)")),
+        test_access.test_a_customer_gets_no_data_of_a_customer_whose_id_begins_with_theirs,
+    ),
+    Probe(
+        "ownership finds an id in another",
+        edit_code(Caller.can_see, ("self.id == customer_id", "customer_id in self.id")),
+        test_access.test_a_customer_gets_no_data_of_a_customer_whose_id_is_the_beginning_of_theirs,
+    ),
+    Probe(
+        "caller without an id sees everything",
+        edit_code(Caller.can_see, ("self.id == customer_id", "self.id in (customer_id, '')")),
+        test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
+    ),
+    Probe(
+        "token without a subject is accepted",
+        edit_code(context.authenticate_caller, ("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "[A-Za-z0-9._-]{0,64}")),
+        test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
     ),
 )

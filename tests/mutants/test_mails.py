@@ -1,0 +1,60 @@
+"""Mails: the SES client sends each request once, whatever SES answers."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from functions.runtime import clients
+from tests.support.harness import READERS, WORKERS, ShopHarness
+
+
+@contextmanager
+def failing_ses(fault: str) -> Iterator[list[str]]:
+    """Send the requests for SES to a server that fails. Yield the paths of the requests that the server got.
+
+    `fault`: "500" if the server answers each request with this status, or "no answer" if it closes the connection.
+    """
+    requests: list[str] = []
+
+    class FailingServer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            requests.append(self.path)
+            if fault == "500":
+                body = json.dumps({"message": "try later"}).encode()
+                self.send_response(500)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), FailingServer)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL_SESV2", f"http://127.0.0.1:{server.server_port}")
+        clients.client.cache_clear()
+        try:
+            yield requests
+        finally:
+            server.shutdown()
+            server.server_close()
+            clients.client.cache_clear()
+
+
+def test_a_mail_is_sent_with_one_request_if_ses_fails(harness: ShopHarness) -> None:
+    harness.open_shop()
+    for fault in ("500", "no answer"):
+        harness.place_order(fault)
+        READERS["relay"].handler({"Records": harness.new_records()}, None)
+        messages = harness.take_messages("notifications")
+        assert len(messages) == 1
+        with failing_ses(fault) as requests:
+            failed = WORKERS["notifications"].handler({"Records": messages}, None)["batchItemFailures"]
+        assert (len(failed), requests) == (1, ["/v2/email/outbound-emails"]), fault

@@ -1,0 +1,117 @@
+"""Refunds and disputes: money is paid back once, and never while the customer's bank has or claims it."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from functions.model.errors import WrongState
+from functions.shop import cancellation, disputes, refund_processing, refunds
+from tests.mutants.items import number, stored_items, stored_order, text
+from tests.support.archiving import create_delivered_order
+from tests.support.client_faults import run_before_call
+from tests.support.harness import ANN, READERS, STAFF, ShopHarness
+
+
+def report_dispute(harness: ShopHarness, order_id: str, dispute: str, outcome: Any) -> None:
+    """Record an event of the payment provider about a dispute of the payment pi_1."""
+    event = disputes.ProviderDisputeEvent(f"evt-{dispute}-{outcome}", dispute, "pi_1", order_id, outcome)
+    disputes.record_dispute(harness.shop, event)
+
+
+def pay_and_fail_a_refund(harness: ShopHarness) -> str:
+    """Place an order, pay it with pi_1, and refund 500 of its 2500 cents. The refund, pi_1-1, fails."""
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    harness.provider.behaviors.append("failed")
+    refunds.refund_order(harness.shop, STAFF, "sorry", order_id, 500)
+    harness.process_all()
+    (refund,) = stored_items(harness, "Refund")
+    assert text(refund, "status") == "FAILED"
+    return order_id
+
+
+def test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_open(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    for dispute in ("dp_1", "dp_2"):
+        report_dispute(harness, order_id, dispute, "opened")
+    cancellation.cancel_order(harness.shop, ANN, order_id)
+    refunded = []
+    for dispute in ("dp_1", "dp_2"):
+        report_dispute(harness, order_id, dispute, "won")
+        harness.process_all()
+        order = stored_order(harness, order_id)
+        refunded.append((harness.provider.refunded_amount("pi_1"), number(order, "refunded"), number(order, "owed")))
+    assert refunded == [(0, 0, 2500), (2500, 2500, 0)]
+
+
+def test_a_won_dispute_retries_no_refund_of_a_payment_that_another_dispute_took(harness: ShopHarness) -> None:
+    order_id = pay_and_fail_a_refund(harness)
+    requests = [*harness.provider.requests]
+    for dispute in ("dp_1", "dp_2"):
+        report_dispute(harness, order_id, dispute, "opened")
+    report_dispute(harness, order_id, "dp_1", "lost")
+    report_dispute(harness, order_id, "dp_2", "won")
+    harness.process_all()
+    assert harness.provider.requests == requests
+    assert number(stored_order(harness, order_id), "refunded") == 2500, "500 that are owed, and 2000 that the bank took"
+
+
+def test_a_refund_is_not_retried_if_its_payment_is_disputed_at_the_same_time(harness: ShopHarness) -> None:
+    order_id = pay_and_fail_a_refund(harness)
+    with (
+        run_before_call(
+            "dynamodb", "TransactWriteItems", lambda: report_dispute(harness, order_id, "dp_1", "opened"), call=1
+        ),
+        pytest.raises(WrongState),
+    ):
+        refunds.retry_refund(harness.shop, STAFF, order_id, "pi_1-1")
+
+
+def test_two_refunds_of_a_payment_at_once_are_both_in_its_refunded_amount(harness: ShopHarness) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    for amount in (300, 400):
+        refunds.refund_order(harness.shop, STAFF, f"sorry {amount}", order_id, amount)
+
+    def process(refund_id: str) -> None:
+        refund_processing.process_refund(harness.shop, harness.provider, order_id, refund_id)
+
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: process("pi_1-2")):
+        process("pi_1-1")
+    (payment,) = stored_items(harness, "Payment")
+    assert (number(payment, "refunded"), harness.provider.refunded_amount("pi_1")) == (700, 700)
+
+
+def test_two_retries_of_a_refund_at_once_pay_it_once(harness: ShopHarness) -> None:
+    order_id = pay_and_fail_a_refund(harness)
+
+    def retry_to_credit() -> None:
+        refunds.retry_refund(harness.shop, STAFF, order_id, "pi_1-1", "credit")
+        harness.process_all()
+
+    with run_before_call("dynamodb", "TransactWriteItems", retry_to_credit), suppress(WrongState):
+        refunds.retry_refund(harness.shop, STAFF, order_id, "pi_1-1")
+    harness.process_all()
+    READERS["relay"].handler({"Records": harness.all_records}, None)  # the stream delivers all records again
+    harness.process_all()
+    balances = [number(account, "balance") for account in stored_items(harness, "Account")]
+    assert (harness.provider.refunded_amount("pi_1"), balances) == (0, [500])
+
+
+def test_an_order_stays_in_the_table_until_31_days_after_the_later_of_its_two_refunds(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    statuses = {}
+    for day in (10, 380, 396, 405, 415):
+        harness.advance_days(day - harness.clock_offset.days)
+        if day in (10, 380):
+            refunds.refund_order(harness.shop, STAFF, f"sorry {day}", order_id, 100)
+        for _ in range(2):  # the archiving may store a new expiry marker, which may be due already
+            harness.process_all()
+            harness.advance_days(0)
+        statuses[day] = text(stored_order(harness, order_id), "type")
+    assert statuses == {10: "Order", 380: "Order", 396: "Order", 405: "Order", 415: "ArchivedOrder"}
