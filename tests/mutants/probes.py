@@ -7,17 +7,36 @@ too. It passes without the fault.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 
 from functions.api.http import context
 from functions.dynamodb import writes
-from functions.handlers import copies_reader, customer_erasure
+from functions.handlers import (
+    api,
+    archive_worker,
+    backlog_metrics,
+    copies_reader,
+    customer_erasure,
+    order_notification_worker,
+    product_alert_worker,
+)
 from functions.model import totals
-from functions.runtime import clients
+from functions.runtime import clients, observability
 from functions.shop import archive, disputes, erasure, idempotency, product_alerts, refund_processing, refunds, reviews
 from functions.shop.shop import Caller, Shop
 from ops.commands import restore
-from tests.mutants import test_access, test_erasures, test_mails, test_money, test_retries, test_times
-from tests.mutants.edits import edit_code
+from tests.mutants import (
+    test_access,
+    test_alarms,
+    test_erasures,
+    test_log_lines,
+    test_mails,
+    test_money,
+    test_retries,
+    test_times,
+)
+from tests.mutants.edits import edit_code, edit_template, scale_thresholds
 from tests.simulation.mutations import Plant, patch_attribute, without_condition
 from tests.support.harness import ShopHarness
 
@@ -214,5 +233,97 @@ PROBES = (
         "token without a subject is accepted",
         edit_code(context.authenticate_caller, ("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "[A-Za-z0-9._-]{0,64}")),
         test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
+    ),
+    # The next faults concern personal data in log lines.
+    Probe(
+        "order mail logs its address",
+        edit_code(
+            order_notification_worker.send_notification,
+            ("mail=event.name, message_id", "mail=event.name, to=recipient.customer.email, message_id"),
+        ),
+        test_log_lines.test_no_log_line_contains_a_word_of_a_customer_whose_order_is_handled,
+    ),
+    Probe(
+        "rejected product alert logs its address",
+        edit_code(
+            product_alert_worker._send_alerts,
+            ('"product_alert_rejected", extra={', '"product_alert_rejected", extra={"to": customer.email, '),
+        ),
+        test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,
+    ),
+    Probe(
+        "failed product alert logs the text of SES",
+        edit_code(
+            product_alert_worker._send_alerts,
+            (
+                '"product_alert_failed", extra={"event_id": event.id, "error": type(error).__name__}',
+                '"product_alert_failed", extra={"event_id": event.id, "error": str(error)}',
+            ),
+        ),
+        test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,
+    ),
+    Probe(
+        "failed record logs the text of the error",
+        edit_code(observability.failure_logger, ("type(error).__name__", "str(error)")),
+        test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,
+    ),
+    Probe(
+        "failed record is logged with its images",
+        edit_code(
+            observability.record_identifiers,
+            ('{name: key.get("S") for name, key in keys.items()}', 'dict(record["dynamodb"])'),
+        ),
+        test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_items_or_messages_are_damaged,
+    ),
+    Probe(
+        "request logs its path",
+        edit_code(api._handle_request, ('line["route"] = route.key', 'line["route"] = request.path')),
+        test_log_lines.test_no_log_line_contains_a_word_of_a_request_to_the_api,
+    ),
+    # The next faults concern alarms.
+    Probe(
+        "alarms on the stream's lag count in seconds",
+        edit_template(partial(scale_thresholds, "IteratorAge", 1 / 1000)),
+        test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
+    ),
+    Probe(
+        "alarms on the queues' lag count in milliseconds",
+        edit_template(partial(scale_thresholds, "ApproximateAgeOfOldestMessage", 1000)),
+        test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
+    ),
+    Probe(
+        "alarms on the queues' lag count in minutes",
+        edit_template(partial(scale_thresholds, "ApproximateAgeOfOldestMessage", 1 / 60)),
+        test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
+    ),
+    Probe(
+        "alarm on throttling counts thousands",
+        edit_template(partial(scale_thresholds, "Throttles", 1000)),
+        test_alarms.test_throttled_requests_raise_an_alarm_if_there_are_more_than_20,
+    ),
+    Probe(
+        "alarms are evaluated each 5 hours",
+        edit_template(partial(scale_thresholds, "OrdersStalled", 60, attribute="Period")),
+        test_alarms.test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence,
+    ),
+    Probe(
+        "paid orders count as stalled after 10 hours",
+        patch_attribute(backlog_metrics, "STALLED_AFTER", timedelta(hours=10)),
+        test_alarms.test_an_order_without_a_shipment_raises_an_alarm_10_minutes_after_its_payment,
+    ),
+    Probe(
+        "payment window is in seconds",
+        edit_code(backlog_metrics.handler, ("timedelta(minutes=environment", "timedelta(seconds=environment")),
+        test_alarms.test_an_unpaid_order_raises_an_alarm_5_minutes_after_its_30_minutes_for_the_payment,
+    ),
+    Probe(
+        "time for the delivery is in hours",
+        edit_code(backlog_metrics.handler, ("timedelta(days=environment", "timedelta(hours=environment")),
+        test_alarms.test_a_sent_order_raises_an_alarm_5_minutes_after_its_30_days_for_the_delivery,
+    ),
+    Probe(
+        "mismatches count as parked",
+        edit_code(archive_worker.handler, (".startswith(Mismatch.__name__)", ".endswith(Mismatch.__name__)")),
+        test_alarms.test_each_kind_of_object_in_the_failure_store_raises_its_alarm,
     ),
 )
