@@ -77,3 +77,14 @@ def scale_thresholds(metric: str, factor: float, resources: dict[str, Any], attr
     for resource in resources.values():
         if resource["Type"] == "AWS::CloudWatch::Alarm" and resource["Properties"]["MetricName"] == metric:
             resource["Properties"][attribute] *= factor
+
+
+def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
+    """Remove an IAM action from the role of a Lambda in a template. `module`: the module of the Lambda's handler."""
+    functions = [one["Properties"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"]
+    (role,) = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["Handler"].split(".")[-2] == module]
+    for resource in resources.values():
+        if resource["Type"] == "AWS::IAM::Policy" and {"Ref": role} in resource["Properties"]["Roles"]:
+            for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+                actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+                statement["Action"] = [one for one in actions if one != action]

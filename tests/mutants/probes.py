@@ -33,10 +33,11 @@ from tests.mutants import (
     test_log_lines,
     test_mails,
     test_money,
+    test_permissions,
     test_retries,
     test_times,
 )
-from tests.mutants.edits import edit_code, edit_template, scale_thresholds
+from tests.mutants.edits import edit_code, edit_template, remove_action, scale_thresholds
 from tests.simulation.mutations import Plant, patch_attribute, without_condition
 from tests.support.harness import ShopHarness
 
@@ -325,5 +326,31 @@ PROBES = (
         "mismatches count as parked",
         edit_code(archive_worker.handler, (".startswith(Mismatch.__name__)", ".endswith(Mismatch.__name__)")),
         test_alarms.test_each_kind_of_object_in_the_failure_store_raises_its_alarm,
+    ),
+    # The next faults are actions that a role in the template lacks.
+    Probe(
+        "name worker may not store the position of the next page",
+        edit_template(partial(remove_action, "dynamodb:PutItem", "customer_name_worker")),
+        test_permissions.test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_actions_of_the_roles,
+    ),
+    Probe(
+        "erasure may not delete follows",
+        edit_template(partial(remove_action, "dynamodb:DeleteItem", "customer_erasure")),
+        test_permissions.test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_actions_of_the_roles,
+    ),
+    Probe(
+        "archive may not delete items in batches",
+        edit_template(partial(remove_action, "dynamodb:BatchWriteItem", "archive_worker")),
+        test_permissions.test_an_order_with_more_than_100_items_is_archived_with_the_actions_of_the_roles,
+    ),
+    Probe(
+        "product alert worker may not queue the next page",
+        edit_template(partial(remove_action, "sqs:SendMessage", "product_alert_worker")),
+        test_permissions.test_more_than_100_followers_get_a_mail_with_the_actions_of_the_roles,
+    ),
+    Probe(
+        "deadlines Lambda may not store expiry markers",
+        edit_template(partial(remove_action, "dynamodb:PutItem", "order_deadlines")),
+        test_permissions.test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles,
     ),
 )
