@@ -5,6 +5,7 @@ An edit shows the fault as a developer's slip: the old text and the new text. No
 
 import copy
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType
@@ -88,3 +89,18 @@ def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
             for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
                 actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
                 statement["Action"] = [one for one in actions if one != action]
+
+
+def replace_in_filters(old: str, new: str, resources: dict[str, Any]) -> None:
+    """Replace a piece of text in the event filters of a template: stream filters and the rules of the queues.
+
+    The edit must change at least one filter. A stream filter is JSON in a JSON text, so its quotation marks are escaped.
+    """
+    edited = 0
+    for resource in resources.values():
+        if resource["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule"):
+            before = json.dumps(resource["Properties"], separators=(",", ":"))
+            after = before.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1]).replace(old, new)
+            resource["Properties"] = json.loads(after)
+            edited += after != before
+    assert edited, f"no filter contains this text: {old}"

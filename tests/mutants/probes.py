@@ -1,6 +1,6 @@
 """Declares the probes: single faults in the product, each with a check of its own that detects it.
 
-The simulation and the other tests did not detect these faults. A check shares no code with the product: it drives
+The simulation and other tests miss most of these faults. A check shares no code with the product: it drives
 handlers, HTTP requests and commands, and compares the stored items with literal values. Each check is an ordinary test
 too. It passes without the fault.
 """
@@ -30,6 +30,7 @@ from tests.mutants import (
     test_access,
     test_alarms,
     test_erasures,
+    test_filters,
     test_log_lines,
     test_mails,
     test_money,
@@ -37,7 +38,7 @@ from tests.mutants import (
     test_retries,
     test_times,
 )
-from tests.mutants.edits import edit_code, edit_template, remove_action, scale_thresholds
+from tests.mutants.edits import edit_code, edit_template, remove_action, replace_in_filters, scale_thresholds
 from tests.simulation.mutations import Plant, patch_attribute, without_condition
 from tests.support.harness import ShopHarness
 
@@ -352,5 +353,26 @@ PROBES = (
         "deadlines Lambda may not store expiry markers",
         edit_template(partial(remove_action, "dynamodb:PutItem", "order_deadlines")),
         test_permissions.test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles,
+    ),
+    # The next faults are filters in the template that let too little pass.
+    Probe(
+        "publisher gets no changed refunds",
+        edit_template(partial(replace_in_filters, '"Product","Refund","Shipment"', '"Product","Shipment"')),
+        test_filters.test_a_customer_gets_a_mail_for_each_step_of_an_order_and_for_its_refund,
+    ),
+    Probe(
+        "publisher gets no stock that was below zero",
+        edit_template(partial(replace_in_filters, '["0",{"prefix":"-"}]', '["0"]')),
+        test_filters.test_followers_of_a_product_with_backorders_get_a_mail_when_it_is_in_stock_again,
+    ),
+    Probe(
+        "copies get no deleted reviews",
+        edit_template(partial(replace_in_filters, '"DeletedReview",', "")),
+        test_filters.test_a_deleted_review_leaves_the_rating,
+    ),
+    Probe(
+        "name worker gets no erased customers",
+        edit_template(partial(replace_in_filters, '"CustomerRenamed","CustomerErased"', '"CustomerRenamed"')),
+        test_filters.test_an_erased_customer_has_no_name_on_an_open_order,
     ),
 )
