@@ -94,7 +94,8 @@ def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
 def replace_in_filters(old: str, new: str, resources: dict[str, Any]) -> None:
     """Replace a piece of text in the event filters of a template: stream filters and the rules of the queues.
 
-    The edit must change at least one filter. A stream filter is JSON in a JSON text, so its quotation marks are escaped.
+    The edit must change at least one filter. A stream filter is JSON in a JSON text, so its quotation marks are
+    escaped.
     """
     edited = 0
     for resource in resources.values():
