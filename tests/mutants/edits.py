@@ -55,7 +55,7 @@ def _compile_edited(function: Any, edits: tuple[tuple[str, str], ...]) -> CodeTy
 def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
     """Return a patch that edits each template that `synth_cache.load_template` returns.
 
-    `edit`: changes the resources of the template, by logical id.
+    `edit`: gets the resources of the template by logical id, and changes at least one of them.
     """
 
     @contextmanager
@@ -63,8 +63,10 @@ def edit_template(edit: Callable[[dict[str, Any]], None]) -> Plant:
         real = synth_cache.load_template
 
         def load_edited(stack: str, context: Mapping[str, object]) -> dict[str, Any]:
-            body = copy.deepcopy(real(stack, context))
+            body = real(stack, context)
+            before = copy.deepcopy(body)
             edit(body["Resources"])
+            assert body != before, "the edit must change the template"
             return body
 
         with mock.patch.object(synth_cache, "load_template", load_edited):
@@ -94,14 +96,10 @@ def remove_action(action: str, module: str, resources: dict[str, Any]) -> None:
 def replace_in_filters(old: str, new: str, resources: dict[str, Any]) -> None:
     """Replace a piece of text in the event filters of a template: stream filters and the rules of the queues.
 
-    The edit must change at least one filter. A stream filter is JSON in a JSON text, so its quotation marks are
-    escaped.
+    A stream filter is a JSON text inside the template's JSON, so its quotation marks are escaped there.
     """
-    edited = 0
     for resource in resources.values():
         if resource["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule"):
             before = json.dumps(resource["Properties"], separators=(",", ":"))
             after = before.replace(json.dumps(old)[1:-1], json.dumps(new)[1:-1]).replace(old, new)
             resource["Properties"] = json.loads(after)
-            edited += after != before
-    assert edited, f"no filter contains this text: {old}"
