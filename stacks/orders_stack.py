@@ -168,7 +168,6 @@ class OrdersStack(Stack):
         )
         copies.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn)
         copies.grant("dynamodb:Query", "dynamodb:GetItem", "dynamodb:BatchGetItem", on=self.table.arn)
-        copies.grant("dynamodb:BatchWriteItem", on=self.table.arn)
         self.read_stream(copies, patterns=filters.build_copies_patterns(), batch_size=50)
 
         environment = env.EventPublisherEnvironment(bus_name=self.bus.name, failures_bucket=self.failures.name)

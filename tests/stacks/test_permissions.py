@@ -86,6 +86,11 @@ def test_no_function_may_scan(dev: SynthesizedTemplate, module: str) -> None:
     assert {"dynamodb:Scan", "dynamodb:PartiQLSelect"}.isdisjoint(allowed(dev, module))
 
 
+def test_only_the_archive_may_delete_items_in_batches(dev: SynthesizedTemplate) -> None:
+    """BatchWriteItem takes no condition, so it could delete an item that has changed."""
+    assert [module for module in MODULES if "dynamodb:BatchWriteItem" in allowed(dev, module)] == ["archive_worker"]
+
+
 def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> None:
     may: dict[str, set[str]] = {}
     kinds = "AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"
