@@ -178,6 +178,14 @@ PROBES = (
         test_retries.test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new_one,
     ),
     Probe(
+        "late page is not compared with its campaign",
+        edit_code(
+            product_alerts.get_follower_page,
+            ("found.event_id == event.id else None", "(found.event_id == event.id or after) else None"),
+        ),
+        test_retries.test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new_one,
+    ),
+    Probe(
         "review written again begins at version 1",
         edit_code(reviews.write_review, ("deleted.version + 1 if deleted else 1", "1")),
         test_retries.test_a_review_that_is_deleted_and_written_again_keeps_its_creation_time_and_counts_versions_on,
