@@ -16,9 +16,11 @@ from tests.support.harness import READERS, WORKERS, ShopHarness
 def failing_ses(fault: str) -> Iterator[list[str]]:
     """Send the requests for SES to a server that fails. Yield the paths of the requests that the server got.
 
-    `fault`: "500" if the server answers each request with this status, or "no answer" if it closes the connection.
+    `fault`: "500" if the server answers each request with this status, "no answer" if it closes the connection, or
+    "time-out" if it keeps the connection open without an answer.
     """
     requests: list[str] = []
+    ended = threading.Event()
 
     class FailingServer(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -30,6 +32,8 @@ def failing_ses(fault: str) -> Iterator[list[str]]:
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+            elif fault == "time-out":
+                ended.wait()
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:
@@ -43,6 +47,7 @@ def failing_ses(fault: str) -> Iterator[list[str]]:
         try:
             yield requests
         finally:
+            ended.set()
             server.shutdown()
             server.server_close()
             clients.client.cache_clear()
@@ -50,7 +55,7 @@ def failing_ses(fault: str) -> Iterator[list[str]]:
 
 def test_a_mail_is_sent_with_one_request_if_ses_fails(harness: ShopHarness) -> None:
     harness.open_shop()
-    for fault in ("500", "no answer"):
+    for fault in ("500", "no answer", "time-out"):
         harness.place_order(fault)
         READERS["relay"].handler({"Records": harness.new_records()}, None)
         messages = harness.take_messages("notifications")
