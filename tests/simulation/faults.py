@@ -59,7 +59,7 @@ CALL_FAULTS = (
     CallFault("dies before", 0.003, "the process dies before the request is sent"),
     CallFault("dies after", 0.010, "the process dies as the request is done", 1, _is_in(EFFECTS)),
     CallFault("dies half-way", 0.100, "a batch is half done as the process dies", 1, _is_in({"BatchWriteItem"})),
-    CallFault("throttled", 0.004, "the service asks to slow down", 14),
+    CallFault("throttled", 0.004, "the service asks to slow down, with one of its own error codes", 14),
     CallFault("server error", 0.002, "the service fails, and nothing was done", 4),
     CallFault("done, but server error", 0.002, "the service fails, though it was done"),
     CallFault("unreachable", 0.002, "no connection", 4),

@@ -20,12 +20,16 @@ from tests.simulation.faults import Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
-from tests.simulation.table import SimulatedTable
-from tests.simulation.wire import JsonService, WireResponse
+from tests.simulation.table import STREAM, SimulatedTable
+from tests.simulation.wire import ErrorCodes, JsonService, WireResponse
 
 MAX_REPLICA_LAG_SECONDS = 90.0
 MAX_REFUSAL_SECONDS = 10.0
 TRANSACTIONS = {"TransactWriteItems"}
+CANCELLED_BY_THROTTLING = ("ThrottlingError", "ProvisionedThroughputExceeded")
+"""The reasons with which DynamoDB cancels a transaction if an item's partition has too many requests."""
+ERROR_NAMESPACE = "com.amazonaws.dynamodb.v20120810"
+"""DynamoDB writes this text and "#" before the code of an error."""
 
 
 def _json(value: Any) -> WireResponse:
@@ -35,8 +39,14 @@ def _json(value: Any) -> WireResponse:
 class SimulatedDynamoDB(JsonService):
     """Sends DynamoDB requests to the local DynamoDB engine, and adds faults that this engine never has.
 
-    These faults are transaction conflicts, stale reads and batches of which only a part is processed.
+    These faults are transaction conflicts, stale reads, batches of which only a part is processed, and throttling.
     """
+
+    THROTTLING: ErrorCodes = (
+        (400, "ProvisionedThroughputExceededException"),
+        (400, "ThrottlingException"),
+        (400, "RequestLimitExceeded"),
+    )
 
     def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
         self._table, self._chance = table, chance
@@ -76,8 +86,12 @@ class SimulatedDynamoDB(JsonService):
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         match strike.kind:
+            case "conflict" if operation not in TRANSACTIONS:
+                return self.refusal("TransactionConflictException", 400)
             case "conflict":
-                return self._conflict(strike, operation, request)
+                return self._cancel(strike, request, "TransactionConflict")
+            case "throttled" if operation in TRANSACTIONS and strike.share < 0.5:
+                return self._cancel(strike, request, CANCELLED_BY_THROTTLING[int(4 * strike.share)])
             case "late replica":
                 lag = MAX_REPLICA_LAG_SECONDS * strike.share**2
                 return WireResponse(200, self._table.stale_answer(operation, request.parsed_body, lag))
@@ -85,18 +99,20 @@ class SimulatedDynamoDB(JsonService):
                 return self._half_done(strike, operation, request.parsed_body)
         return None
 
-    def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
-        """Answer with a transaction conflict on one item, as DynamoDB does.
-
-        A single write gets a TransactionConflictException. A transaction is cancelled, with a reason for this item.
-        """
-        if operation not in TRANSACTIONS:
-            return self.refusal("TransactionConflictException", 400)
-        reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
-        code = "ThrottlingError" if strike.share < 0.2 else "TransactionConflict"
+    def _cancel(self, strike: Strike, request: UnsignedRequest, code: str) -> WireResponse:
+        """Answer that the transaction is cancelled because of one of its items. `code`: the reason of this item."""
+        reasons: list[dict[str, str]] = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
         reasons[int(strike.share * len(reasons))] = {"Code": code, "Message": "put there by the simulation"}
         body = {"__type": "TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
         return WireResponse(400, orjson.dumps(body))
+
+    def refusal(self, code: str, status: int) -> WireResponse:
+        """Return an error response with this code. If the code means throttling, the response has a reason for it."""
+        reason = {"reason": "TableWriteKeyRangeThroughputExceeded", "resource": STREAM.partition("/stream/")[0]}
+        name = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
+        reasons = {name: [reason]} if (status, code) in self.THROTTLING else {}
+        body = {"__type": f"{ERROR_NAMESPACE}#{code}", "message": "put there by the simulation", **reasons}
+        return WireResponse(status, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
         """Execute only the first requests of a batch. Return the others as UnprocessedKeys or UnprocessedItems."""
@@ -123,7 +139,7 @@ class SimulatedS3:
 
     now: Callable[[], float]
     allows_overwrite: Callable[[str], bool] = lambda bucket: False
-    THROTTLED = "SlowDown"
+    THROTTLING: ErrorCodes = ((503, "SlowDown"), (503, "ServiceUnavailable"))
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
     written_at: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -180,7 +196,6 @@ class SimulatedS3:
         self.written_at[bucket, key] = self.now()
 
     def refusal(self, code: str, status: int) -> WireResponse:
-        status = 503 if code == "SlowDown" else status
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>simulated</Message></Error>"
         return WireResponse(status, body.encode(), {"Content-Type": "application/xml"})
 
@@ -190,8 +205,6 @@ class SimulatedS3:
 
 class SimulatedEventBridge(JsonService):
     """Simulates `PutEvents`: calls `publish` with the event of each accepted entry, and sometimes refuses entries."""
-
-    THROTTLED = "ThrottlingException"
 
     def __init__(
         self, chance: SeededRandom, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]
@@ -257,7 +270,7 @@ class SentMail:
 class SimulatedSes(JsonService):
     """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice."""
 
-    THROTTLED = "TooManyRequestsException"
+    THROTTLING: ErrorCodes = ((429, "TooManyRequestsException"),)
 
     def __init__(self, tasks: VirtualScheduler) -> None:
         self._tasks = tasks
@@ -281,6 +294,8 @@ class SimulatedSes(JsonService):
 
 class SimulatedSqs(JsonService):
     """Simulates the SQS API for the simulated queues. The URL of a queue is the queue's name."""
+
+    THROTTLING: ErrorCodes = ((400, "ThrottlingException"), (400, "RequestThrottled"), (400, "OverLimit"))
 
     def __init__(self, queues: Mapping[str, SimulatedQueue]) -> None:
         self._queues = queues
@@ -331,8 +346,6 @@ def _message_id_of(receipt_handle: str) -> str:
 
 
 class SimulatedSecrets(JsonService):
-    THROTTLED = "ThrottlingException"
-
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
@@ -353,7 +366,7 @@ class SimulatedCognito(JsonService):
     `addresses`: the changed email addresses, by user name. A user who changed nothing has a default address.
     """
 
-    THROTTLED = "TooManyRequestsException"
+    THROTTLING: ErrorCodes = ((400, "TooManyRequestsException"),)
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses

@@ -23,6 +23,9 @@ from tests.simulation.scheduler import ProcessDied, VirtualScheduler
 MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
 """The longest delay of a request in seconds, by kind of injected fault."""
 
+ErrorCodes = tuple[tuple[int, str], ...]
+"""Errors of a service, each as its HTTP status and its code."""
+
 
 @dataclass(frozen=True)
 class WireResponse:
@@ -34,9 +37,9 @@ class WireResponse:
 
 
 class Service(Protocol):
-    """A simulated AWS service. `THROTTLED`: the error code that the service returns for throttling."""
+    """A simulated AWS service. `THROTTLING`: the errors with which it answers a throttled call."""
 
-    THROTTLED: str
+    THROTTLING: ErrorCodes
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         """Return a name for the target of the request, such as an item's key. A retry must get the same name."""
@@ -124,7 +127,8 @@ class SimulatedWire:
                 self._tasks.pause(clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
                 raise ReadTimeoutError(endpoint_url=request.url)
             case "throttled" | "mails throttled":
-                return service.refusal(service.THROTTLED, 400)
+                status, code = service.THROTTLING[int(strike.share * len(service.THROTTLING))]
+                return service.answer_fault(strike, operation, request) or service.refusal(code, status)
             case "server error":
                 return service.refusal("InternalServerError", 500)
             case "dies half-way":
@@ -139,7 +143,7 @@ class SimulatedWire:
 class JsonService:
     """Implements the methods that all simulated AWS services with a JSON protocol share."""
 
-    THROTTLED = "ThrottlingException"
+    THROTTLING: ErrorCodes = ((400, "ThrottlingException"),)
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False
