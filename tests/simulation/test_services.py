@@ -8,14 +8,17 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.dynamodb_engine import Engine
-from tests.simulation import botocore_clients, wire
+from local.event_source_mappings import InvocationFailed, InvocationReturned
+from tests.simulation import botocore_clients, lambdas, wire
 from tests.simulation.faults import Strike
+from tests.simulation.limits import LIMITS
 from tests.simulation.world import Simulation
 
 
 @pytest.fixture
 def world(engine: Engine) -> Iterator[Simulation]:
     simulation = Simulation(engine, 1)
+    simulation.table.listeners.clear()  # they expect items of the shop
     with simulation._patched():
         yield simulation
 
@@ -97,3 +100,79 @@ def test_each_service_throttles_with_its_own_code(
     throttle(monkeypatch, world, 0.0)
     response = error_of(getattr(botocore_clients.client(service), method), **request_)
     assert (response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]) == (status, code)
+
+
+def put_of(size: int) -> dict[str, Any]:
+    """Return the parameters of a put whose item has `size` bytes, as DynamoDB counts them."""
+    return {"Item": {**PUT["Item"], "x": {"S": "x" * (size - len("PKaSKax"))}}}
+
+
+def transaction_of(sizes: list[int], table: str) -> dict[str, Any]:
+    """Return the parameters of a transaction that puts items of these sizes in bytes."""
+    puts = [put_of(size) for size in sizes]
+    for number, put in enumerate(puts):
+        put["Item"]["PK"] = {"S": chr(200 + number)}
+    return {"TransactItems": [{"Put": {"TableName": table, **put}} for put in puts]}
+
+
+def batch_of(count: int) -> list[dict[str, Any]]:
+    return [{"PK": {"S": str(number)}, "SK": {"S": "a"}} for number in range(count)]
+
+
+LIMITED: dict[str, tuple[str, str, str, Callable[[int, str], dict[str, Any]], int]] = {
+    "an item": ("dynamodb", "put_item", "ValidationException",
+                lambda size, table: {"TableName": table, **put_of(size)}, 400 * 1024),
+    "items of a transaction": ("dynamodb", "transact_write_items", "ValidationException",
+                               lambda count, table: transaction_of([99] * count, table), 100),
+    "an item of a transaction": ("dynamodb", "transact_write_items", "ValidationException",
+                                 lambda size, table: transaction_of([size - 1], table), 400 * 1024),
+    "bytes of a transaction": ("dynamodb", "transact_write_items", "ValidationException",
+                               lambda size, table: transaction_of([size // 16 - 1] * 16, table), 4 * 1024 * 1024),
+    "a batch write": ("dynamodb", "batch_write_item", "ValidationException", lambda count, table: {
+        "RequestItems": {table: [{"DeleteRequest": {"Key": key}} for key in batch_of(count)]}}, 25),
+    "a batch get": ("dynamodb", "batch_get_item", "ValidationException",
+                    lambda count, table: {"RequestItems": {table: {"Keys": batch_of(count)}}}, 100),
+    "entries of events": ("events", "put_events", "ValidationException",
+                          lambda count, _: {"Entries": [EVENT] * count}, 10),
+    "bytes of events": ("events", "put_events", "ValidationException",
+                        lambda size, _: {"Entries": [{**EVENT, "Detail": EVENT["Detail"] + " " * (
+                            size - len(EVENT["Detail"] + "st"))}]}, 1024 * 1024),
+    "a message": ("sqs", "send_message", "InvalidParameterValue",
+                  lambda size, queue: {"QueueUrl": queue, "MessageBody": "x" * size}, 1024 * 1024),
+    "received messages": ("sqs", "receive_message", "InvalidParameterValue", lambda count, queue: {
+        "QueueUrl": queue, "MaxNumberOfMessages": count, "VisibilityTimeout": 1}, 10),
+    "entries of a batch of messages": (
+        "sqs", "change_message_visibility_batch", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest",
+        lambda count, queue: {"QueueUrl": queue, "Entries": [
+            {"Id": str(number), "ReceiptHandle": "r/1", "VisibilityTimeout": 1} for number in range(count)]}, 10),
+}  # fmt: skip
+"""For each limit: the service, the method, the error, a function that makes a request of this size, and the limit.
+
+The function gets the size, and the name of the table or queue.
+"""
+
+
+@pytest.mark.parametrize("limit", LIMITED)
+def test_a_request_up_to_a_limit_of_aws_is_accepted_and_a_larger_one_is_refused(world: Simulation, limit: str) -> None:
+    service, method, code, request, maximum = LIMITED[limit]
+    where = world.table.name if service == "dynamodb" else next(iter(world.queues))
+    call = getattr(botocore_clients.client(service), method)
+    call(**request(maximum, where))
+    too_large = request(maximum + (1 if maximum <= 100 else 16), where)
+    assert error_of(call, **too_large)["Error"]["Code"] == code
+
+
+def test_the_limits_are_tested_one_by_one() -> None:
+    tested = sorted((service, method.replace("_", "")) for service, method, *_ in LIMITED.values())
+    assert tested == sorted((limit.service, limit.operation.lower()) for limit in LIMITS)
+
+
+def test_an_answer_above_6_mb_is_an_error_of_its_function(world: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = iter((6 * 1024 * 1024 - 2, 6 * 1024 * 1024))
+    monkeypatch.setattr(lambdas, "_handler", lambda _: lambda event, context: "x" * next(sizes))
+    outcomes = [world.lambdas._run_handler("copies", {}, "here") for _ in range(2)]
+    assert isinstance(outcomes[0], InvocationReturned)
+    assert outcomes[1] == InvocationFailed("Function.ResponseSizeTooLarge")
+    assert world.lambdas._run_handler("copies", {"text": "x" * 6 * 1024 * 1024}, "here") == InvocationFailed(
+        "RequestTooLargeException"
+    )

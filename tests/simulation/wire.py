@@ -17,6 +17,7 @@ from functions.runtime import clients
 from tests.simulation import botocore_clients
 from tests.simulation.botocore_clients import Response, UnsignedRequest
 from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
+from tests.simulation.limits import exceeded_limit
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import ProcessDied, VirtualScheduler
 
@@ -95,7 +96,10 @@ class SimulatedWire:
         if process and strike:
             process.struck.append(f"{strike.kind} @ {text}")
         self._tasks.pause(self._seconds(text, strike))
-        answer = self._answer(service, operation, request, strike)
+        if exceeded := exceeded_limit(service_name, operation, request):
+            answer = service.refusal(exceeded.code, 400)
+        else:
+            answer = self._answer(service, operation, request, strike)
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
