@@ -71,7 +71,11 @@ CALL_FAULTS = (
     CallFault("unprocessed", 0.030, "some of a batch is left", 8, _is_in(BATCHES)),
     CallFault("late replica", 0.120, "a read shows the table as it was a while ago", 1, lambda c: c.allows_stale_read),
     CallFault("entries refused", 0.060, "the bus refuses some entries", 20, _is_in({"PutEvents"})),
-)
+    CallFault(
+        "token forgotten", 0.020, "a transaction is done, and is sent again after DynamoDB has forgotten its token", 1,
+        lambda call: call.operation == "TransactWriteItems" and call.function == "operator",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import orjson
 
 from functions.dynamodb.keys import to_instant
 from tests.simulation.botocore_clients import UnsignedRequest
-from tests.simulation.faults import Strike
+from tests.simulation.faults import MINUTE, Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
@@ -25,6 +25,8 @@ from tests.simulation.wire import ErrorCodes, JsonService, WireResponse
 
 MAX_REPLICA_LAG_SECONDS = 90.0
 MAX_REFUSAL_SECONDS = 10.0
+TOKEN_SECONDS = 10 * MINUTE
+"""How long DynamoDB remembers the ClientRequestToken of a transaction."""
 TRANSACTIONS = {"TransactWriteItems"}
 CANCELLED_BY_THROTTLING = ("ThrottlingError", "ProvisionedThroughputExceeded")
 """The reasons with which DynamoDB cancels a transaction if an item's partition has too many requests."""
@@ -48,8 +50,9 @@ class SimulatedDynamoDB(JsonService):
         (400, "RequestLimitExceeded"),
     )
 
-    def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
-        self._table, self._chance = table, chance
+    def __init__(self, table: SimulatedTable, now: Callable[[], float]) -> None:
+        self._table, self._now = table, now
+        self._tokens: dict[str, tuple[float, bytes]] = {}
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         asked = request.parsed_body
@@ -82,7 +85,25 @@ class SimulatedDynamoDB(JsonService):
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
             return self.refusal("ValidationException", 400)  # DynamoDB rejects an empty key, but the engine accepts it
+        if token := request.parsed_body.get("ClientRequestToken"):
+            return self._execute_once(token, orjson.dumps({"TransactItems": request.parsed_body["TransactItems"]}))
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
+
+    def _execute_once(self, token: str, transaction: bytes) -> WireResponse:
+        """Execute a transaction, unless one with the same ClientRequestToken succeeded in the last ten minutes.
+
+        After ten minutes DynamoDB forgets the token, and executes the transaction again. The engine would measure these
+        minutes in real time. So it gets no token. `transaction`: the body of the request without the token.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+        """
+        at, known = self._tokens.get(token, (float("-inf"), b""))
+        if self._now() - at < TOKEN_SECONDS:
+            return _json({}) if known == transaction else self.refusal("IdempotentParameterMismatchException", 400)
+        answer = WireResponse(*self._table.send("TransactWriteItems", transaction))
+        if answer.status == 200:
+            self._tokens[token] = self._now(), transaction
+        return answer
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         match strike.kind:

@@ -176,3 +176,33 @@ def test_an_answer_above_6_mb_is_an_error_of_its_function(world: Simulation, mon
     assert world.lambdas._run_handler("copies", {"text": "x" * 6 * 1024 * 1024}, "here") == InvocationFailed(
         "RequestTooLargeException"
     )
+
+
+# tokens of transactions -----------------------------------------------------------------------------------------------
+def test_a_token_executes_its_transaction_once_in_ten_minutes_and_refuses_another(world: Simulation) -> None:
+    dynamodb = botocore_clients.client("dynamodb")
+    key = {"PK": {"S": "a"}, "SK": {"S": "a"}}
+
+    def add(amount: int) -> dict[str, Any]:
+        update = {
+            "TableName": world.table.name,
+            "Key": key,
+            "UpdateExpression": "ADD n :n",
+            "ExpressionAttributeValues": {":n": {"N": str(amount)}},
+        }
+        return {"TransactItems": [{"Update": update}], "ClientRequestToken": "token"}
+
+    def total() -> int:
+        return int(dynamodb.get_item(TableName=world.table.name, Key=key)["Item"]["n"]["N"])
+
+    for _ in range(2):
+        dynamodb.transact_write_items(**add(1))
+    assert total() == 1
+    response = error_of(dynamodb.transact_write_items, **add(2))
+    assert response["Error"]["Code"] == "IdempotentParameterMismatchException"
+    world.tasks.now += 599
+    dynamodb.transact_write_items(**add(1))
+    assert total() == 1
+    world.tasks.now += 1
+    dynamodb.transact_write_items(**add(1))
+    assert total() == 2

@@ -26,6 +26,10 @@ MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
 
 ErrorCodes = tuple[tuple[int, str], ...]
 """Errors of a service, each as its HTTP status and its code."""
+DONE_WITHOUT_ANSWER = {"dies after", "answer lost", "done, but server error", "token forgotten"}
+"""The kinds of injected faults with which a request is executed, but its client gets no answer, or an error."""
+MAX_SLEEP_SECONDS = {"token forgotten": 20 * MINUTE}
+"""How long the client's computer sleeps before the client sees that no answer came: the half of this time to all."""
 
 
 @dataclass(frozen=True)
@@ -117,31 +121,35 @@ class SimulatedWire:
     ) -> WireResponse:
         if strike is None or strike.kind in MAX_DELAY_SECONDS:
             return service.answer(operation, request)
+        if strike.kind in DONE_WITHOUT_ANSWER:
+            service.answer(operation, request)
+        self._end_without_answer(request, strike)
         match strike.kind:
-            case "dies before":
-                raise ProcessDied
-            case "dies after":
-                service.answer(operation, request)
-                raise ProcessDied
-            case "unreachable":
-                self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
-                raise ConnectTimeoutError(endpoint_url=request.url)
-            case "answer lost":
-                service.answer(operation, request)
-                self._tasks.pause(clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
-                raise ReadTimeoutError(endpoint_url=request.url)
             case "throttled" | "mails throttled":
                 status, code = service.THROTTLING[int(strike.share * len(service.THROTTLING))]
                 return service.answer_fault(strike, operation, request) or service.refusal(code, status)
-            case "server error":
+            case "server error" | "done, but server error":
                 return service.refusal("InternalServerError", 500)
             case "dies half-way":
                 service.answer_fault(strike, operation, request)
                 raise ProcessDied
-            case "done, but server error":
-                service.answer(operation, request)
-                return service.refusal("InternalServerError", 500)
         return service.answer_fault(strike, operation, request) or service.answer(operation, request)
+
+    def _end_without_answer(self, request: UnsignedRequest, strike: Strike) -> None:
+        """If the client of a request gets no answer, pause until the client gives up, and raise the client's error.
+
+        If the fault kills the client's process, raise `ProcessDied`.
+        """
+        match strike.kind:
+            case "dies before" | "dies after":
+                raise ProcessDied
+            case "unreachable":
+                self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
+                raise ConnectTimeoutError(endpoint_url=request.url)
+            case "answer lost" | "token forgotten":
+                asleep_seconds = MAX_SLEEP_SECONDS.get(strike.kind, 0.0) * (1 + strike.share) / 2
+                self._tasks.pause(asleep_seconds + clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
+                raise ReadTimeoutError(endpoint_url=request.url)
 
 
 class JsonService:

@@ -176,7 +176,7 @@ class Simulation:
         secret_values = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
         secret_values[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
         return {
-            "dynamodb": SimulatedDynamoDB(self.table, self.chance),
+            "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now),
             "s3": self.s3,
             "events": SimulatedEventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
