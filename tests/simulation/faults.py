@@ -75,6 +75,9 @@ CALL_FAULTS = (
         "token forgotten", 0.020, "a transaction is done, and is sent again after DynamoDB has forgotten its token", 1,
         lambda call: call.operation == "TransactWriteItems" and call.function == "operator",
     ),
+    CallFault(
+        "write under way", 0.050, "another conditional write of the object is under way", 4, _is_in({"PutObject"})
+    ),
 )  # fmt: skip
 
 

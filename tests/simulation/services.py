@@ -28,6 +28,7 @@ MAX_REFUSAL_SECONDS = 10.0
 TOKEN_SECONDS = 10 * MINUTE
 """How long DynamoDB remembers the ClientRequestToken of a transaction."""
 TRANSACTIONS = {"TransactWriteItems"}
+CONDITIONAL_CONFLICT, CONDITIONAL_WRITE_SECONDS = "ConditionalRequestConflict", 0.02
 CANCELLED_BY_THROTTLING = ("ThrottlingError", "ProvisionedThroughputExceeded")
 """The reasons with which DynamoDB cancels a transaction if an item's partition has too many requests."""
 ERROR_NAMESPACE = "com.amazonaws.dynamodb.v20120810"
@@ -154,16 +155,21 @@ class SimulatedDynamoDB(JsonService):
 class SimulatedS3:
     """Simulates S3 buckets, which keep only the latest version of each object.
 
+    While a conditional write of an object is under way, S3 refuses another one with status 409
+    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
+
     `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false. Such a
     write violates an invariant. `written_at`: by bucket and key, when the object was last written.
     """
 
     now: Callable[[], float]
+    pause: Callable[[float], None] = lambda seconds: None
     allows_overwrite: Callable[[str], bool] = lambda bucket: False
     THROTTLING: ErrorCodes = ((503, "SlowDown"), (503, "ServiceUnavailable"))
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
     written_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    _under_way: set[tuple[str, str]] = field(default_factory=set)
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False
@@ -187,8 +193,16 @@ class SimulatedS3:
         told = request.headers.get("x-amz-checksum-sha256")
         if told and _text(told) != base64.b64encode(hashlib.sha256(body).digest()).decode():
             return self.refusal("BadDigest", 400)
-        if _text(request.headers.get("If-None-Match") or "") == "*" and key in objects:
-            return self.refusal("PreconditionFailed", 412)
+        if _is_conditional(request):
+            if (bucket, key) in self._under_way:
+                return self.refusal(CONDITIONAL_CONFLICT, 409)
+            self._under_way.add((bucket, key))
+            try:
+                self.pause(CONDITIONAL_WRITE_SECONDS)
+            finally:
+                self._under_way.discard((bucket, key))
+            if key in objects:
+                return self.refusal("PreconditionFailed", 412)
         self.put(bucket, key, body)
         return WireResponse(200, b"", {"ETag": '"0"'})
 
@@ -221,7 +235,13 @@ class SimulatedS3:
         return WireResponse(status, body.encode(), {"Content-Type": "application/xml"})
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
+        if strike.kind == "write under way" and _is_conditional(request):
+            return self.refusal(CONDITIONAL_CONFLICT, 409)
         return None
+
+
+def _is_conditional(request: UnsignedRequest) -> bool:
+    return _text(request.headers.get("If-None-Match") or "") == "*"
 
 
 class SimulatedEventBridge(JsonService):

@@ -1,6 +1,7 @@
 """Tests the simulated AWS services: their answers have the codes, the limits and the conditions of AWS."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from local.event_source_mappings import InvocationFailed, InvocationReturned
 from tests.simulation import botocore_clients, lambdas, wire
 from tests.simulation.faults import Strike
 from tests.simulation.limits import LIMITS
+from tests.simulation.scheduler import SimulatedProcess
 from tests.simulation.world import Simulation
 
 
@@ -206,3 +208,24 @@ def test_a_token_executes_its_transaction_once_in_ten_minutes_and_refuses_anothe
     world.tasks.now += 1
     dynamodb.transact_write_items(**add(1))
     assert total() == 2
+
+
+# conditional writes of objects ----------------------------------------------------------------------------------------
+def test_s3_refuses_a_conditional_write_while_another_one_is_under_way(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put: dict[str, Any] = {"Bucket": "b", "Key": "k", "IfNoneMatch": "*"}
+    codes: list[str] = []
+
+    def write(body: bytes) -> None:
+        try:
+            botocore_clients.client("s3").put_object(Body=body, **put)
+        except ClientError as error:
+            codes.append(error.response["Error"]["Code"])
+
+    monkeypatch.setattr(world.wire, "_seconds", lambda *_: 0.01)
+    for number, after_seconds in enumerate((0.0, 0.0, 5.0)):
+        world.tasks.start(SimulatedProcess("writer"), partial(write, str(number).encode()), after_seconds)
+    world.tasks.run(world.tasks.now + 10)
+    assert codes == ["ConditionalRequestConflict", "PreconditionFailed"]
+    assert world.s3.buckets["b"]["k"] == b"0"

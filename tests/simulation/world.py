@@ -107,6 +107,7 @@ class Simulation:
         self.lambdas = SimulatedLambda(tasks, chance, faults, self.template, self._is_broken, self.note)
         self.s3 = SimulatedS3(
             now=lambda: tasks.now,
+            pause=tasks.pause,
             allows_overwrite=lambda bucket: bucket == self.template.failures and self._is_running_as("erasure"),
         )
         self.queues = self._queues()
