@@ -18,6 +18,9 @@ BATCHES = {"BatchGetItem", "BatchWriteItem"}
 MESSAGES = {"SendMessage", "DeleteMessage"}
 EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
 
+LATE = EFFECTS - {"Refund"}
+"""The operations whose requests may be done after their client gave up. The simulated provider delays its own."""
+
 
 @dataclass(frozen=True)
 class ServiceCall:
@@ -78,6 +81,12 @@ CALL_FAULTS = (
     CallFault(
         "write under way", 0.050, "another conditional write of the object is under way", 4, _is_in({"PutObject"})
     ),
+    CallFault("lands late", 0.006, "a client gives up, and its write is done up to 5 minutes later", 4, _is_in(LATE)),
+    CallFault("dies, lands late", 0.006, "a process dies, its write is done up to 5 minutes later", 1, _is_in(LATE)),
+    CallFault(
+        "deletes late", 0.080, "a client gives up, and its deletions are done up to 5 minutes later", 2,
+        _is_in({"BatchWriteItem", "DeleteItem"}),
+    ),
 )  # fmt: skip
 
 
@@ -120,6 +129,7 @@ OTHER_FAULTS = (
     OtherFault("disputed", 0.120, "a customer's bank asks a payment back, and wins or loses days later"),
     OtherFault("warehouse stumbles", 0.100, "the warehouse takes a request, and forgets it"),
     OtherFault("operator cut off", 0.300, "an operator's tool is killed half-way, and run again later"),
+    OtherFault("restored at once", 0.200, "an order is restored as soon as the archive allows it"),
 )
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}

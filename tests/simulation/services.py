@@ -302,7 +302,7 @@ class SentMail:
     """
 
     at: float
-    sender: SimulatedProcess | None
+    sender: SimulatedProcess
     to: str
     subject: str
     effect: str
@@ -322,6 +322,7 @@ class SimulatedSes(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         asked = request.parsed_body
+        assert self._tasks.process
         mail = SentMail(
             self._tasks.now,
             self._tasks.process,

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from local.dynamodb_engine import Engine
 from local.event_source_mappings import InvocationFailed, InvocationReturned
 from tests.simulation import botocore_clients, lambdas, wire
 from tests.simulation.faults import Strike
 from tests.simulation.limits import LIMITS
-from tests.simulation.scheduler import SimulatedProcess
+from tests.simulation.scheduler import ProcessDied, SimulatedProcess
 from tests.simulation.world import Simulation
 
 
@@ -32,13 +32,12 @@ def error_of(call: Callable[..., Any], **request: Any) -> Any:
     return raised.value.response
 
 
-def throttle(monkeypatch: pytest.MonkeyPatch, world: Simulation, share: float) -> None:
-    """Let a throttling fault affect every call. `share`: the random number of the fault."""
-    strike = Strike("throttled", "here", share)
+def strike_all(monkeypatch: pytest.MonkeyPatch, kind: str, share: float) -> None:
+    """Let an injected fault of this kind affect every call. `share`: the random number of the fault."""
     send = wire.SimulatedWire._answer
 
     def answer(self: Any, service: Any, operation: str, request: Any, _: Any) -> Any:
-        return send(self, service, operation, request, strike)
+        return send(self, service, operation, request, Strike(kind, "here", share))
 
     monkeypatch.setattr(wire.SimulatedWire, "_answer", answer)
     monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None))
@@ -65,7 +64,7 @@ EVENT = {"EventBusName": "b", "Source": "s", "DetailType": "t", "Detail": '{"typ
 def test_dynamodb_throttles_with_its_codes_and_a_reason(
     world: Simulation, monkeypatch: pytest.MonkeyPatch, share: float, code: str
 ) -> None:
-    throttle(monkeypatch, world, share)
+    strike_all(monkeypatch, "throttled", share)
     response = error_of(botocore_clients.client("dynamodb").put_item, TableName=world.table.name, **PUT)
     assert response["Error"]["Code"] == code
     reasons = response.get("ThrottlingReasons") or response.get("throttlingReasons")
@@ -77,7 +76,7 @@ def test_dynamodb_cancels_a_transaction_because_of_one_throttled_item(
 ) -> None:
     put = {"Put": {"TableName": world.table.name, **PUT}}
     for share, code in ((0.1, "ThrottlingError"), (0.3, "ProvisionedThroughputExceeded")):
-        throttle(monkeypatch, world, share)
+        strike_all(monkeypatch, "throttled", share)
         response = error_of(botocore_clients.client("dynamodb").transact_write_items, TransactItems=[put])
         assert response["Error"]["Code"] == "TransactionCanceledException"
         assert [reason["Code"] for reason in response["CancellationReasons"]] == [code]
@@ -99,7 +98,7 @@ def test_each_service_throttles_with_its_own_code(
     world: Simulation, monkeypatch: pytest.MonkeyPatch,
     service: str, method: str, request_: dict[str, Any], status: int, code: str,
 ) -> None:  # fmt: skip
-    throttle(monkeypatch, world, 0.0)
+    strike_all(monkeypatch, "throttled", 0.0)
     response = error_of(getattr(botocore_clients.client(service), method), **request_)
     assert (response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]) == (status, code)
 
@@ -229,3 +228,34 @@ def test_s3_refuses_a_conditional_write_while_another_one_is_under_way(
     world.tasks.run(world.tasks.now + 10)
     assert codes == ["ConditionalRequestConflict", "PreconditionFailed"]
     assert world.s3.buckets["b"]["k"] == b"0"
+
+
+# writes that land late ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["lands late", "dies, lands late"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_write_that_lands_late_is_judged_by_its_condition_when_it_lands(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch, kind: str, *, is_there: bool
+) -> None:
+    """Another process writes the item before the late write lands, or does not."""
+    gave_up: list[float] = []
+    item = {"PK": {"S": "a"}, "SK": {"S": "a"}, "by": {"S": "late"}}
+
+    def write() -> None:
+        try:
+            botocore_clients.client("dynamodb").put_item(
+                TableName=world.table.name, Item=item, ConditionExpression="attribute_not_exists(PK)"
+            )
+        except (ReadTimeoutError, ProcessDied):
+            gave_up.append(world.tasks.now)
+
+    with monkeypatch.context() as patch:
+        strike_all(patch, kind, 0.9)
+        begun = world.tasks.now
+        world.tasks.start(SimulatedProcess("writer", ends_at=begun + 60), write)
+        world.tasks.run(begun + 60)
+    assert gave_up
+    assert world.table.image(("a", "a")) is None
+    if is_there:
+        world.table.call("PutItem", Item={**item, "by": {"S": "another"}})
+    world.tasks.run(begun + 360)
+    assert world.table.image(("a", "a")) == {**item, "by": {"S": "another" if is_there else "late"}}

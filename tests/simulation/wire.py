@@ -19,7 +19,7 @@ from tests.simulation.botocore_clients import Response, UnsignedRequest
 from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
 from tests.simulation.limits import exceeded_limit
 from tests.simulation.rng import SeededRandom
-from tests.simulation.scheduler import ProcessDied, VirtualScheduler
+from tests.simulation.scheduler import ProcessDied, SimulatedProcess, VirtualScheduler
 
 MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
 """The longest delay of a request in seconds, by kind of injected fault."""
@@ -28,6 +28,11 @@ ErrorCodes = tuple[tuple[int, str], ...]
 """Errors of a service, each as its HTTP status and its code."""
 DONE_WITHOUT_ANSWER = {"dies after", "answer lost", "done, but server error", "token forgotten"}
 """The kinds of injected faults with which a request is executed, but its client gets no answer, or an error."""
+DONE_LATER, MAX_LATE_SECONDS = {"lands late", "dies, lands late", "deletes late"}, 5 * MINUTE
+"""The kinds of injected faults with which a request is executed after its client gave up, and how much later at most.
+
+DynamoDB guarantees no order of requests. So the late request is judged by its condition when it is executed.
+"""
 MAX_SLEEP_SECONDS = {"token forgotten": 20 * MINUTE}
 """How long the client's computer sleeps before the client sees that no answer came: the half of this time to all."""
 
@@ -123,6 +128,10 @@ class SimulatedWire:
             return service.answer(operation, request)
         if strike.kind in DONE_WITHOUT_ANSWER:
             service.answer(operation, request)
+        if strike.kind in DONE_LATER and (process := self._tasks.process):
+            outlives_it, sent = SimulatedProcess(process.name, struck=process.struck), request.copy_sent()
+            seconds = MAX_LATE_SECONDS * strike.share**2
+            self._tasks.start(outlives_it, lambda: service.answer(operation, sent), seconds)
         self._end_without_answer(request, strike)
         match strike.kind:
             case "throttled" | "mails throttled":
@@ -141,12 +150,12 @@ class SimulatedWire:
         If the fault kills the client's process, raise `ProcessDied`.
         """
         match strike.kind:
-            case "dies before" | "dies after":
+            case "dies before" | "dies after" | "dies, lands late":
                 raise ProcessDied
             case "unreachable":
                 self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
                 raise ConnectTimeoutError(endpoint_url=request.url)
-            case "answer lost" | "token forgotten":
+            case "answer lost" | "lands late" | "deletes late" | "token forgotten":
                 asleep_seconds = MAX_SLEEP_SECONDS.get(strike.kind, 0.0) * (1 + strike.share) / 2
                 self._tasks.pause(asleep_seconds + clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
                 raise ReadTimeoutError(endpoint_url=request.url)

@@ -154,6 +154,7 @@ class Simulation:
             self.stream.append,
             self.environment.schedule_consequences,
             self.traffic.react,
+            self.operator.react,
         ]
 
     def _is_broken(self, function: str) -> bool:
