@@ -81,6 +81,10 @@ CALL_FAULTS = (
     CallFault(
         "write under way", 0.050, "another conditional write of the object is under way", 4, _is_in({"PutObject"})
     ),
+    CallFault(
+        "late index", 0.120, "an index shows some items as they are, and others as they were a while ago", 1,
+        lambda call: call.allows_stale_read and call.operation == "Query" and not call.about.endswith("/*"),
+    ),
     CallFault("lands late", 0.006, "a client gives up, and its write is done up to 5 minutes later", 4, _is_in(LATE)),
     CallFault("dies, lands late", 0.006, "a process dies, its write is done up to 5 minutes later", 1, _is_in(LATE)),
     CallFault(

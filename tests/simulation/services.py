@@ -20,7 +20,7 @@ from tests.simulation.faults import MINUTE, Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
-from tests.simulation.table import STREAM, SimulatedTable
+from tests.simulation.table import STREAM, Key, SimulatedTable
 from tests.simulation.wire import ErrorCodes, JsonService, WireResponse
 
 MAX_REPLICA_LAG_SECONDS = 90.0
@@ -115,11 +115,21 @@ class SimulatedDynamoDB(JsonService):
             case "throttled" if operation in TRANSACTIONS and strike.share < 0.5:
                 return self._cancel(strike, request, CANCELLED_BY_THROTTLING[int(4 * strike.share)])
             case "late replica":
-                lag = MAX_REPLICA_LAG_SECONDS * strike.share**2
-                return WireResponse(200, self._table.stale_answer(operation, request.parsed_body, lag))
+                lag_seconds = MAX_REPLICA_LAG_SECONDS * strike.share**2
+                return self._stale_answer(operation, request, lambda key: lag_seconds)
+            case "late index":
+                lags = SeededRandom(int(strike.share * 2**53))
+                return self._stale_answer(
+                    operation, request, lambda key: MAX_REPLICA_LAG_SECONDS * max(0.0, 2 * lags.random(*key) - 1) ** 2
+                )
             case "unprocessed" | "dies half-way":
                 return self._half_done(strike, operation, request.parsed_body)
         return None
+
+    def _stale_answer(
+        self, operation: str, request: UnsignedRequest, lag_seconds: Callable[[Key], float]
+    ) -> WireResponse:
+        return WireResponse(200, self._table.stale_answer(operation, request.parsed_body, lag_seconds))
 
     def _cancel(self, strike: Strike, request: UnsignedRequest, code: str) -> WireResponse:
         """Answer that the transaction is cancelled because of one of its items. `code`: the reason of this item."""

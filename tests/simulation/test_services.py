@@ -230,6 +230,32 @@ def test_s3_refuses_a_conditional_write_while_another_one_is_under_way(
     assert world.s3.buckets["b"]["k"] == b"0"
 
 
+# late indexes ---------------------------------------------------------------------------------------------------------
+def test_a_late_index_shows_some_items_as_they_are_and_others_as_they_were(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(number: int, text: str) -> None:
+        key = {"PK": {"S": f"i{number}"}, "SK": {"S": "a"}}
+        index = {"GSI1PK": {"S": "all"}, "GSI1SK": {"S": str(number)}}
+        world.table.call("PutItem", Item={**key, **index, "text": {"S": text}})
+
+    for number in range(9):
+        write(number, "old")
+    world.tasks.now += 600
+    for number in range(9):
+        write(number, "new")
+    world.tasks.now += 0.1
+    strike_all(monkeypatch, "late index", 0.5)
+    found = botocore_clients.client("dynamodb").query(
+        TableName=world.table.name,
+        IndexName="GSI1",
+        KeyConditionExpression="#pk = :pk",
+        ExpressionAttributeNames={"#pk": "GSI1PK"},
+        ExpressionAttributeValues={":pk": {"S": "all"}},
+    )["Items"]
+    assert {item["text"]["S"] for item in found} == {"old", "new"}
+
+
 # writes that land late ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", ["lands late", "dies, lands late"])
 @pytest.mark.parametrize("is_there", [False, True])
