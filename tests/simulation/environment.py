@@ -18,6 +18,7 @@ from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.poison import Poison
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import VirtualScheduler
+from tests.simulation.services import DAILY_QUOTA, LOW_QUOTA, PAUSED_CODES, SimulatedSes
 from tests.simulation.streams import SimulatedReader, SimulatedStream
 from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.template import StackModel
@@ -35,6 +36,8 @@ OUTAGE_SECONDS = {
     "reader fails": (25 * HOUR, 48 * HOUR),
     "worker fails": (25 * HOUR, 48 * HOUR),
     "mapping off": (26 * HOUR, 50 * HOUR),
+    "mails paused": (5 * HOUR, 48 * HOUR),
+    "mail quota": (25 * HOUR, 48 * HOUR),
 }
 
 
@@ -54,6 +57,7 @@ class SimulatedEnvironment:
     template: StackModel
     readers: dict[str, SimulatedReader]
     poison: Poison
+    ses: SimulatedSes
     note: Callable[[str, str], None]
     broken_functions: set[str] = field(default_factory=set)
     _kept_off: Counter[str] = field(default_factory=Counter)
@@ -224,6 +228,8 @@ class SimulatedEnvironment:
             self._schedule_outage("reader fails", era, name, moment)
         for worker in self.template.workers:
             self._schedule_outage("worker fails", era, worker.function, moment)
+        for kind in ("mails paused", "mail quota"):
+            self._schedule_outage(kind, era, "ses", moment)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
@@ -257,10 +263,16 @@ class SimulatedEnvironment:
             )
 
     def _turn(self, kind: str, name: str, *, on: bool) -> None:
+        """Begin or end an outage. `on`: False when the outage begins, True when it ends."""
         self.note(name, f"{kind}: {'over' if on else 'begins'}")
-        if kind == "mapping off":
-            self._switch(name, on=on)
-        elif on:
-            self.broken_functions.discard(name)
-        else:
-            self.broken_functions.add(name)
+        match kind:
+            case "mapping off":
+                self._switch(name, on=on)
+            case "mails paused":
+                self.ses.paused_with = "" if on else self.chance.choice(PAUSED_CODES, kind, self.tasks.now)
+            case "mail quota":
+                self.ses.daily_quota = DAILY_QUOTA if on else LOW_QUOTA
+            case _ if on:
+                self.broken_functions.discard(name)
+            case _:
+                self.broken_functions.add(name)

@@ -133,6 +133,9 @@ OTHER_FAULTS = (
     OtherFault("disputed", 0.120, "a customer's bank asks a payment back, and wins or loses days later"),
     OtherFault("warehouse stumbles", 0.100, "the warehouse takes a request, and forgets it"),
     OtherFault("operator cut off", 0.300, "an operator's tool is killed half-way, and run again later"),
+    OtherFault("address refused", 0.060, "the mail provider refuses an address for up to two days"),
+    OtherFault("mails paused", 0.080, "the mail provider refuses all mails for 5 or 48 hours"),
+    OtherFault("mail quota", 0.080, "the mail provider takes only a few mails a day, for 25 or 48 hours"),
     OtherFault("restored at once", 0.200, "an order is restored as soon as the archive allows it"),
 )
 

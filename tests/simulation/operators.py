@@ -335,10 +335,20 @@ class Operator:
     def _failures(self) -> FailureRepository:
         """Return the repository of all failures.
 
-        These are the objects in the failure bucket, and the messages in the dead-letter queues.
+        These are the objects in the failure bucket, and the messages in the dead-letter queues. The repository gets
+        only the queues that it needs, because it sends requests for each queue.
         """
-        queues = self._world.queues
-        named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
+        queues, unredriven = self._world.queues, self._unredriven_keys()
+        parking = {
+            worker.queue
+            for worker in self._world.template.workers
+            if any(key.startswith(f"parked/{worker.function}/") for key in unredriven)
+        }
+        named = [
+            queue
+            for name, queue in queues.items()
+            if queue.dead_letters and (queue.dead_letters.messages or name in parking)
+        ]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}
         urls = [url for url, queue in queues.items() if id(queue) in ids]
         return FailureRepository(clients.client("s3"), clients.client("sqs"), self._world.template.failures, urls)

@@ -5,6 +5,7 @@ DynamoDB requests go to the local DynamoDB engine. All other services are simula
 
 import base64
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ import orjson
 
 from functions.dynamodb.keys import to_instant
 from tests.simulation.botocore_clients import UnsignedRequest
-from tests.simulation.faults import MINUTE, Strike
+from tests.simulation.faults import DAY, MINUTE, FaultInjector, Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
@@ -318,14 +319,32 @@ class SentMail:
     effect: str
 
 
+MAILS_PER_SECOND, DAILY_QUOTA = 14, 50_000
+LOW_QUOTA = 8
+"""How many mails a day SES accepts while the injected fault "mail quota" lasts."""
+MAX_REFUSED_SECONDS = 2 * DAY
+PAUSED_CODES = ("AccountSuspendedException", "SendingPausedException", "MailFromDomainNotVerifiedException")
+
+
 class SimulatedSes(JsonService):
-    """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice."""
+    """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice.
+
+    It refuses mails above its rate and above its daily quota, all mails while the account is paused, and for up to two
+    days all mails to an address that is on its suppression list. `refused`: the effects of the mails to these
+    addresses. `paused_with`: the error code while the account is paused. `daily_quota`: the mails in 24 hours.
+
+    https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html
+    """
 
     THROTTLING: ErrorCodes = ((429, "TooManyRequestsException"),)
 
-    def __init__(self, tasks: VirtualScheduler) -> None:
-        self._tasks = tasks
+    def __init__(self, tasks: VirtualScheduler, faults: FaultInjector) -> None:
+        self._tasks, self._faults = tasks, faults
+        self._refused_until: dict[str, float] = {}
         self.mails: list[SentMail] = []
+        self.refused: set[str] = set()
+        self.paused_with = ""
+        self.daily_quota = DAILY_QUOTA
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         return str(request.parsed_body["EmailTags"][0]["Value"])
@@ -340,8 +359,28 @@ class SimulatedSes(JsonService):
             asked["Content"]["Simple"]["Subject"]["Data"],
             asked["EmailTags"][0]["Value"],
         )
+        if self.paused_with:
+            return self.refusal(self.paused_with, 400)
+        if self._count_since(DAY) >= self.daily_quota:
+            return self.refusal("LimitExceededException", 400)
+        if self._count_since(1.0) >= MAILS_PER_SECOND:
+            return self.refusal("TooManyRequestsException", 429)
+        if self._is_suppressed(mail.to):
+            self.refused.add(mail.effect)
+            return self.refusal("MessageRejected", 400)
         self.mails.append(mail)
         return _json({"MessageId": f"mail-{len(self.mails)}"})
+
+    def _count_since(self, seconds: float) -> int:
+        """Return how many mails SES accepted in the last `seconds` seconds."""
+        return len(self.mails) - bisect_right(self.mails, self._tasks.now - seconds, key=lambda mail: mail.at)
+
+    def _is_suppressed(self, address: str) -> bool:
+        """Return whether an address is on the suppression list now. The first mail to it may put it there."""
+        if address not in self._refused_until:
+            strike = self._faults.draw("address refused", address)
+            self._refused_until[address] = self._tasks.now + MAX_REFUSED_SECONDS * strike.share if strike else 0.0
+        return self._tasks.now < self._refused_until[address]
 
 
 class SimulatedSqs(JsonService):

@@ -11,9 +11,10 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from local.dynamodb_engine import Engine
 from local.event_source_mappings import InvocationFailed, InvocationReturned
 from tests.simulation import botocore_clients, lambdas, wire
-from tests.simulation.faults import Strike
+from tests.simulation.faults import DAY, Strike
 from tests.simulation.limits import LIMITS
 from tests.simulation.scheduler import ProcessDied, SimulatedProcess
+from tests.simulation.services import PAUSED_CODES
 from tests.simulation.world import Simulation
 
 
@@ -285,3 +286,51 @@ def test_a_write_that_lands_late_is_judged_by_its_condition_when_it_lands(
         world.table.call("PutItem", Item={**item, "by": {"S": "another"}})
     world.tasks.run(begun + 360)
     assert world.table.image(("a", "a")) == {**item, "by": {"S": "another" if is_there else "late"}}
+
+
+# refused mails --------------------------------------------------------------------------------------------------------
+def send_mails(world: Simulation, count: int) -> list[str]:
+    """Send this number of mails one after the other, without a pause. Return the error codes of those refused."""
+    codes: list[str] = []
+
+    def send() -> None:
+        for _ in range(count):
+            try:
+                botocore_clients.client("sesv2").send_email(**MAIL)
+            except ClientError as error:
+                codes.append(error.response["Error"]["Code"])
+
+    world.tasks.start(SimulatedProcess("notifications"), send)
+    world.tasks.run(world.tasks.now + 30)
+    return codes
+
+
+def test_ses_takes_14_mails_a_second(world: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.wire, "_seconds", lambda *_: 0.01)
+    assert send_mails(world, 15) == ["TooManyRequestsException"]
+    world.tasks.now += 1
+    assert send_mails(world, 1) == []
+
+
+def test_ses_takes_its_daily_quota_in_24_hours(world: Simulation) -> None:
+    world.ses.daily_quota = 3
+    assert send_mails(world, 5) == ["LimitExceededException"] * 2
+    world.tasks.now += DAY
+    assert send_mails(world, 1) == []
+
+
+@pytest.mark.parametrize("code", PAUSED_CODES)
+def test_ses_takes_no_mail_while_the_account_is_paused(world: Simulation, code: str) -> None:
+    world.ses.paused_with = code
+    assert send_mails(world, 1) == [code]
+    assert not world.ses.mails
+
+
+def test_ses_refuses_an_address_while_it_is_on_the_suppression_list(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.faults, "draw", lambda kind, *_, **__: Strike(kind, "here", 0.5))
+    assert send_mails(world, 1) == ["MessageRejected"]
+    assert world.ses.refused == {"e"}
+    world.tasks.now += DAY
+    assert send_mails(world, 1) == []

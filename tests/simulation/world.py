@@ -112,7 +112,7 @@ class Simulation:
         )
         self.queues = self._queues()
         self.bus = SimulatedBus(self.template.rules, self.queues, tasks, chance, faults)
-        self.ses = SimulatedSes(tasks)
+        self.ses = SimulatedSes(tasks, faults)
         self.addresses: dict[str, str] = {}
         self.wire = SimulatedWire(tasks, faults, chance, self._services())
         self.workers = [
@@ -132,6 +132,7 @@ class Simulation:
             template=self.template,
             readers=self.readers,
             poison=self.poison,
+            ses=self.ses,
             note=self.note,
         )
         self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
