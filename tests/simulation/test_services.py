@@ -334,3 +334,27 @@ def test_ses_refuses_an_address_while_it_is_on_the_suppression_list(
     assert world.ses.refused == {"e"}
     world.tasks.now += DAY
     assert send_mails(world, 1) == []
+
+
+# rules that fail ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("fails_seconds", "waiting", "dead_letters"), [(DAY - 60, 1, 0), (DAY + 60, 0, 1)], ids=["for a day", "longer"]
+)
+def test_a_rule_that_fails_for_more_than_a_day_sends_its_events_to_its_dead_letter_queue(
+    world: Simulation, fails_seconds: float, waiting: int, dead_letters: int
+) -> None:
+    rule = world.template.rules[0]
+    (name,) = rule.queues
+    world.queues[name].on_message = world.queues[rule.dead_letters[name]].on_message = lambda at: None
+    world.bus.failing_until[name] = world.tasks.now + fails_seconds
+    event = {"source": next(iter(rule.sources)), "detail-type": next(iter(rule.types)), "detail": {"id": "e"}}
+    world.bus.publish(event)
+    world.tasks.run(world.tasks.now + 30)
+    assert not world.queues[name].messages
+    world.tasks.run(world.tasks.now + 2 * DAY)
+    assert len(world.queues[name].messages) == waiting
+    assert len(world.queues[rule.dead_letters[name]].messages) == dead_letters
+
+
+def test_no_rule_of_the_stack_loses_an_event_that_it_cannot_deliver(world: Simulation) -> None:
+    assert all(rule.dead_letters.keys() == set(rule.queues) for rule in world.template.rules)

@@ -133,6 +133,7 @@ class Simulation:
             readers=self.readers,
             poison=self.poison,
             ses=self.ses,
+            bus=self.bus,
             note=self.note,
         )
         self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
