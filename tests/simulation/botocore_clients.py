@@ -56,6 +56,16 @@ class UnsignedRequest(AWSPreparedRequest):
     def parsed_body(self) -> Any:
         return orjson.loads(cast(bytes, self.body))
 
+    def copy_sent(self) -> "UnsignedRequest":
+        """Return a copy as it was sent. Its body is bytes, because botocore rewinds a file for each attempt."""
+        body: Any = self.body
+        if hasattr(body, "read"):
+            at = body.tell()
+            body = body.read()
+            cast(Any, self.body).seek(at)
+        sent = {"method": self.method, "url": self.url, "headers": self.headers, "body": body, "context": {}}
+        return UnsignedRequest(sent)
+
 
 class Response(AWSResponse):
     """A botocore response whose body is already in memory as bytes."""

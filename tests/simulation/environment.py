@@ -5,7 +5,7 @@ may follow from this write, and schedules them for a later virtual time.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -16,8 +16,10 @@ from local.event_source_mappings import InvocationReturned, Outcome
 from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.poison import Poison
+from tests.simulation.queues import SimulatedBus
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import VirtualScheduler
+from tests.simulation.services import DAILY_QUOTA, LOW_QUOTA, PAUSED_CODES, SimulatedSes
 from tests.simulation.streams import SimulatedReader, SimulatedStream
 from tests.simulation.table import Image, Key, SimulatedTable
 from tests.simulation.template import StackModel
@@ -35,6 +37,9 @@ OUTAGE_SECONDS = {
     "reader fails": (25 * HOUR, 48 * HOUR),
     "worker fails": (25 * HOUR, 48 * HOUR),
     "mapping off": (26 * HOUR, 50 * HOUR),
+    "mails paused": (5 * HOUR, 48 * HOUR),
+    "mail quota": (25 * HOUR, 48 * HOUR),
+    "rule fails": (48 * HOUR, 96 * HOUR),
 }
 
 
@@ -54,6 +59,8 @@ class SimulatedEnvironment:
     template: StackModel
     readers: dict[str, SimulatedReader]
     poison: Poison
+    ses: SimulatedSes
+    bus: SimulatedBus
     note: Callable[[str, str], None]
     broken_functions: set[str] = field(default_factory=set)
     _kept_off: Counter[str] = field(default_factory=Counter)
@@ -222,10 +229,16 @@ class SimulatedEnvironment:
                 if strike := self.faults.draw(kind, name, era):
                     replace = partial(self._replace, name, strike.share, from_checkpoint=kind == "mapping replaced")
                     self.tasks.call_at(moment(kind, name), replace)
-            self._schedule_outage("mapping off", era, name, moment)
-            self._schedule_outage("reader fails", era, name, moment)
-        for worker in self.template.workers:
-            self._schedule_outage("worker fails", era, worker.function, moment)
+        for kind, name in self._possible_outages():
+            self._schedule_outage(kind, era, name, moment)
+
+    def _possible_outages(self) -> Iterator[tuple[str, str]]:
+        """Yield the kind of each outage that may happen, and the name of the affected function, queue or service."""
+        for name in self.readers:
+            yield from (("mapping off", name), ("reader fails", name))
+        yield from (("worker fails", worker.function) for worker in self.template.workers)
+        yield from (("rule fails", queue) for rule in self.template.rules for queue in rule.queues)
+        yield from (("mails paused", "ses"), ("mail quota", "ses"))
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
@@ -253,16 +266,23 @@ class SimulatedEnvironment:
     def _schedule_outage(self, kind: str, era: str, name: str, moment: Callable[..., float]) -> None:
         if strike := self.faults.draw(kind, name, era):
             starts = moment(kind, name)
-            self.tasks.call_at(starts, partial(self._turn, kind, name, on=False))
-            self.tasks.call_at(
-                starts + OUTAGE_SECONDS[kind][strike.share > 0.5], partial(self._turn, kind, name, on=True)
-            )
+            ends = starts + OUTAGE_SECONDS[kind][strike.share > 0.5]
+            self.tasks.call_at(starts, partial(self._turn, kind, name, ends, on=False))
+            self.tasks.call_at(ends, partial(self._turn, kind, name, ends, on=True))
 
-    def _turn(self, kind: str, name: str, *, on: bool) -> None:
+    def _turn(self, kind: str, name: str, ends: float, *, on: bool) -> None:
+        """Begin or end an outage. `ends`: when it ends. `on`: False when the outage begins, True when it ends."""
         self.note(name, f"{kind}: {'over' if on else 'begins'}")
-        if kind == "mapping off":
-            self._switch(name, on=on)
-        elif on:
-            self.broken_functions.discard(name)
-        else:
-            self.broken_functions.add(name)
+        match kind:
+            case "mapping off":
+                self._switch(name, on=on)
+            case "rule fails":
+                self.bus.failing_until[name] = ends
+            case "mails paused":
+                self.ses.paused_with = "" if on else self.chance.choice(PAUSED_CODES, kind, self.tasks.now)
+            case "mail quota":
+                self.ses.daily_quota = DAILY_QUOTA if on else LOW_QUOTA
+            case _ if on:
+                self.broken_functions.discard(name)
+            case _:
+                self.broken_functions.add(name)

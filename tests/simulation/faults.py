@@ -18,6 +18,9 @@ BATCHES = {"BatchGetItem", "BatchWriteItem"}
 MESSAGES = {"SendMessage", "DeleteMessage"}
 EFFECTS = {*WRITES, *MESSAGES, "BatchWriteItem", "PutObject", "DeleteObject", "PutEvents", "SendEmail", "Refund"}
 
+LATE = EFFECTS - {"Refund"}
+"""The operations whose requests may be done after their client gave up. The simulated provider delays its own."""
+
 
 @dataclass(frozen=True)
 class ServiceCall:
@@ -60,7 +63,7 @@ CALL_FAULTS = (
     CallFault("dies before", 0.003, "the process dies before the request is sent"),
     CallFault("dies after", 0.010, "the process dies as the request is done", 1, _is_in(EFFECTS)),
     CallFault("dies half-way", 0.100, "a batch is half done as the process dies", 1, _is_in({"BatchWriteItem"})),
-    CallFault("throttled", 0.004, "the service asks to slow down", 14),
+    CallFault("throttled", 0.004, "the service asks to slow down, with one of its own error codes", 14),
     CallFault("server error", 0.002, "the service fails, and nothing was done", 4),
     CallFault("done, but server error", 0.002, "the service fails, though it was done"),
     CallFault("unreachable", 0.002, "no connection", 4),
@@ -72,7 +75,24 @@ CALL_FAULTS = (
     CallFault("unprocessed", 0.030, "some of a batch is left", 8, _is_in(BATCHES)),
     CallFault("late replica", 0.120, "a read shows the table as it was a while ago", 1, lambda c: c.allows_stale_read),
     CallFault("entries refused", 0.060, "the bus refuses some entries", 20, _is_in({"PutEvents"})),
-)
+    CallFault(
+        "token forgotten", 0.020, "a transaction is done, and is sent again after DynamoDB has forgotten its token", 1,
+        lambda call: call.operation == "TransactWriteItems" and call.function == "operator",
+    ),
+    CallFault(
+        "write under way", 0.050, "another conditional write of the object is under way", 4, _is_in({"PutObject"})
+    ),
+    CallFault(
+        "late index", 0.120, "an index shows some items as they are, and others as they were a while ago", 1,
+        lambda call: call.allows_stale_read and call.operation == "Query" and not call.about.endswith("/*"),
+    ),
+    CallFault("lands late", 0.006, "a client gives up, and its write is done up to 5 minutes later", 4, _is_in(LATE)),
+    CallFault("dies, lands late", 0.006, "a process dies, its write is done up to 5 minutes later", 1, _is_in(LATE)),
+    CallFault(
+        "deletes late", 0.080, "a client gives up, and its deletions are done up to 5 minutes later", 2,
+        _is_in({"BatchWriteItem", "DeleteItem"}),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,6 +134,11 @@ OTHER_FAULTS = (
     OtherFault("disputed", 0.120, "a customer's bank asks a payment back, and wins or loses days later"),
     OtherFault("warehouse stumbles", 0.100, "the warehouse takes a request, and forgets it"),
     OtherFault("operator cut off", 0.300, "an operator's tool is killed half-way, and run again later"),
+    OtherFault("address refused", 0.060, "the mail provider refuses an address for up to two days"),
+    OtherFault("mails paused", 0.080, "the mail provider refuses all mails for 5 or 48 hours"),
+    OtherFault("mail quota", 0.080, "the mail provider takes only a few mails a day, for 25 or 48 hours"),
+    OtherFault("rule fails", 0.040, "a rule of the bus delivers nothing for two or four days"),
+    OtherFault("restored at once", 0.200, "an order is restored as soon as the archive allows it"),
 )
 
 KINDS: dict[str, str] = {fault.kind: fault.description for fault in (*CALL_FAULTS, *OTHER_FAULTS)}

@@ -20,6 +20,7 @@ from functions.api.http import context
 from functions.runtime import environment, secrets
 from local.event_source_mappings import InvocationFailed, InvocationReturned, NotInvoked, Outcome
 from tests.simulation.faults import FaultInjector
+from tests.simulation.limits import MAX_PAYLOAD_BYTES
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import ProcessDied, SimulatedProcess, VirtualScheduler
 from tests.simulation.template import StackModel
@@ -115,8 +116,12 @@ class SimulatedLambda:
                 raise ProcessDied  # noqa: TRY301  handled like any other death
             told = SimpleNamespace(aws_request_id=place)
             own: Any = marshal.loads(marshal.dumps(cast(Any, event)))  # noqa: S302  a copy; JSON takes four times as long
-            response = _handler(self.template.functions[function].handler)(own, told)
-            return InvocationReturned(orjson.loads(orjson.dumps(response)))
+            if len(orjson.dumps(event)) > MAX_PAYLOAD_BYTES:
+                return InvocationFailed("RequestTooLargeException")
+            response = orjson.dumps(_handler(self.template.functions[function].handler)(own, told))
+            if len(response) > MAX_PAYLOAD_BYTES:
+                return InvocationFailed("Function.ResponseSizeTooLarge")
+            return InvocationReturned(orjson.loads(response))
         except ProcessDied:
             self.on_event(function, "dies")
             return InvocationFailed("Died")

@@ -17,7 +17,7 @@ from functions.model.table import BEST_SELLER, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop.shop import Shop
 from ops.commands.drift import DriftCheck
-from ops.commands.restore import NotRestorable, restore_order
+from ops.commands.restore import SETTLE_TIME, NotRestorable, restore_order
 from ops.failures.failure_store import FailureEntry, FailureRepository
 from ops.failures.redrive import redrive_entries
 from ops.item_keys import ItemKey, item_key
@@ -161,6 +161,18 @@ class Operator:
             for hands in range(1, 2 + chance.happens(0.3, order_id, "by two"))
             for do in [partial(self._run_restore, order_id, hands)]
         ]
+
+    def react(self, record: Mapping[str, Any]) -> None:
+        """Sometimes restore an order as soon as it may be restored. `record`: the stream record of a change.
+
+        The last deletions of the archive Lambda may still be on their way then.
+        """
+        match record["dynamodb"].get("NewImage"):
+            case {"type": {"S": "ArchivedOrder"}, "order_id": {"S": order_id}, "version": {"N": version}}:
+                if strike := self._world.faults.draw("restored at once", order_id, version):
+                    after_seconds = SETTLE_TIME.total_seconds() + MINUTE * strike.share**2
+                    work = partial(self._run_restore, order_id, int(version))
+                    self._world.tasks.start(SimulatedProcess("operator"), work, after_seconds)
 
     def _run_restore(self, order_id: str, hands: int) -> None:
         keep_days = self._world.chance.choice(KEEP_DAYS, order_id, hands, "for how long")
@@ -327,10 +339,20 @@ class Operator:
     def _failures(self) -> FailureRepository:
         """Return the repository of all failures.
 
-        These are the objects in the failure bucket, and the messages in the dead-letter queues.
+        These are the objects in the failure bucket, and the messages in the dead-letter queues. The repository gets
+        only the queues that it needs, because it sends requests for each queue.
         """
-        queues = self._world.queues
-        named = [queue for queue in queues.values() if queue.dead_letters and queue.dead_letters.messages]
+        queues, unredriven = self._world.queues, self._unredriven_keys()
+        parking = {
+            worker.queue
+            for worker in self._world.template.workers
+            if any(key.startswith(f"parked/{worker.function}/") for key in unredriven)
+        }
+        named = [
+            queue
+            for name, queue in queues.items()
+            if queue.dead_letters and (queue.dead_letters.messages or name in parking)
+        ]
         ids = {id(one) for queue in named for one in (queue, queue.dead_letters)}
         urls = [url for url, queue in queues.items() if id(queue) in ids]
         return FailureRepository(clients.client("s3"), clients.client("sqs"), self._world.template.failures, urls)

@@ -177,9 +177,19 @@ def _processed_ids(outcome: Outcome, messages: list[Message]) -> set[str]:
     return set() if failed - ids else ids - failed
 
 
+MAX_RETRY_PAUSE_SECONDS = 10 * MINUTE
+"""How long after the end of an outage EventBridge delivers an event again, at most. AWS documents no number."""
+
+
 @dataclass
 class SimulatedBus:
-    """Simulates the EventBridge bus: sends each event to the queues of all matching rules, with random delays."""
+    """Simulates the EventBridge bus: sends each event to the queues of all matching rules, with random delays.
+
+    While a rule fails, EventBridge retries its events for up to 24 hours. Then it sends them to the rule's dead-letter
+    queue. Without such a queue they are lost (EventBridge user guide, "How EventBridge retries delivering events").
+
+    `failing_until`: until when a rule delivers nothing to a queue, by the queue's name.
+    """
 
     rules: tuple[RuleSettings, ...]
     queues: Mapping[str, SimulatedQueue]
@@ -187,20 +197,33 @@ class SimulatedBus:
     chance: SeededRandom
     faults: FaultInjector
     published: list[Mapping[str, Any]] = field(default_factory=list)
+    failing_until: dict[str, float] = field(default_factory=dict)
 
     def publish(self, event: Mapping[str, Any]) -> None:
         self.published.append(event)
-        names = [queue for rule in self.rules if _rule_matches(rule, event) for queue in rule.queues]
-        for name in names:
-            place = f"{event['detail'].get('id')} {name}"
-            self._send(name, event, 0.01 + self.chance.random("bus", place) ** 2)
-            if self.faults.draw("event twice", place):
-                self._send(name, event, self.chance.uniform(0, 10 * MINUTE, "twice", place))
+        for rule in self.rules:
+            for name in rule.queues if _rule_matches(rule, event) else ():
+                place = f"{event['detail'].get('id')} {name}"
+                self._send(rule, name, event, 0.01 + self.chance.random("bus", place) ** 2)
+                if self.faults.draw("event twice", place):
+                    self._send(rule, name, event, self.chance.uniform(0, 10 * MINUTE, "twice", place))
 
-    def _send(self, name: str, event: Mapping[str, Any], seconds: float) -> None:
+    def _send(self, rule: RuleSettings, name: str, event: Mapping[str, Any], seconds: float) -> None:
         if late := self.faults.draw("event late", event["detail"].get("id"), name):
             seconds += 30 * MINUTE * late.share**2
-        self.tasks.call_later(seconds, lambda: self.queues[name].send(json.dumps(event)))
+        self.tasks.call_later(seconds, lambda: self._deliver(rule, name, event))
+
+    def _deliver(self, rule: RuleSettings, name: str, event: Mapping[str, Any]) -> None:
+        """Send an event to a queue. If the rule fails now, send it later, or to the dead-letter queue."""
+        fails_seconds = self.failing_until.get(name, 0.0) - self.tasks.now
+        if fails_seconds <= 0:
+            self.queues[name].send(json.dumps(event))
+        elif fails_seconds < rule.max_event_age_seconds:
+            pause = MAX_RETRY_PAUSE_SECONDS * self.chance.random("retry", event["detail"].get("id"), name)
+            self.tasks.call_later(fails_seconds + pause, lambda: self._deliver(rule, name, event))
+        elif name in rule.dead_letters:
+            letters = self.queues[rule.dead_letters[name]]
+            self.tasks.call_later(rule.max_event_age_seconds, lambda: letters.send(json.dumps(event)))
 
 
 def _rule_matches(rule: RuleSettings, event: Mapping[str, Any]) -> bool:

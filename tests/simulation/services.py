@@ -5,6 +5,7 @@ DynamoDB requests go to the local DynamoDB engine. All other services are simula
 
 import base64
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,17 +17,24 @@ import orjson
 
 from functions.dynamodb.keys import to_instant
 from tests.simulation.botocore_clients import UnsignedRequest
-from tests.simulation.faults import Strike
+from tests.simulation.faults import DAY, MINUTE, FaultInjector, Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
-from tests.simulation.table import SimulatedTable
+from tests.simulation.table import STREAM, Key, SimulatedTable
 from tests.simulation.traffic import personal_words
-from tests.simulation.wire import JsonService, WireResponse
+from tests.simulation.wire import ErrorCodes, JsonService, WireResponse
 
 MAX_REPLICA_LAG_SECONDS = 90.0
 MAX_REFUSAL_SECONDS = 10.0
+TOKEN_SECONDS = 10 * MINUTE
+"""How long DynamoDB remembers the ClientRequestToken of a transaction."""
 TRANSACTIONS = {"TransactWriteItems"}
+CONDITIONAL_CONFLICT, CONDITIONAL_WRITE_SECONDS = "ConditionalRequestConflict", 0.02
+CANCELLED_BY_THROTTLING = ("ThrottlingError", "ProvisionedThroughputExceeded")
+"""The reasons with which DynamoDB cancels a transaction if an item's partition has too many requests."""
+ERROR_NAMESPACE = "com.amazonaws.dynamodb.v20120810"
+"""DynamoDB writes this text and "#" before the code of an error."""
 
 
 def _json(value: Any) -> WireResponse:
@@ -36,11 +44,18 @@ def _json(value: Any) -> WireResponse:
 class SimulatedDynamoDB(JsonService):
     """Sends DynamoDB requests to the local DynamoDB engine, and adds faults that this engine never has.
 
-    These faults are transaction conflicts, stale reads and batches of which only a part is processed.
+    These faults are transaction conflicts, stale reads, batches of which only a part is processed, and throttling.
     """
 
-    def __init__(self, table: SimulatedTable, chance: SeededRandom) -> None:
-        self._table, self._chance = table, chance
+    THROTTLING: ErrorCodes = (
+        (400, "ProvisionedThroughputExceededException"),
+        (400, "ThrottlingException"),
+        (400, "RequestLimitExceeded"),
+    )
+
+    def __init__(self, table: SimulatedTable, now: Callable[[], float]) -> None:
+        self._table, self._now = table, now
+        self._tokens: dict[str, tuple[float, bytes]] = {}
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         asked = request.parsed_body
@@ -73,31 +88,65 @@ class SimulatedDynamoDB(JsonService):
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         if operation == "Query" and {"S": ""} in request.parsed_body["ExpressionAttributeValues"].values():
             return self.refusal("ValidationException", 400)  # DynamoDB rejects an empty key, but the engine accepts it
+        if token := request.parsed_body.get("ClientRequestToken"):
+            return self._execute_once(token, orjson.dumps({"TransactItems": request.parsed_body["TransactItems"]}))
         return WireResponse(*self._table.send(operation, cast(bytes, request.body)))
+
+    def _execute_once(self, token: str, transaction: bytes) -> WireResponse:
+        """Execute a transaction, unless one with the same ClientRequestToken succeeded in the last ten minutes.
+
+        After ten minutes DynamoDB forgets the token, and executes the transaction again. The engine would measure these
+        minutes in real time. So it gets no token. `transaction`: the body of the request without the token.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+        """
+        at, known = self._tokens.get(token, (float("-inf"), b""))
+        if self._now() - at < TOKEN_SECONDS:
+            return _json({}) if known == transaction else self.refusal("IdempotentParameterMismatchException", 400)
+        answer = WireResponse(*self._table.send("TransactWriteItems", transaction))
+        if answer.status == 200:
+            self._tokens[token] = self._now(), transaction
+        return answer
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
         match strike.kind:
+            case "conflict" if operation not in TRANSACTIONS:
+                return self.refusal("TransactionConflictException", 400)
             case "conflict":
-                return self._conflict(strike, operation, request)
+                return self._cancel(strike, request, "TransactionConflict")
+            case "throttled" if operation in TRANSACTIONS and strike.share < 0.5:
+                return self._cancel(strike, request, CANCELLED_BY_THROTTLING[int(4 * strike.share)])
             case "late replica":
-                lag = MAX_REPLICA_LAG_SECONDS * strike.share**2
-                return WireResponse(200, self._table.stale_answer(operation, request.parsed_body, lag))
+                lag_seconds = MAX_REPLICA_LAG_SECONDS * strike.share**2
+                return self._stale_answer(operation, request, lambda key: lag_seconds)
+            case "late index":
+                lags = SeededRandom(int(strike.share * 2**53))
+                return self._stale_answer(
+                    operation, request, lambda key: MAX_REPLICA_LAG_SECONDS * max(0.0, 2 * lags.random(*key) - 1) ** 2
+                )
             case "unprocessed" | "dies half-way":
                 return self._half_done(strike, operation, request.parsed_body)
         return None
 
-    def _conflict(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse:
-        """Answer with a transaction conflict on one item, as DynamoDB does.
+    def _stale_answer(
+        self, operation: str, request: UnsignedRequest, lag_seconds: Callable[[Key], float]
+    ) -> WireResponse:
+        return WireResponse(200, self._table.stale_answer(operation, request.parsed_body, lag_seconds))
 
-        A single write gets a TransactionConflictException. A transaction is cancelled, with a reason for this item.
-        """
-        if operation not in TRANSACTIONS:
-            return self.refusal("TransactionConflictException", 400)
-        reasons = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
-        code = "ThrottlingError" if strike.share < 0.2 else "TransactionConflict"
+    def _cancel(self, strike: Strike, request: UnsignedRequest, code: str) -> WireResponse:
+        """Answer that the transaction is cancelled because of one of its items. `code`: the reason of this item."""
+        reasons: list[dict[str, str]] = [{"Code": "None"} for _ in request.parsed_body["TransactItems"]]
         reasons[int(strike.share * len(reasons))] = {"Code": code, "Message": "put there by the simulation"}
         body = {"__type": "TransactionCanceledException", "Message": "cancelled", "CancellationReasons": reasons}
         return WireResponse(400, orjson.dumps(body))
+
+    def refusal(self, code: str, status: int) -> WireResponse:
+        """Return an error response with this code. If the code means throttling, the response has a reason for it."""
+        reason = {"reason": "TableWriteKeyRangeThroughputExceeded", "resource": STREAM.partition("/stream/")[0]}
+        name = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
+        reasons = {name: [reason]} if (status, code) in self.THROTTLING else {}
+        body = {"__type": f"{ERROR_NAMESPACE}#{code}", "message": "put there by the simulation", **reasons}
+        return WireResponse(status, orjson.dumps(body))
 
     def _half_done(self, strike: Strike, operation: str, asked: Mapping[str, Any]) -> WireResponse:
         """Execute only the first requests of a batch. Return the others as UnprocessedKeys or UnprocessedItems."""
@@ -118,16 +167,21 @@ class SimulatedDynamoDB(JsonService):
 class SimulatedS3:
     """Simulates S3 buckets, which keep only the latest version of each object.
 
+    While a conditional write of an object is under way, S3 refuses another one with status 409
+    (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html).
+
     `overwritten`: the objects that were replaced with other bytes although `allows_overwrite(bucket)` was false. Such a
     write violates an invariant. `written_at`: by bucket and key, when the object was last written.
     """
 
     now: Callable[[], float]
+    pause: Callable[[float], None] = lambda seconds: None
     allows_overwrite: Callable[[str], bool] = lambda bucket: False
-    THROTTLED = "SlowDown"
+    THROTTLING: ErrorCodes = ((503, "SlowDown"), (503, "ServiceUnavailable"))
     buckets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     overwritten: list[str] = field(default_factory=list)
     written_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    _under_way: set[tuple[str, str]] = field(default_factory=set)
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False
@@ -151,8 +205,16 @@ class SimulatedS3:
         told = request.headers.get("x-amz-checksum-sha256")
         if told and _text(told) != base64.b64encode(hashlib.sha256(body).digest()).decode():
             return self.refusal("BadDigest", 400)
-        if _text(request.headers.get("If-None-Match") or "") == "*" and key in objects:
-            return self.refusal("PreconditionFailed", 412)
+        if _is_conditional(request):
+            if (bucket, key) in self._under_way:
+                return self.refusal(CONDITIONAL_CONFLICT, 409)
+            self._under_way.add((bucket, key))
+            try:
+                self.pause(CONDITIONAL_WRITE_SECONDS)
+            finally:
+                self._under_way.discard((bucket, key))
+            if key in objects:
+                return self.refusal("PreconditionFailed", 412)
         self.put(bucket, key, body)
         return WireResponse(200, b"", {"ETag": '"0"'})
 
@@ -181,18 +243,21 @@ class SimulatedS3:
         self.written_at[bucket, key] = self.now()
 
     def refusal(self, code: str, status: int) -> WireResponse:
-        status = 503 if code == "SlowDown" else status
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>simulated</Message></Error>"
         return WireResponse(status, body.encode(), {"Content-Type": "application/xml"})
 
     def answer_fault(self, strike: Strike, operation: str, request: UnsignedRequest) -> WireResponse | None:
+        if strike.kind == "write under way" and _is_conditional(request):
+            return self.refusal(CONDITIONAL_CONFLICT, 409)
         return None
+
+
+def _is_conditional(request: UnsignedRequest) -> bool:
+    return _text(request.headers.get("If-None-Match") or "") == "*"
 
 
 class SimulatedEventBridge(JsonService):
     """Simulates `PutEvents`: calls `publish` with the event of each accepted entry, and sometimes refuses entries."""
-
-    THROTTLED = "ThrottlingException"
 
     def __init__(
         self, chance: SeededRandom, now: Callable[[], float], publish: Callable[[dict[str, Any]], None]
@@ -249,26 +314,45 @@ class SentMail:
     """
 
     at: float
-    sender: SimulatedProcess | None
+    sender: SimulatedProcess
     to: str
     subject: str
     effect: str
 
 
+MAILS_PER_SECOND, DAILY_QUOTA = 14, 50_000
+LOW_QUOTA = 8
+"""How many mails a day SES accepts while the injected fault "mail quota" lasts."""
+MAX_REFUSED_SECONDS = 2 * DAY
+PAUSED_CODES = ("AccountSuspendedException", "SendingPausedException", "MailFromDomainNotVerifiedException")
+
+
 class SimulatedSes(JsonService):
-    """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice."""
+    """Simulates SES: accepts and records every mail. It does not detect that a mail was sent twice.
 
-    THROTTLED = "TooManyRequestsException"
+    It refuses mails above its rate and above its daily quota, all mails while the account is paused, and for up to two
+    days all mails to an address that is on its suppression list. `refused`: the effects of the mails to these
+    addresses. `paused_with`: the error code while the account is paused. `daily_quota`: the mails in 24 hours.
 
-    def __init__(self, tasks: VirtualScheduler) -> None:
-        self._tasks = tasks
+    https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html
+    """
+
+    THROTTLING: ErrorCodes = ((429, "TooManyRequestsException"),)
+
+    def __init__(self, tasks: VirtualScheduler, faults: FaultInjector) -> None:
+        self._tasks, self._faults = tasks, faults
+        self._refused_until: dict[str, float] = {}
         self.mails: list[SentMail] = []
+        self.refused: set[str] = set()
+        self.paused_with = ""
+        self.daily_quota = DAILY_QUOTA
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         return str(request.parsed_body["EmailTags"][0]["Value"])
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         asked = request.parsed_body
+        assert self._tasks.process
         mail = SentMail(
             self._tasks.now,
             self._tasks.process,
@@ -276,12 +360,34 @@ class SimulatedSes(JsonService):
             asked["Content"]["Simple"]["Subject"]["Data"],
             asked["EmailTags"][0]["Value"],
         )
+        if self.paused_with:
+            return self.refusal(self.paused_with, 400)
+        if self._count_since(DAY) >= self.daily_quota:
+            return self.refusal("LimitExceededException", 400)
+        if self._count_since(1.0) >= MAILS_PER_SECOND:
+            return self.refusal("TooManyRequestsException", 429)
+        if self._is_suppressed(mail.to):
+            self.refused.add(mail.effect)
+            return self.refusal("MessageRejected", 400)
         self.mails.append(mail)
         return _json({"MessageId": f"mail-{len(self.mails)}"})
+
+    def _count_since(self, seconds: float) -> int:
+        """Return how many mails SES accepted in the last `seconds` seconds."""
+        return len(self.mails) - bisect_right(self.mails, self._tasks.now - seconds, key=lambda mail: mail.at)
+
+    def _is_suppressed(self, address: str) -> bool:
+        """Return whether an address is on the suppression list now. The first mail to it may put it there."""
+        if address not in self._refused_until:
+            strike = self._faults.draw("address refused", address)
+            self._refused_until[address] = self._tasks.now + MAX_REFUSED_SECONDS * strike.share if strike else 0.0
+        return self._tasks.now < self._refused_until[address]
 
 
 class SimulatedSqs(JsonService):
     """Simulates the SQS API for the simulated queues. The URL of a queue is the queue's name."""
+
+    THROTTLING: ErrorCodes = ((400, "ThrottlingException"), (400, "RequestThrottled"), (400, "OverLimit"))
 
     def __init__(self, queues: Mapping[str, SimulatedQueue]) -> None:
         self._queues = queues
@@ -332,8 +438,6 @@ def _message_id_of(receipt_handle: str) -> str:
 
 
 class SimulatedSecrets(JsonService):
-    THROTTLED = "ThrottlingException"
-
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
 
@@ -354,7 +458,7 @@ class SimulatedCognito(JsonService):
     `addresses`: the changed email addresses, by user name. A user who changed nothing has a default address.
     """
 
-    THROTTLED = "TooManyRequestsException"
+    THROTTLING: ErrorCodes = ((400, "TooManyRequestsException"),)
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses

@@ -160,28 +160,32 @@ class SimulatedTable:
         return [image for image in self.items() if image["type"]["S"] in types]
 
     # stale reads ------------------------------------------------------------------------------------------------------
-    def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: float) -> bytes:
-        """Answer a read with the data of `lag_seconds` ago, as an eventually consistent read may do."""
-        moment = self._now() - lag_seconds
+    def stale_answer(self, operation: str, request: Mapping[str, Any], lag_seconds: Callable[[Key], float]) -> bytes:
+        """Answer a read with old data, as an eventually consistent read may do.
+
+        `lag_seconds`: returns how old the data of an item is, by its key. A read of a replica that is late shows all
+        items as of the same moment. An index may have new data of some items, and old data of others.
+        """
         answer: dict[str, Any]
         match operation:
             case "Query":
-                answer = self._stale_page(request, moment)
+                answer = self._stale_page(request, lag_seconds)
             case "GetItem":
-                image = self._as_of(_key(request["Key"]), moment)
+                image = self._as_of(_key(request["Key"]), lag_seconds)
                 answer = {"Item": _projected(image, request)} if image else {}
             case _:
                 keys = [_key(key) for one in request["RequestItems"].values() for key in one["Keys"]]
-                found = [image for key in keys if (image := self._as_of(key, moment))]
+                found = [image for key in keys if (image := self._as_of(key, lag_seconds))]
                 answer = {"Responses": {self.name: found}, "UnprocessedKeys": {}}
         return orjson.dumps(answer)
 
-    def _as_of(self, key: Key, moment: float) -> Image | None:
+    def _as_of(self, key: Key, lag_seconds: Callable[[Key], float]) -> Image | None:
+        moment = self._now() - lag_seconds(key)
         past = [image for written, image in self.history.get(key, ()) if written <= moment]
         return past[-1] if past else None
 
-    def _stale_page(self, request: Mapping[str, Any], moment: float) -> dict[str, Any]:
-        """Answer a Query with the item versions of a past moment.
+    def _stale_page(self, request: Mapping[str, Any], lag_seconds: Callable[[Key], float]) -> dict[str, Any]:
+        """Answer a Query with old versions of the items.
 
         It supports only the kinds of key conditions that the shop's code uses.
         """
@@ -192,7 +196,7 @@ class SimulatedTable:
         if ":after" in values:
             below = "#sk < :after" in request["KeyConditionExpression"]
             low, high = ("", _just_below(values[":after"])) if below else (values[":after"] + "\0", high)
-        images = [image for key in list(self.history) if (image := self._as_of(key, moment))]
+        images = [image for key in list(self.history) if (image := self._as_of(key, lag_seconds))]
         found = [
             image
             for image in images

@@ -11,6 +11,7 @@ from typing import Any
 from functions.model.lambdas import stored_name_of_handler
 from local.event_source_mappings import MappingAssumptions, MappingSettings
 from local.up import synthesize_template
+from tests.simulation.faults import DAY
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,17 @@ class WorkerSettings:
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """The settings of an EventBridge rule: it sends events of these `sources` and `types` to these `queues`."""
+    """The settings of an EventBridge rule: it sends events of these `sources` and `types` to these `queues`.
+
+    `dead_letters`: for each queue, the name of the queue for events that the rule could not deliver for
+    `max_event_age_seconds`. If there is none for a queue, these events are lost.
+    """
 
     sources: frozenset[str]
     types: frozenset[str]
     queues: tuple[str, ...]
+    dead_letters: Mapping[str, str]
+    max_event_age_seconds: float
 
 
 @dataclass(frozen=True)
@@ -166,10 +173,18 @@ def _queue(name: str, properties: Mapping[str, Any]) -> QueueSettings:
 def _rule(properties: Mapping[str, Any]) -> RuleSettings:
     pattern = properties["EventPattern"]
     assert pattern.keys() == {"source", "detail-type"}, f"a rule asks for what is not simulated: {pattern}"
+    targets = {_resolve_name(target["Arn"]): target for target in properties["Targets"]}
+    ages = {target.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", DAY) for target in targets.values()}
     return RuleSettings(
         sources=frozenset(pattern["source"]),
         types=frozenset(pattern["detail-type"]),
-        queues=tuple(_resolve_name(target["Arn"]) for target in properties["Targets"]),
+        queues=tuple(targets),
+        dead_letters={
+            queue: _resolve_name(target["DeadLetterConfig"]["Arn"])
+            for queue, target in targets.items()
+            if "DeadLetterConfig" in target
+        },
+        max_event_age_seconds=min(ages),
     )
 
 

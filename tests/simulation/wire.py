@@ -17,11 +17,24 @@ from functions.runtime import clients
 from tests.simulation import botocore_clients
 from tests.simulation.botocore_clients import Response, UnsignedRequest
 from tests.simulation.faults import MINUTE, FaultInjector, ServiceCall, Strike
+from tests.simulation.limits import exceeded_limit
 from tests.simulation.rng import SeededRandom
-from tests.simulation.scheduler import ProcessDied, VirtualScheduler
+from tests.simulation.scheduler import ProcessDied, SimulatedProcess, VirtualScheduler
 
 MAX_DELAY_SECONDS = {"slow": 15 * MINUTE, "overtaken": 2.5}
 """The longest delay of a request in seconds, by kind of injected fault."""
+
+ErrorCodes = tuple[tuple[int, str], ...]
+"""Errors of a service, each as its HTTP status and its code."""
+DONE_WITHOUT_ANSWER = {"dies after", "answer lost", "done, but server error", "token forgotten"}
+"""The kinds of injected faults with which a request is executed, but its client gets no answer, or an error."""
+DONE_LATER, MAX_LATE_SECONDS = {"lands late", "dies, lands late", "deletes late"}, 5 * MINUTE
+"""The kinds of injected faults with which a request is executed after its client gave up, and how much later at most.
+
+DynamoDB guarantees no order of requests. So the late request is judged by its condition when it is executed.
+"""
+MAX_SLEEP_SECONDS = {"token forgotten": 20 * MINUTE}
+"""How long the client's computer sleeps before the client sees that no answer came: the half of this time to all."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +47,9 @@ class WireResponse:
 
 
 class Service(Protocol):
-    """A simulated AWS service. `THROTTLED`: the error code that the service returns for throttling."""
+    """A simulated AWS service. `THROTTLING`: the errors with which it answers a throttled call."""
 
-    THROTTLED: str
+    THROTTLING: ErrorCodes
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         """Return a name for the target of the request, such as an item's key. A retry must get the same name."""
@@ -92,7 +105,10 @@ class SimulatedWire:
         if process and strike:
             process.struck.append(f"{strike.kind} @ {text}")
         self._tasks.pause(self._seconds(text, strike))
-        answer = self._answer(service, operation, request, strike)
+        if exceeded := exceeded_limit(service_name, operation, request):
+            answer = service.refusal(exceeded.code, 400)
+        else:
+            answer = self._answer(service, operation, request, strike)
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
@@ -110,36 +126,45 @@ class SimulatedWire:
     ) -> WireResponse:
         if strike is None or strike.kind in MAX_DELAY_SECONDS:
             return service.answer(operation, request)
+        if strike.kind in DONE_WITHOUT_ANSWER:
+            service.answer(operation, request)
+        if strike.kind in DONE_LATER and (process := self._tasks.process):
+            outlives_it, sent = SimulatedProcess(process.name, struck=process.struck), request.copy_sent()
+            seconds = MAX_LATE_SECONDS * strike.share**2
+            self._tasks.start(outlives_it, lambda: service.answer(operation, sent), seconds)
+        self._end_without_answer(request, strike)
         match strike.kind:
-            case "dies before":
-                raise ProcessDied
-            case "dies after":
-                service.answer(operation, request)
-                raise ProcessDied
-            case "unreachable":
-                self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
-                raise ConnectTimeoutError(endpoint_url=request.url)
-            case "answer lost":
-                service.answer(operation, request)
-                self._tasks.pause(clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
-                raise ReadTimeoutError(endpoint_url=request.url)
             case "throttled" | "mails throttled":
-                return service.refusal(service.THROTTLED, 400)
-            case "server error":
+                status, code = service.THROTTLING[int(strike.share * len(service.THROTTLING))]
+                return service.answer_fault(strike, operation, request) or service.refusal(code, status)
+            case "server error" | "done, but server error":
                 return service.refusal("InternalServerError", 500)
             case "dies half-way":
                 service.answer_fault(strike, operation, request)
                 raise ProcessDied
-            case "done, but server error":
-                service.answer(operation, request)
-                return service.refusal("InternalServerError", 500)
         return service.answer_fault(strike, operation, request) or service.answer(operation, request)
+
+    def _end_without_answer(self, request: UnsignedRequest, strike: Strike) -> None:
+        """If the client of a request gets no answer, pause until the client gives up, and raise the client's error.
+
+        If the fault kills the client's process, raise `ProcessDied`.
+        """
+        match strike.kind:
+            case "dies before" | "dies after" | "dies, lands late":
+                raise ProcessDied
+            case "unreachable":
+                self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
+                raise ConnectTimeoutError(endpoint_url=request.url)
+            case "answer lost" | "lands late" | "deletes late" | "token forgotten":
+                asleep_seconds = MAX_SLEEP_SECONDS.get(strike.kind, 0.0) * (1 + strike.share) / 2
+                self._tasks.pause(asleep_seconds + clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
+                raise ReadTimeoutError(endpoint_url=request.url)
 
 
 class JsonService:
     """Implements the methods that all simulated AWS services with a JSON protocol share."""
 
-    THROTTLED = "ThrottlingException"
+    THROTTLING: ErrorCodes = ((400, "ThrottlingException"),)
 
     def allows_stale_read(self, operation: str, request: UnsignedRequest) -> bool:
         return False

@@ -128,11 +128,12 @@ class Simulation:
         self.lambdas = SimulatedLambda(tasks, chance, faults, self.template, self._is_broken, self.note)
         self.s3 = SimulatedS3(
             now=lambda: tasks.now,
+            pause=tasks.pause,
             allows_overwrite=lambda bucket: bucket == self.template.failures and self._is_running_as("erasure"),
         )
         self.queues = self._queues()
         self.bus = SimulatedBus(self.template.rules, self.queues, tasks, chance, faults)
-        self.ses = SimulatedSes(tasks)
+        self.ses = SimulatedSes(tasks, faults)
         self.addresses: dict[str, str] = {}
         self.wire = SimulatedWire(tasks, faults, chance, self._services())
         self.workers = [
@@ -152,6 +153,8 @@ class Simulation:
             template=self.template,
             readers=self.readers,
             poison=self.poison,
+            ses=self.ses,
+            bus=self.bus,
             note=self.note,
         )
         self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
@@ -175,6 +178,7 @@ class Simulation:
             self.stream.append,
             self.environment.schedule_consequences,
             self.traffic.react,
+            self.operator.react,
         ]
 
     def _is_broken(self, function: str) -> bool:
@@ -198,7 +202,7 @@ class Simulation:
         secret_values = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
         secret_values[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
         return {
-            "dynamodb": SimulatedDynamoDB(self.table, self.chance),
+            "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now),
             "s3": self.s3,
             "events": SimulatedEventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
