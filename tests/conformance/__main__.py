@@ -9,7 +9,7 @@ from tests.conformance import board, results
 from tests.conformance.probes import PROBES
 from tests.conformance.probes.kinds import Probe
 from tests.conformance.runners import aws
-from tests.conformance.runners.all import RUNNERS, versions
+from tests.conformance.runners.registry import RUNNERS, versions
 
 LOCAL_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "local",
@@ -37,14 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.runner == "aws" and not aws.has_credentials():
         print("No AWS credentials and region were found, so no probe was played.")
         return 0
-    found = {}
-    for probe, result in _play(options.runner, options.names, options.sender):
-        found[probe.name] = result
-        print(f"{probe.name}: {result}", flush=True)
-    if options.record:
-        results.save(options.runner, versions(options.runner), found)
-        board.write()
-    return 1 if any(result.startswith("differs") for result in found.values()) else 0
+    found: dict[str, str] = {}
+    try:
+        for probe, result in _play(options.runner, options.names, options.sender):
+            found[probe.name] = result
+            print(f"{probe.name}: {result}", flush=True)
+    finally:
+        if options.record:
+            results.save(options.runner, versions(options.runner), found)
+            board.write()
+    return 1 if any(result.startswith(results.DIFFERS) for result in found.values()) else 0
 
 
 def _play(runner: str, names: Sequence[str], sender: str) -> Iterator[tuple[Probe, str]]:

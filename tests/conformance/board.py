@@ -64,7 +64,7 @@ the model, the laptop or moto behaves otherwise than recorded here.
 def _summary(title: str, of_runner: dict[str, Any]) -> Sequence[str]:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(of_runner.get("versions", {}).items()))
     found = list(of_runner.get("results", {}).values())
-    different = sum(result.startswith("differs") for result in found)
+    different = sum(result.startswith(results.DIFFERS) for result in found)
     return (title, versions or "-", str(found.count(results.OK)), str(different))
 
 
@@ -77,13 +77,13 @@ def _cell(probe: Probe, runner: str, recorded: dict[str, Any]) -> str:
     result = recorded.get(runner, {}).get("results", {}).get(probe.name, "")
     if runner == "aws" and not result:
         return "not yet run"
-    return "yes" if result == results.OK else "**no**" if result.startswith("differs") else "-"
+    return "yes" if result == results.OK else "**no**" if result.startswith(results.DIFFERS) else "-"
 
 
 def _differences(recorded: dict[str, Any]) -> Iterator[str]:
     for runner, title in COLUMNS.items():
         found = recorded.get(runner, {}).get("results", {})
-        different = [probe for probe in PROBES if found.get(probe.name, "").startswith("differs")]
+        different = [probe for probe in PROBES if found.get(probe.name, "").startswith(results.DIFFERS)]
         if different:
             yield f"### {title}"
             yield f"To play one of them: `python -m tests.conformance --{runner} NAME`."

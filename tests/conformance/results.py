@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).with_name("results.json")
-OK = "as expected"
+OK, DIFFERS, NOT_RUN = "as expected", "differs: ", "not run: "
 
 
 def load() -> dict[str, dict[str, Any]]:
@@ -18,15 +18,26 @@ def load() -> dict[str, dict[str, Any]]:
     return found
 
 
-def result_of(runner: str, probe: str) -> str:
+def as_result(difference: str) -> str:
+    """Return the result of a probe from how its system differs, which is "" if it does not differ."""
+    return f"{DIFFERS}{difference}" if difference else OK
+
+
+def not_run(reason: object) -> str:
+    """Return the result of a probe that was not played. `reason`: a text or an error."""
+    named = f"{type(reason).__name__}: " if isinstance(reason, BaseException) else ""
+    return f"{NOT_RUN}{named}{reason}"
+
+
+def recorded(runner: str, probe: str) -> str:
     """Return the recorded result of a probe, or "" if the runner has none."""
     return str(load().get(runner, {}).get("results", {}).get(probe, ""))
 
 
 def save(runner: str, versions: Mapping[str, str], results: Mapping[str, str]) -> None:
     """Record results. Results of other probes stay, unless the versions have changed."""
-    recorded = load()
-    before = recorded.get(runner, {})
+    everything = load()
+    before = everything.get(runner, {})
     kept = before.get("results", {}) if before.get("versions") == versions else {}
-    recorded[runner] = {"versions": dict(versions), "results": dict(sorted((kept | dict(results)).items()))}
-    FILE.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    everything[runner] = {"versions": dict(versions), "results": dict(sorted((kept | dict(results)).items()))}
+    FILE.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -41,7 +41,7 @@ def test_every_probe_was_played_by_a_runner() -> None:
         name
         for runner in recorded.values()
         for name, result in runner["results"].items()
-        if result == results.OK or result.startswith("differs: ")
+        if result == results.OK or result.startswith(results.DIFFERS)
     }
     assert played == {probe.name for probe in PROBES}
 
@@ -49,7 +49,7 @@ def test_every_probe_was_played_by_a_runner() -> None:
 def test_a_recorded_result_has_one_of_three_forms() -> None:
     for runner in results.load().values():
         for result in runner["results"].values():
-            assert result == results.OK or result.startswith(("differs: ", "not run: "))
+            assert result == results.OK or result.startswith((results.DIFFERS, results.NOT_RUN))
 
 
 def test_without_credentials_the_aws_runner_plays_nothing(

@@ -12,8 +12,8 @@ from tests.conformance import results
 from tests.conformance.probes import MAPPING_PROBES, PATTERN_PROBES, QUEUE_PROBES, SERVICE_PROBES, destinations
 from tests.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, ServiceProbe
 from tests.conformance.runners import emulator, services
-from tests.conformance.runners.all import as_result, play_patterns, play_pollers
 from tests.conformance.runners.laptop import engine_system, local_aws, local_system
+from tests.conformance.runners.registry import play_patterns, play_pollers
 from tests.conformance.runners.services import System
 
 ON_THE_ENGINE = [probe for probe in SERVICE_PROBES if probe.service == "dynamodb"]
@@ -27,7 +27,7 @@ def name(probe: Probe) -> str:
 
 def assert_recorded(probe: Probe, result: str) -> None:
     """Assert that a result is of the recorded kind: as expected, different, or not run."""
-    recorded = results.result_of("laptop", probe.name)
+    recorded = results.recorded("laptop", probe.name)
     assert result.partition(":")[0] == recorded.partition(":")[0], f"{result}; recorded: {recorded}"
 
 
@@ -54,7 +54,7 @@ def quick_results(engine: Engine) -> dict[str, str]:
 
 @pytest.mark.parametrize("probe", ON_THE_ENGINE, ids=name)
 def test_the_local_dynamodb_answers_as_recorded(system: System, probe: ServiceProbe) -> None:
-    assert_recorded(probe, as_result(services.check(probe, system)))
+    assert_recorded(probe, results.as_result(services.check(probe, system)))
 
 
 @pytest.mark.parametrize("probe", PATTERN_PROBES, ids=name)
@@ -76,7 +76,7 @@ def test_the_poller_behaves_as_recorded_in_every_probe(engine: Engine) -> None:
 @pytest.mark.laptop
 @pytest.mark.parametrize("probe", ON_THE_LOCAL_AWS, ids=name)
 def test_a_service_of_the_local_aws_answers_as_recorded(everything: System, probe: ServiceProbe) -> None:
-    assert_recorded(probe, as_result(services.check(probe, everything)))
+    assert_recorded(probe, results.as_result(services.check(probe, everything)))
 
 
 @pytest.mark.laptop

@@ -8,7 +8,7 @@ from functions.runtime import clients
 from tests.conformance import results
 from tests.conformance.probes import SERVICE_PROBES
 from tests.conformance.probes.kinds import ServiceProbe
-from tests.conformance.runners.all import MOTO_SERVICES, play_moto
+from tests.conformance.runners.registry import MOTO_SERVICES, play_moto
 
 
 @pytest.fixture(scope="module")
@@ -22,5 +22,5 @@ def found() -> Iterator[dict[str, str]]:
     "probe", [probe for probe in SERVICE_PROBES if probe.service in MOTO_SERVICES], ids=lambda probe: probe.name
 )
 def test_moto_answers_as_recorded(found: dict[str, str], probe: ServiceProbe) -> None:
-    recorded = results.result_of("moto", probe.name)
+    recorded = results.recorded("moto", probe.name)
     assert found[probe.name].partition(":")[0] == recorded.partition(":")[0], found[probe.name]

@@ -109,6 +109,7 @@ PROBES = (
         name="a_number_claim_is_a_text",
         says="An HTTP API passes a claim that is a number as a text.",
         source=sources.JWT_AUTHORIZER,
+        open_question="The page shows no claim that is a number.",
         requests=(*_signed_in_user(), *_API, _call({"type(Body.exp)": "string", "Body.token_use": "access"})),
     ),
     ServiceProbe(

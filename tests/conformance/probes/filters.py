@@ -162,12 +162,19 @@ PROBES = (
         matches=False,
         source=sources.STREAM_RECORD,
     ),
-    _pattern_probe("boolean", "true in a pattern matches a Boolean.", _new_image(paid={"BOOL": [True]}), matches=True),
+    _pattern_probe(
+        "boolean",
+        "true in a pattern matches a Boolean.",
+        _new_image(paid={"BOOL": [True]}),
+        matches=True,
+        open_question="The page lists no Boolean values. EventBridge matches them. Does Lambda?",
+    ),
     _pattern_probe(
         "boolean_as_text",
         'The text "true" does not match a Boolean.',
         _new_image(paid={"BOOL": ["true"]}),
         matches=False,
+        open_question="The page lists no Boolean values. Does a text ever match a Boolean?",
     ),
     _pattern_probe("empty_text", "An empty text matches an empty text.", _new_image(empty={"S": [""]}), matches=True),
     _pattern_probe(
@@ -181,6 +188,7 @@ PROBES = (
         "A pattern matches an array if one of its elements matches.",
         _new_image(tags={"SS": ["red"]}),
         matches=True,
+        open_question="The page does not mention arrays in records. EventBridge behaves so. Does Lambda?",
     ),
     _pattern_probe(
         "nested_list",
@@ -195,6 +203,7 @@ PROBES = (
         {"eventName": ["INSERT"]},
         matches=True,
         source=sources.FILTER_TUTORIAL,
+        open_question="The tutorial uses such a pattern, but Lambda's page allows only the key dynamodb. Which holds?",
     ),
     _pattern_probe(
         "keys",
@@ -215,6 +224,7 @@ PROBES = (
         name="filter_of_expiry",
         says="A pattern on userIdentity does not match the deletions of a client.",
         source=sources.TTL_STREAMS,
+        open_question="The page shows such a pattern, but Lambda's page allows only the key dynamodb. Which holds?",
         settings=criteria({"userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]}}),
         writes=(Write(), Write(action="delete")),
         calls=(),

@@ -34,6 +34,8 @@ PUT_ITEM = f"{_DYNAMODB}/APIReference/API_PutItem.html"
 DYNAMODB_LIMITS = f"{_DYNAMODB}/developerguide/Constraints.html"
 
 PUT_EVENTS = f"{_DOCS}/eventbridge/latest/APIReference/API_PutEvents.html"
+FAILED_ENTRIES = f"{_DOCS}/eventbridge/latest/userguide/eb-putevents.html"
+ENTRY_RESULT = f"{_DOCS}/eventbridge/latest/APIReference/API_PutEventsResultEntry.html"
 EVENT_PATTERNS = f"{_DOCS}/eventbridge/latest/userguide/eb-event-patterns.html"
 
 VISIBILITY = f"{_SQS}/sqs-visibility-timeout.html"

@@ -91,6 +91,7 @@ PROBES = (
         name="an_unverified_sender_is_refused",
         says="SendEmail of a sender that is not verified fails with MessageRejected.",
         source=sources.SEND_EMAIL,
+        open_question="The page explains MessageRejected by invalid content. Is it also the error of such a sender?",
         requests=(_mail("nobody@not-verified.example.com", error="MessageRejected"),),
     ),
 )

@@ -68,6 +68,7 @@ PROBES = (
         name="a_repeated_token_consumes_reads",
         says="The repetition of a transaction consumes read units instead of write units.",
         source=sources.TRANSACT_WRITE,
+        open_question="The page gives no number. Does the repetition of one small update consume two read units?",
         requests=(
             transact(
                 add("1"),

@@ -1,6 +1,7 @@
-"""Plays the probes in the AWS account of the credentials in the environment. It costs some cents.
+"""Plays the probes in the AWS account of the credentials in the environment.
 
 All resources have a random prefix and are deleted at the end. If the runner is killed, delete what has the prefix.
+Only an emulator has played this runner yet. The estimates for a real account are an hour and less than a dollar.
 """
 
 import functools
@@ -16,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.model.table import create_table_request
 from local.event_source_mappings import to_lambda_record
 from tests.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe
+from tests.conformance.results import as_result, not_run
 from tests.conformance.runners import patterns, services
 from tests.conformance.runners.clients import client_factory
 from tests.conformance.runners.deployed import Patience, play_mappings, play_queue
@@ -27,6 +29,7 @@ GROUP = 20
 """How many mapping probes run at the same time. An account creates a limited number of tables at the same time."""
 PATIENCE = Patience(enabled=300, extra=120)
 QUIET_SECONDS = 5
+AWS_ERRORS = (ClientError, BotoCoreError, OSError)
 CONFIG = Config(parameter_validation=False, retries={"mode": "standard", "total_max_attempts": 8})
 
 
@@ -40,8 +43,10 @@ def play(probes: Sequence[Probe], sender: str = "") -> Iterator[tuple[Probe, str
     """Play probes, and yield each with its result. `sender`: a mail address that SES has verified in the account."""
     client = client_factory(CONFIG)
     mappings = [probe for probe in probes if isinstance(probe, MappingProbe)]
-    yield from ((probe, f"not run: {probe.needs_model}") for probe in mappings if probe.needs_model)
-    yield from _play_mappings(client, [probe for probe in mappings if not probe.needs_model])
+    yield from ((probe, not_run(probe.needs_model)) for probe in mappings if probe.needs_model)
+    mappings = [probe for probe in mappings if not probe.needs_model]
+    for start in range(0, len(mappings), GROUP):
+        yield from _play_group(client, mappings[start : start + GROUP])
     yield from _play_queues(client, [probe for probe in probes if isinstance(probe, QueueProbe)])
     system = System(
         client=client,
@@ -51,18 +56,16 @@ def play(probes: Sequence[Probe], sender: str = "") -> Iterator[tuple[Probe, str
     )
     for probe in probes:
         if isinstance(probe, ServiceProbe):
-            reason = _cannot_play(probe, sender)
-            yield probe, reason or result_of(functools.partial(services.check, probe, system))
+            yield probe, _cannot_play(probe, sender) or check_result(functools.partial(services.check, probe, system))
     yield from _play_patterns(client, [probe for probe in probes if isinstance(probe, PatternProbe)])
 
 
-def result_of(check: Callable[[], str]) -> str:
-    """Return the result of a check: "as expected", how the answers differ, or why the check could not run."""
+def check_result(check: Callable[[], str]) -> str:
+    """Return the result of a check, which returns how a system differs. An error of AWS means that it was not run."""
     try:
-        difference = check()
-    except (ClientError, BotoCoreError, OSError) as error:
-        return f"not run: {type(error).__name__}: {error}"
-    return f"differs: {difference}" if difference else "as expected"
+        return as_result(check())
+    except AWS_ERRORS as error:
+        return not_run(error)
 
 
 def _prefix() -> str:
@@ -71,24 +74,30 @@ def _prefix() -> str:
     return prefix
 
 
-def _play_mappings(client: Callable[[str], Any], probes: Sequence[MappingProbe]) -> Iterator[tuple[Probe, str]]:
-    for start in range(0, len(probes), GROUP):
+def _play_group(client: Callable[[str], Any], probes: Sequence[MappingProbe]) -> list[tuple[Probe, str]]:
+    try:
         with deploy(client, _prefix(), {}) as deployment:
-            for probe, difference in play_mappings(deployment, probes[start : start + GROUP], PATIENCE):
-                yield probe, f"differs: {difference}" if difference else "as expected"
+            return [(probe, as_result(found)) for probe, found in play_mappings(deployment, probes, PATIENCE)]
+    except AWS_ERRORS as error:
+        return [(probe, not_run(error)) for probe in probes]
 
 
 def _play_queues(client: Callable[[str], Any], probes: Sequence[QueueProbe]) -> Iterator[tuple[Probe, str]]:
     for probe in probes:
-        with deploy(client, _prefix(), {}) as deployment:
-            yield probe, result_of(functools.partial(play_queue, deployment, probe, PATIENCE))
+        yield probe, check_result(functools.partial(_play_queue, client, probe))
+
+
+def _play_queue(client: Callable[[str], Any], probe: QueueProbe) -> str:
+    with deploy(client, _prefix(), {}) as deployment:
+        return play_queue(deployment, probe, PATIENCE)
 
 
 def _cannot_play(probe: ServiceProbe, sender: str) -> str:
+    """Return the result of a probe that cannot be played in this account, or ""."""
     if any(request.service == "ttl" for request in probe.requests):
-        return "not run: DynamoDB deletes expired items within days"
+        return not_run("DynamoDB deletes expired items within days")
     if "$sender" in str(probe.requests) and not sender:
-        return "not run: it needs a verified sender (--sender)"
+        return not_run("it needs a verified sender (--sender)")
     return ""
 
 
@@ -125,6 +134,6 @@ def _play_patterns(client: Callable[[str], Any], probes: Sequence[PatternProbe])
         time.sleep(QUIET_SECONDS)  # the indexes are eventually consistent
         wire = WireTap(boto3.client("dynamodb", config=CONFIG))
         for probe in probes:
-            yield probe, result_of(functools.partial(patterns.check, probe, table, wire))
+            yield probe, check_result(functools.partial(patterns.check, probe, table, wire))
     finally:
         dynamodb.delete_table(TableName=name)

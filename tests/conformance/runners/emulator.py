@@ -7,6 +7,7 @@ from typing import Any
 
 from local.aws_process import LocalAws
 from tests.conformance.probes.kinds import MappingProbe, Probe, QueueProbe
+from tests.conformance.results import as_result, not_run
 from tests.conformance.runners.clients import client_factory
 from tests.conformance.runners.deployed import Patience, play_mappings, play_queue
 from tests.conformance.runners.deployment import Deployment, deploy
@@ -20,17 +21,17 @@ def play(aws: LocalAws, probes: Sequence[Probe]) -> Iterator[tuple[Probe, str]]:
     """Play mapping probes and queue probes, and yield each with its result. Other probes are left out."""
     client = client_factory(**aws.client_options)
     mappings = [probe for probe in probes if isinstance(probe, MappingProbe)]
-    yield from ((probe, f"not run: {probe.needs_model}") for probe in mappings if probe.needs_model)
+    yield from ((probe, not_run(probe.needs_model)) for probe in mappings if probe.needs_model)
     mappings = [probe for probe in mappings if not probe.needs_model]
     for group in _groups(mappings):
         with _deploy(client, aws) as deployment:
             for probe, difference in play_mappings(deployment, group, PATIENCE):
-                yield probe, f"differs: {difference}" if difference else "as expected"
+                yield probe, as_result(difference)
     for queue_probe in probes:
         if isinstance(queue_probe, QueueProbe):
             with _deploy(client, aws) as deployment:
                 difference = play_queue(deployment, queue_probe, PATIENCE)
-                yield queue_probe, f"differs: {difference}" if difference else "as expected"
+                yield queue_probe, as_result(difference)
 
 
 def _groups(probes: Sequence[MappingProbe]) -> Iterator[Sequence[MappingProbe]]:

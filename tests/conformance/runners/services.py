@@ -16,7 +16,7 @@ import jmespath  # type: ignore[import-untyped]
 from botocore.exceptions import ClientError
 
 from tests.conformance.probes.kinds import Request, ServiceProbe
-from tests.conformance.runners.deployment import BASIC_EXECUTION, TRUST, retry_until_role_is_known
+from tests.conformance.runners.deployment import TRUST, retry_until_role_is_known
 
 ECHO = "def handler(event, context):\n    return event['requestContext']['authorizer']['jwt']['claims']\n"
 INDEX_KEYS = [{"AttributeName": "GPK", "KeyType": "HASH"}, {"AttributeName": "GSK", "KeyType": "RANGE"}]
@@ -246,8 +246,6 @@ class _Names:
         trust = json.dumps({"Version": "2012-10-17", "Statement": [TRUST]})
         role = iam.create_role(RoleName=self.prefix, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
         self.undo.callback(iam.delete_role, RoleName=self.prefix)
-        iam.attach_role_policy(RoleName=self.prefix, PolicyArn=BASIC_EXECUTION)
-        self.undo.callback(iam.detach_role_policy, RoleName=self.prefix, PolicyArn=BASIC_EXECUTION)
         code = io.BytesIO()
         with zipfile.ZipFile(code, "w") as archive:
             archive.writestr("echo.py", ECHO)

@@ -12,8 +12,9 @@ from moto import mock_aws
 from functions.model.table import create_table_request
 from local.dynamodb_engine import REGION, Engine, find_engine_binary, temporary_engine
 from tests.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, QueueProbe, ServiceProbe
+from tests.conformance.results import as_result, not_run
 from tests.conformance.runners import emulator, model, patterns, pollers, services
-from tests.conformance.runners.aws import result_of
+from tests.conformance.runners.aws import check_result
 from tests.conformance.runners.clients import client_factory
 from tests.conformance.runners.laptop import SENDER, local_aws, local_system
 from tests.conformance.runners.services import System
@@ -23,11 +24,6 @@ from tests.support.wire_tap import WireTap
 Results = Iterator[tuple[Probe, str]]
 MOTO_SERVICES = ("s3", "sqs", "events", "sesv2")
 GROUP = 25
-
-
-def as_result(difference: str) -> str:
-    """Return the result of a probe that was played."""
-    return f"differs: {difference}" if difference else "as expected"
 
 
 def play_model(probes: Sequence[Probe]) -> Results:
@@ -51,7 +47,7 @@ def play_laptop(probes: Sequence[Probe]) -> Results:
 def play_pollers(engine: Engine, probes: Sequence[Probe]) -> Results:
     """Play mapping probes on the pollers of the local shop."""
     mappings = [probe for probe in probes if isinstance(probe, MappingProbe)]
-    yield from ((probe, f"not run: {reason}") for probe in mappings if (reason := pollers.cannot_play(probe)))
+    yield from ((probe, not_run(reason)) for probe in mappings if (reason := pollers.cannot_play(probe)))
     mappings = [probe for probe in mappings if not pollers.cannot_play(probe)]
     for start in range(0, len(mappings), GROUP):
         for probe, difference in pollers.play_mappings(engine, mappings[start : start + GROUP]):
@@ -84,7 +80,7 @@ def play_moto(probes: Sequence[Probe]) -> Results:
     chosen = [probe for probe in probes if isinstance(probe, ServiceProbe) and probe.service in MOTO_SERVICES]
     with moto_system() as system, ThreadPoolExecutor(len(chosen) or 1) as pool:
         yield from zip(
-            chosen, pool.map(lambda probe: result_of(lambda: services.check(probe, system)), chosen), strict=True
+            chosen, pool.map(lambda probe: check_result(lambda: services.check(probe, system)), chosen), strict=True
         )
 
 
