@@ -89,6 +89,7 @@ PROBES = (
         says="Each half of a split batch that is discarded has its own document.",
         source=sources.ERRORS,
         open_question="CloudFormation's page says that Lambda may consolidate failures. Is there one document or two?",
+        any_order=True,
         settings={**_BUCKET, "MaximumRetryAttempts": 0, "BisectBatchOnFunctionError": True},
         behaviour=(Failing(record=1), Failing(record=2)),
         writes=(Write(), Write()),

@@ -49,6 +49,8 @@ class Write:
 class Failing:
     """How the function answers an invocation that contains this record, the first `times` times.
 
+    If several rules of a probe apply to an invocation, the first one decides.
+
     `by`: "report" names the record in batchItemFailures. "error" raises an exception. "timeout" does not answer in
     time. "throttle" means that Lambda cannot invoke the function at all. "answer" returns `answer`.
     `answer`: the response as JSON. Each text "$1" becomes the sequence number of record 1.

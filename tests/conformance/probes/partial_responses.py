@@ -150,6 +150,7 @@ PROBES = (
         name="bisect_halves_after_an_error_despite_reports",
         says="With bisect, an error halves the batch regardless of ReportBatchItemFailures.",
         source=sources.PARTIAL_RESPONSES,
+        any_order=True,
         settings={**_PARTIAL, "BisectBatchOnFunctionError": True},
         behaviour=(Failing(record=3, times=1),),
         writes=_FOUR,

@@ -15,7 +15,6 @@ import uuid
 from typing import Any
 
 Rule = dict[str, Any]
-PRECEDENCE = ("throttle", "timeout", "error", "answer", "report")
 TIMEOUT_SECONDS = 3
 
 
@@ -32,18 +31,18 @@ def record_number(record: dict[str, Any], deletions: dict[str, int]) -> int:
 
 
 def decide(rules: list[Rule], numbers: dict[int, str], count: Any) -> tuple[str, Any]:
-    """Return how the function must answer a batch: one of PRECEDENCE or "ok", and the response.
+    """Return how the function must answer a batch, and the response. The first rule that applies decides.
 
+    The first value is the `by` of a rule (see tests/conformance/probes/kinds.py), or "ok" if no rule applies.
     `numbers`: the sequence numbers of the batch by record number. `count(index)`: counts one more use of a rule, and
     returns the number of its uses.
     """
     applies = [
         rule for index, rule in enumerate(rules) if rule["record"] in numbers and count(str(index)) <= rule["times"]
     ]
-    kind = next((kind for kind in PRECEDENCE if any(rule["by"] == kind for rule in applies)), "ok")
+    kind = applies[0]["by"] if applies else "ok"
     if kind == "answer":
-        (answer,) = (rule["answer"] for rule in applies if rule["by"] == "answer")
-        return kind, _fill(answer, numbers)
+        return kind, _fill(applies[0]["answer"], numbers)
     reported = [{"itemIdentifier": numbers[rule["record"]]} for rule in applies if rule["by"] == "report"]
     return kind, {"batchItemFailures": reported}
 

@@ -14,6 +14,7 @@ from local.event_source_mappings import (
     InvocationFailed,
     InvocationReturned,
     Invoke,
+    MappingAssumptions,
     MappingSettings,
     NotInvoked,
     Outcome,
@@ -29,18 +30,18 @@ DESTINATIONS = {"$bucket": "arn:aws:s3:::failures", "$queue": "arn:aws:sqs:eu-ce
 FIRST_SEQUENCE_NUMBER = 100000000000000000000
 
 
-def check(probe: MappingProbe) -> str:
+def check(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> str:
     """Play a probe and return how the model differs from it, or "" if it does not differ."""
-    return "; ".join(differences(probe, play(probe), exact_times=True))
+    return "; ".join(differences(probe, play(probe, assumptions), exact_times=True))
 
 
-def play(probe: MappingProbe) -> Observation:
-    """Play a probe and return what the model did."""
+def play(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> Observation:
+    """Play a probe and return what the model did. `assumptions`: what AWS does not document; default: the model's."""
     try:
         settings = mapping_settings(probe)
     except ValueError:
         return Observation(refused=True)
-    return _Play(probe, settings).run()
+    return _Play(probe, settings, assumptions).run()
 
 
 def mapping_settings(probe: MappingProbe) -> MappingSettings:
@@ -96,6 +97,7 @@ def stream_records(probe: MappingProbe) -> Iterator[tuple[Write, dict[str, Any]]
 class _Play:
     probe: MappingProbe
     settings: MappingSettings
+    assumptions: MappingAssumptions | None
     seen: Observation = field(default_factory=Observation)
     agenda: list[tuple[float, int, Callable[[float], None]]] = field(default_factory=list)
 
@@ -108,6 +110,7 @@ class _Play:
             function_arn=FUNCTION_ARN,
             stream_arn=ARN,
             new_id=lambda: f"id-{next(ids)}",
+            assumptions=self.assumptions,
             resume_from={"shardId-1": str(FIRST_SEQUENCE_NUMBER + last)} if last else None,
         )
         for shard in sorted({write.shard for write in self.probe.writes}):
