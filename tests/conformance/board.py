@@ -119,6 +119,7 @@ def _describe_mapping(probe: MappingProbe) -> str:
     writes = [
         ("delete" if write.action == "delete" else "write")
         + f" item {write.item}"
+        + (f" with `{attributes}`" if len(attributes := json.dumps(dict(write.attributes))) in range(3, 400) else "")
         + (f" after {write.at:g} s" if write.at else "")
         for write in probe.writes
     ]

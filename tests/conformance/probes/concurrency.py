@@ -64,7 +64,7 @@ PROBES = (
         settings={"BatchSize": 1, "ParallelizationFactor": 10},
         function_seconds=2,
         behaviour=(Failing(record=1, times=2),),
-        writes=(Write(item="a"), Write(item="b", at=2.5)),
+        writes=(Write(item="a"), Write(item="b", at=2.5, follows_call=True)),
         calls=(*(Call(records=(1,)),) * 3, Call(records=(2,))),
         any_order=True,
         parallel=(2, 10),

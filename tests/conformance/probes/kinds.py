@@ -33,12 +33,15 @@ class Write:
 
     The first write of a probe is record 1, the next is record 2. `item`: the partition key.
     `at`: the seconds between the start of the mapping and the write. A write at 0 precedes the mapping.
+    `follows_call`: whether the write must come after the start of the first invocation. A real mapping starts to read
+    some time after its creation, so a runner then counts the seconds from this invocation.
     `attributes`: further attributes of the item, as DynamoDB JSON. A runner adds the record's number as attribute `n`.
     `shard`: the shard of the record. Only the model can choose it. `age`: the record's age at the start, in seconds.
     """
 
     item: str = "a"
     at: float = 0
+    follows_call: bool = False
     action: Literal["put", "delete"] = "put"
     attributes: Mapping[str, Any] = field(default_factory=dict)
     shard: str = "shardId-1"

@@ -10,7 +10,7 @@ PROBES = (
         says="With StartingPosition TRIM_HORIZON, the mapping delivers the records that precede it.",
         source=sources.PARAMETERS,
         settings={"StartingPosition": "TRIM_HORIZON"},
-        writes=(Write(), Write(at=2)),
+        writes=(Write(), Write(at=2, follows_call=True)),
         calls=(Call(records=(1,)), Call(records=(2,))),
     ),
     MappingProbe(

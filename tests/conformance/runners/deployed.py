@@ -22,7 +22,7 @@ from tests.conformance.runners.deployment import (
 from tests.conformance.runners.model import deletions, function_rules, image, item_key
 from tests.conformance.runners.observations import Observation, ObservedCall, differences
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,24 +102,30 @@ def _watch(deployment: Deployment, running: list[_Running], patience: Patience) 
 
     A probe ends when its time is over and it has all expected invocations, or when the patience is over, too.
     """
-    start = time.monotonic()
-    late = sorted(
-        ((write.at, one.table, number, write) for one in running for number, write in enumerate(one.probe.writes, 1)),
-        key=lambda entry: entry[0],
-    )
-    late = [entry for entry in late if entry[0] > 0]
+    start = time.time()
+    late = [(one, number, write) for one in running for number, write in enumerate(one.probe.writes, 1) if write.at > 0]
     shortest = max((one.probe.watch_seconds for one in running), default=0)
     while True:
-        now = time.monotonic() - start
-        while late and late[0][0] <= now:
-            _, table, number, write = late.pop(0)
-            _write(deployment, table, number, write)
-        missing = [one for one in running if len(deployment.logged_calls(one.table)) < len(one.probe.calls)]
-        if now > shortest + patience.extra or (now > shortest and not missing and not late):
+        calls = {one.table: deployment.logged_calls(one.table) for one in running}
+        now = time.time()
+        due = [entry for entry in late if _is_due(*entry, calls[entry[0].table], start, now)]
+        for one, number, write in due:
+            _write(deployment, one.table, number, write)
+        late = [entry for entry in late if entry not in due]
+        missing = [one for one in running if len(calls[one.table]) < len(one.probe.calls)]
+        if now - start > shortest + patience.extra or (now - start > shortest and not missing and not late):
             break
-        time.sleep(min(POLL_SECONDS, max(0.01, late[0][0] - now)) if late else POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
     for one in running:
         _observe(deployment, one)
+
+
+def _is_due(one: _Running, _: int, write: Write, calls: list[dict[str, Any]], start: float, now: float) -> bool:
+    """Return whether it is time for a write. `calls`: the invocations of the probe until now. `now`: epoch seconds."""
+    if not write.follows_call:
+        return now >= start + write.at
+    expected_first = one.probe.calls[0].at or 0
+    return bool(calls) and now >= calls[0]["started"] + write.at - expected_first
 
 
 def _observe(deployment: Deployment, one: _Running) -> None:
