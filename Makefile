@@ -47,7 +47,7 @@ thorough: installed ## run with all examples the tests that `make test` runs wit
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 laptop: installed ## run the laptop tests: the whole shop in its own processes (demo, load, kill -9)
-	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile tests/laptop $(ARGS)
+	$(python) -m pytest -m laptop --numprocesses 3 --dist loadfile tests/laptop tests/conformance $(ARGS)
 
 browser: installed ## run the browser tests of the page, in the Chromium of this machine
 	$(python) -m pytest -m browser -s tests/browser $(ARGS)
@@ -97,6 +97,7 @@ diff: installed ## show what a deploy of STAGE (dev) would change; creates no ch
 
 docs: installed ## regenerate the generated pages of docs/
 	$(python) -m docs.generate
+	$(python) -m tests.conformance --page
 
 sbom: installed ## write the software bill of materials (CycloneDX) to build/sbom
 	$(python) -m tools.sbom

@@ -1,0 +1,121 @@
+"""Facts about JWT authorizers of API Gateway's HTTP APIs. "$echo" is a function that returns the claims it gets."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.conformance.probes import sources
+from tests.conformance.probes.kinds import Request, ServiceProbe
+
+_PASSWORD = "Probe-only-1-password"
+_USER = {"UserPoolId": "$pool", "Username": "probe"}
+
+
+def _cognito(operation: str, parameters: Mapping[str, Any], **saves: str) -> Request:
+    return Request(service="cognito-idp", operation=operation, parameters=parameters, saves=saves)
+
+
+def _gateway(operation: str, parameters: Mapping[str, Any], **saves: str) -> Request:
+    return Request(service="apigatewayv2", operation=operation, parameters=parameters, saves=saves)
+
+
+def _signed_in_user(*groups: str) -> tuple[Request, ...]:
+    """Return the requests that create a user in these groups and sign the user in."""
+    flows = ["ALLOW_ADMIN_USER_PASSWORD_AUTH", "ALLOW_REFRESH_TOKEN_AUTH"]
+    app = {"UserPoolId": "$pool", "ClientName": "probe", "ExplicitAuthFlows": flows}
+    signing_in = {
+        "UserPoolId": "$pool",
+        "ClientId": "$client",
+        "AuthFlow": "ADMIN_USER_PASSWORD_AUTH",
+        "AuthParameters": {"USERNAME": "probe", "PASSWORD": _PASSWORD},
+    }
+    return (
+        _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
+        _cognito("create_user_pool_client", app, client="UserPoolClient.ClientId"),
+        _cognito("admin_create_user", {"MessageAction": "SUPPRESS", **_USER}),
+        _cognito("admin_set_user_password", {"Password": _PASSWORD, "Permanent": True, **_USER}),
+        *(_cognito("create_group", {"UserPoolId": "$pool", "GroupName": group}) for group in groups),
+        *(_cognito("admin_add_user_to_group", {"GroupName": group, **_USER}) for group in groups),
+        _cognito("admin_initiate_auth", signing_in, token="AuthenticationResult.AccessToken"),
+    )
+
+
+_AUTHORIZER = {
+    "ApiId": "$api",
+    "Name": "jwt",
+    "AuthorizerType": "JWT",
+    "IdentitySource": ["$request.header.Authorization"],
+    "JwtConfiguration": {"Audience": ["$client"], "Issuer": "https://cognito-idp.$region.amazonaws.com/$pool"},
+}
+_INTEGRATION = {
+    "ApiId": "$api",
+    "IntegrationType": "AWS_PROXY",
+    "IntegrationUri": "$echo",
+    "PayloadFormatVersion": "2.0",
+}
+_ROUTE = {
+    "ApiId": "$api",
+    "RouteKey": "GET /claims",
+    "AuthorizationType": "JWT",
+    "AuthorizerId": "$authorizer",
+    "Target": "integrations/$integration",
+}
+_API = (
+    _gateway("create_api", {"Name": "$prefix", "ProtocolType": "HTTP"}, api="ApiId", endpoint="ApiEndpoint"),
+    _gateway("create_authorizer", _AUTHORIZER, authorizer="AuthorizerId"),
+    _gateway("create_integration", _INTEGRATION, integration="IntegrationId"),
+    _gateway("create_route", _ROUTE),
+    _gateway("create_stage", {"ApiId": "$api", "StageName": "$default", "AutoDeploy": True}),
+)
+
+
+def _call(returns: Mapping[str, Any], token: str = "$token") -> Request:  # noqa: S107  a name in a probe
+    """Return a request to the API with a token."""
+    parameters = {"ApiId": "$api", "ApiEndpoint": "$endpoint", "Path": "/claims", "Token": token}
+    return Request(service="http", operation="get", parameters=parameters, returns=returns)
+
+
+PROBES = (
+    ServiceProbe(
+        name="a_list_claim_is_a_text_in_brackets",
+        says='An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
+        source=sources.JWT_AUTHORIZER,
+        open_question="The page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
+        requests=(*_signed_in_user("staff"), *_API, _call({"Status": 200, 'Body."cognito:groups"': "[staff]"})),
+    ),
+    ServiceProbe(
+        name="a_list_claim_is_separated_by_spaces",
+        says='An HTTP API separates the elements of a list claim by spaces, such as "[staff warehouse]".',
+        source=sources.JWT_AUTHORIZER,
+        open_question="The page shows no claim that is a list. Are the groups separated by spaces, and in which order?",
+        requests=(
+            *_signed_in_user("staff", "warehouse"),
+            *_API,
+            _call(
+                {
+                    "Body.\"cognito:groups\" == '[staff warehouse]' "
+                    "|| Body.\"cognito:groups\" == '[warehouse staff]'": True
+                }
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_user_without_groups_has_no_claim",
+        says="The access token of a user without groups has no claim cognito:groups.",
+        source=sources.JWT_AUTHORIZER,
+        open_question="The page does not mention users without groups.",
+        requests=(*_signed_in_user(), *_API, _call({"Status": 200, 'Body."cognito:groups"': None})),
+    ),
+    ServiceProbe(
+        name="a_number_claim_is_a_text",
+        says="An HTTP API passes a claim that is a number as a text.",
+        source=sources.JWT_AUTHORIZER,
+        open_question="The page shows no claim that is a number.",
+        requests=(*_signed_in_user(), *_API, _call({"type(Body.exp)": "string", "Body.token_use": "access"})),
+    ),
+    ServiceProbe(
+        name="a_forged_token_is_refused",
+        says="A JWT authorizer answers a request with an invalid token with 401.",
+        source=sources.JWT_AUTHORIZER,
+        requests=(*_signed_in_user(), *_API, _call({"Status": 401}, "$token-forged")),
+    ),
+)

@@ -1,0 +1,97 @@
+"""Facts about S3 and SES. "$bucket" has no versions, "$versioned" has."""
+
+from typing import Any
+
+from tests.conformance.probes import sources
+from tests.conformance.probes.kinds import Request, ServiceProbe
+
+
+def _put(body: str, bucket: str = "$bucket", *, error: str | None = None, **more: Any) -> Request:
+    saves = more.pop("saves", {})
+    parameters = {"Bucket": bucket, "Key": "a/b", "Body": body, **more}
+    return Request(service="s3", operation="put_object", parameters=parameters, error=error, saves=saves)
+
+
+def _size(size: int, bucket: str = "$bucket") -> Request:
+    parameters = {"Bucket": bucket, "Key": "a/b"}
+    return Request(service="s3", operation="head_object", parameters=parameters, returns={"ContentLength": size})
+
+
+def _mail(sender: str, **expected: Any) -> Request:
+    body = {"Subject": {"Data": "Order"}, "Body": {"Text": {"Data": "Thank you"}}}
+    return Request(
+        service="sesv2",
+        operation="send_email",
+        parameters={
+            "FromEmailAddress": sender,
+            "Destination": {"ToAddresses": ["success@simulator.amazonses.com"]},
+            "Content": {"Simple": body},
+        },
+        **expected,
+    )
+
+
+PROBES = (
+    ServiceProbe(
+        name="if_none_match_creates_an_object_once",
+        says="PutObject with If-None-Match * creates an object, and refuses to replace it with PreconditionFailed.",
+        source=sources.CONDITIONAL_WRITES,
+        requests=(
+            _put("one", IfNoneMatch="*"),
+            _put("second", IfNoneMatch="*", error="PreconditionFailed"),
+            _size(3),
+        ),
+    ),
+    ServiceProbe(
+        name="without_condition_an_object_is_replaced",
+        says="PutObject without a condition replaces an object.",
+        source=sources.PUT_OBJECT,
+        requests=(_put("one", IfNoneMatch="*"), _put("second"), _size(6)),
+    ),
+    ServiceProbe(
+        name="if_none_match_creates_after_a_deletion",
+        says="In a bucket with versions, If-None-Match * creates an object whose current version is a delete marker.",
+        source=sources.CONDITIONAL_WRITES,
+        requests=(
+            _put("one", "$versioned", IfNoneMatch="*"),
+            _put("one", "$versioned", IfNoneMatch="*", error="PreconditionFailed"),
+            Request(service="s3", operation="delete_object", parameters={"Bucket": "$versioned", "Key": "a/b"}),
+            _put("second", "$versioned", IfNoneMatch="*"),
+            _size(6, "$versioned"),
+        ),
+    ),
+    ServiceProbe(
+        name="if_match_replaces_a_known_object",
+        says="PutObject with If-Match replaces an object only if it has this ETag.",
+        source=sources.CONDITIONAL_WRITES,
+        requests=(
+            _put("one", saves={"etag": "ETag"}),
+            _put("second", IfMatch="$etag"),
+            _put("third", IfMatch="$etag", error="PreconditionFailed"),
+            _size(6),
+        ),
+    ),
+    ServiceProbe(
+        name="a_missing_object_has_an_error_code",
+        says="GetObject of a missing object fails with NoSuchKey.",
+        source=sources.CONDITIONAL_WRITES.replace("conditional-writes", "download-objects"),
+        requests=(
+            Request(
+                service="s3", operation="get_object", parameters={"Bucket": "$bucket", "Key": "none"}, error="NoSuchKey"
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_sent_mail_has_an_id",
+        says="SendEmail of a verified sender answers with a message id.",
+        source=sources.SEND_EMAIL,
+        requests=(_mail("$sender", returns={"MessageId": "$any"}),),
+    ),
+    ServiceProbe(
+        name="an_unverified_sender_is_refused",
+        says="SendEmail of a sender that is not verified fails with MessageRejected.",
+        source=sources.SEND_EMAIL,
+        open_question="The page explains MessageRejected by invalid content. Is it also the error of such a sender?",
+        requests=(_mail("nobody@not-verified.example.com", error="MessageRejected"),),
+    ),
+)

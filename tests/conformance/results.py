@@ -1,0 +1,43 @@
+"""The recorded results of the probes (results.json), which docs/conformance.md shows."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("results.json")
+OK, DIFFERS, NOT_RUN = "as expected", "differs: ", "not run: "
+
+
+def load() -> dict[str, dict[str, Any]]:
+    """Return the recorded results: {runner: {"versions": {name: version}, "results": {probe: result}}}.
+
+    A result is "as expected", or starts with "differs: " or "not run: ".
+    """
+    found: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    return found
+
+
+def as_result(difference: str) -> str:
+    """Return the result of a probe from how its system differs, which is "" if it does not differ."""
+    return f"{DIFFERS}{difference}" if difference else OK
+
+
+def not_run(reason: object) -> str:
+    """Return the result of a probe that was not played. `reason`: a text or an error."""
+    named = f"{type(reason).__name__}: " if isinstance(reason, BaseException) else ""
+    return f"{NOT_RUN}{named}{reason}"
+
+
+def recorded(runner: str, probe: str) -> str:
+    """Return the recorded result of a probe, or "" if the runner has none."""
+    return str(load().get(runner, {}).get("results", {}).get(probe, ""))
+
+
+def save(runner: str, versions: Mapping[str, str], results: Mapping[str, str]) -> None:
+    """Record results. Results of other probes stay, unless the versions have changed."""
+    everything = load()
+    before = everything.get(runner, {})
+    kept = before.get("results", {}) if before.get("versions") == versions else {}
+    everything[runner] = {"versions": dict(versions), "results": dict(sorted((kept | dict(results)).items()))}
+    FILE.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n", encoding="utf-8")
