@@ -66,7 +66,9 @@ from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 EDGES = tuple(
-    datetime(*at, tzinfo=UTC).timestamp()
+    datetime(
+        *at, minute=17, tzinfo=UTC
+    ).timestamp()  # not on the hour, because DynamoDB deletes expired items at midnight
     for at in ((2026, 11, 30, 22), (2026, 12, 30, 8), (2026, 12, 31, 22), (2028, 2, 28, 22), (2028, 2, 29, 8))
 )
 """Other times at which the shop of a run may open.
