@@ -17,7 +17,7 @@ from tests.simulation.clients import ApiClients, ClientResponse
 from tests.simulation.faults import HOUR, MINUTE
 from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 from tests.simulation.rng import SeededRandom
-from tests.support.http_client import STAFF, Token, http_event
+from tests.support.http_client import STAFF, Token
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 PRODUCTS = {"mug": (1250, 1, 12), "pot": (3990, 3, 9), "tea": (450, 1, 40), "rug": (9900, 1, 2)}
@@ -518,11 +518,10 @@ class SimulatedTraffic:
             for id in ids
         ]
         text = "\n".join(map(json.dumps, [*lines, *({"product_id": f"w{n}", "price": 1.5} for n in range(wrong))]))
-        headers = {"content-type": "application/x-ndjson", "idempotency-key": name.replace(" ", "-")}
 
         def send() -> None:
-            request = http_event("POST", "/products:import", token=STAFF, body=text, headers=headers)
-            said = self.people.send(request, f"POST /products:import {name}")
+            key = name.replace(" ", "-")
+            said = self.people.upload(STAFF, "/products:import", text, "application/x-ndjson", key)
             if said is None:
                 for line in lines:
                     self.known.maybe_received[line["product_id"]] += line["quantity"]
