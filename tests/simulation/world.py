@@ -15,11 +15,12 @@ import json
 import logging
 import os
 import random
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Literal, get_args
 from unittest import mock
 
 import botocore.endpoint
@@ -39,7 +40,9 @@ from tests.simulation.faults import DAY, HOUR, FaultInjector
 from tests.simulation.invariants import WriteChecks, find_violations
 from tests.simulation.lambdas import SimulatedLambda, clear_caches, save_router_state
 from tests.simulation.ledger import Ledger, RecordedChange
+from tests.simulation.observing import collect_observations
 from tests.simulation.operators import Operator, corrupt_copies, drift_violations
+from tests.simulation.oracle import judge
 from tests.simulation.poison import Poison
 from tests.simulation.provider import SimulatedProvider
 from tests.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
@@ -75,6 +78,8 @@ MAX_CLEAN_UPS = 24
 24 rounds of 13 hours are 13 days. The simulated payment provider may need up to a week to finish.
 """
 PEPPER = "pepper of the simulation"
+Judge = Literal["invariants", "oracle"]
+JUDGES: tuple[Judge, ...] = get_args(Judge)
 
 _tables = itertools.count(1)
 
@@ -88,11 +93,21 @@ class Simulation:
     """One simulation run of the whole shop. The seed decides all faults and commands of the run.
 
     `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
-    more often.
+    more often. `judges`: who checks the shop after each era: the invariants, which use the product's code, the oracle,
+    which does not, or both. `premises`: how often each rule of the oracle had something to check.
     """
 
-    def __init__(self, engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> None:
-        self.seed, self.only = seed, only
+    def __init__(
+        self,
+        engine: Engine,
+        seed: int,
+        only: Collection[str] | None = None,
+        *,
+        fierce: bool = False,
+        judges: Collection[Judge] = JUDGES,
+    ) -> None:
+        self.seed, self.only, self.judges = seed, only, judges
+        self.premises: Counter[str] = Counter()
         self.chance = chance = SeededRandom(seed)
         self.template = choose_deployment(chance.choice)
         self.trace: list[tuple[float, str, str]] = []
@@ -282,17 +297,23 @@ class Simulation:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
-        self.violations += find_violations(self, Ledger(self))
-        if not self.violations and self.chance.happens(0.1, "a look for drift", until):
-            self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
+        self._judge(look_for_drift=self.chance.happens(0.1, "a look for drift", until))
         if not self.violations and self.chance.happens(0.06, "something drifts", until):
             corrupt_copies(self)
             self.operator.repair_drift()
-            self.violations += [
-                *find_violations(self, Ledger(self)),
-                *(f"drift: {sentence}" for sentence in drift_violations(self)),
-            ]
+            self._judge(look_for_drift=True)
         self.faults.is_off = False
+
+    def _judge(self, *, look_for_drift: bool) -> None:
+        """Add the violations that the judges find now. `look_for_drift`: also compare all copies with their sources."""
+        if "invariants" in self.judges:
+            self.violations += find_violations(self, Ledger(self))
+            if look_for_drift and not self.violations:
+                self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
+        if "oracle" in self.judges:
+            verdict = judge(collect_observations(self))
+            self.violations += verdict.violations
+            self.premises += verdict.premises
 
     @contextmanager
     def _patched(self) -> Iterator[None]:
