@@ -44,9 +44,11 @@ def main() -> int:
 def _run_many(seeds: range, jobs: int) -> int:
     began = time.monotonic()
     faults: Counter[str] = Counter()
+    premises: Counter[str] = Counter()
     failed: list[SeedResult] = []
     for number, verdict in enumerate(run_seeds(seeds, jobs), 1):
         faults += verdict.faults
+        premises += verdict.premises
         if verdict.violations:
             failed.append(verdict)
             print(format_story(verdict), flush=True)
@@ -54,6 +56,9 @@ def _run_many(seeds: range, jobs: int) -> int:
             print(f"{number} seeds, {faults.total()} faults, {time.monotonic() - began:.0f} s", flush=True)
     for kind, means in KINDS.items():
         print(f"  {faults[kind]:>7}  {kind}: {means}")
+    print("How often each rule of the oracle had something to check:")
+    for premise, times in sorted(premises.items()):
+        print(f"  {times:>7}  {premise}")
     seconds = time.monotonic() - began
     print(
         f"{len(seeds)} seeds ({seeds[0]}-{seeds[-1]}), {faults.total()} faults, {len(failed)} failed, {seconds:.0f} s"

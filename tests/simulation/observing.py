@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 def collect_observations(world: Simulation) -> Observations:
     """Return what the oracle may know about a run. The result has no objects of the product's code."""
-    settings = world.template.functions["api"].environment
+    settings = world.template.environment(world.table.name)
     return Observations(
         now=world.tasks.now,
         shipping=arithmetic.SHIPPING if settings["SHIPPING"] else 0,
+        assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
         requests=[_to_request(one) for one in world.clients.exchanges],
         payments=[
             CardPayment(one.id, one.order_id, one.amount, one.captured, one.dispute) for one in world.provider.intents

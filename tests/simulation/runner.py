@@ -19,7 +19,7 @@ from typing import Any
 from local import dynamodb_engine as local_engine
 from local.dynamodb_engine import SHARED_MEMORY, Engine
 from tests.simulation.template import template
-from tests.simulation.world import JUDGES, Judge, Simulation
+from tests.simulation.world import JUDGES, OPENS_AT, Judge, Simulation
 
 ENGINES: list[Engine] = []
 """Contains the local DynamoDB engine that this worker process uses, as its only element.
@@ -69,14 +69,16 @@ def run_seed(
     *,
     fierce: bool = False,
     judges: Collection[Judge] = JUDGES,
+    opens_at: float = OPENS_AT,
 ) -> SeedResult:
     """Run the simulation with one random seed, and return the result.
 
     `only`: the names of the commands and injected faults that may happen. None: all of them. `fierce`: inject faults
-    more often. `judges`: who checks the shop: the invariants, the oracle, or both.
+    more often. `judges`: who checks the shop: the invariants, the oracle, or both. `opens_at`: when
+    the shop opens, in epoch seconds.
     """
     began = time.perf_counter()
-    world = Simulation(engine, seed, only, fierce=fierce, judges=judges)
+    world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at)
     world.run()
     return SeedResult(
         seed=seed,

@@ -656,6 +656,16 @@ class SimulatedTraffic:
             said = self.people.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
 
+    # after the last day -----------------------------------------------------------------------------------------------
+    def read_data_of_others(self) -> None:
+        """Let each customer try to read the orders and the data of the next customer. The shop must reject this."""
+        for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
+            paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
+            own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
+            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments")]
+            for path in paths:
+                self.people.call(customer, "GET", path)
+
     # checks of the API's answers --------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:
         said = self.people.call(token, method, path, body)

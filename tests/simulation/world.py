@@ -65,7 +65,8 @@ from tests.simulation.wire import Service, SimulatedWire
 from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
-DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
+DAY_ENDS, QUARTER, YEAR = 4 * DAY, 100 * DAY, 470 * DAY
+"""When the first three eras end, in seconds after the shop opens."""
 QUIET_SECONDS = 13 * HOUR
 """How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
 
@@ -94,7 +95,8 @@ class Simulation:
 
     `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
     more often. `judges`: who checks the shop after each era: the invariants, which use the product's code, the oracle,
-    which does not, or both. `premises`: how often each rule of the oracle had something to check.
+    which does not, or both. `opens_at`: when the shop opens, in epoch seconds. `premises`: how often each rule of the
+    oracle had something to check.
     """
 
     def __init__(
@@ -105,13 +107,14 @@ class Simulation:
         *,
         fierce: bool = False,
         judges: Collection[Judge] = JUDGES,
+        opens_at: float = OPENS_AT,
     ) -> None:
-        self.seed, self.only, self.judges = seed, only, judges
+        self.seed, self.only, self.judges, self.opens_at = seed, only, judges, opens_at
         self.premises: Counter[str] = Counter()
         self.chance = chance = SeededRandom(seed)
         self.template = choose_deployment(chance.choice)
         self.trace: list[tuple[float, str, str]] = []
-        self.tasks = tasks = VirtualScheduler(chance, OPENS_AT, save_router_state)
+        self.tasks = tasks = VirtualScheduler(chance, opens_at, save_router_state)
         self.faults = faults = FaultInjector(
             chance, only, is_off=True, fierce=fierce, on_strike=lambda strike: self.note("fault", strike.name)
         )
@@ -239,6 +242,11 @@ class Simulation:
                     self._end_era(until)
                     if self.violations:
                         return
+                if "oracle" in self.judges and self.chance.happens(0.25, "customers are curious"):
+                    self.faults.is_off = True
+                    self.clients.start("curious", self.traffic.read_data_of_others)
+                    self.tasks.run(self.tasks.now + HOUR)
+                    self._judge(look_for_drift=False)
             except TooManySteps:
                 self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")
 
@@ -248,17 +256,18 @@ class Simulation:
         The caller runs the simulation up to this time before it advances the iterator.
         """
         self.clients.start("staff", self.traffic.open_shop)
-        self.tasks.run(OPENS_AT + HOUR)
+        opened = self.opens_at
+        self.tasks.run(opened + HOUR)
         self._start_era(
-            "day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)]
+            "day", opened + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)]
         )
-        yield DAY_ENDS
-        yield QUARTER
+        yield opened + DAY_ENDS
+        yield opened + QUARTER
         if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
-        self._start_era("year", min(expiries, default=QUARTER), 3 * DAY, [])
-        yield YEAR
+        self._start_era("year", min(expiries, default=opened + QUARTER), 3 * DAY, [])
+        yield opened + YEAR
         replays = self.operator.replay_commands("late", HOUR)
         self._start_era(
             "late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *self.operator.restore_commands(), *replays]

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.simulation.oracle import accounts, answers, invoices, mails, money, prices, stock, totals
+from tests.simulation.oracle import accounts, answers, invoices, mails, money, prices, states, stock, totals
 from tests.simulation.oracle.books import Books
 from tests.simulation.oracle.observations import Observations
 
@@ -41,6 +41,10 @@ RULES: tuple[Rule, ...] = (
     totals.orders_were_paid_when_they_say,
     totals.ratings_are_the_stars_of_the_reviews,
     totals.reviews_are_the_last_ones_written,
+    states.nothing_is_sent_without_sale,
+    states.orders_end_for_a_reason,
+    states.delivered_orders_have_arrived,
+    states.returned_orders_came_back,
     answers.the_same_key_gets_the_same_answer,
     answers.nobody_sees_another_customer,
     mails.each_change_is_mailed_once,
@@ -51,7 +55,10 @@ RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The oracle's judgement: `violations` are sentences, `premises` counts how often each premise held."""
+    """The oracle's judgement: `violations` are sentences, `premises` counts how often each premise held.
+
+    A premise is a text such as "refunds_are_paid_once: a card refund was paid", and begins with the name of its rule.
+    """
 
     violations: list[str]
     premises: Counter[str]
@@ -59,6 +66,8 @@ class Verdict:
 
 def judge(seen: Observations) -> Verdict:
     """Check all rules. Each violation begins with "oracle_" and the name of its rule."""
-    books = Books(seen)
-    violations = [f"oracle_{rule.__name__}: {sentence}" for rule in RULES for sentence in rule(books)]
+    books, violations = Books(seen), []
+    for rule in RULES:
+        books.rule = rule.__name__
+        violations += [f"oracle_{rule.__name__}: {sentence}" for sentence in rule(books)]
     return Verdict(violations, books.premises)

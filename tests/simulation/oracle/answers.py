@@ -43,6 +43,8 @@ def nobody_sees_another_customer(books: Books) -> Iterator[str]:
         if not request.is_customer or request.status is None:
             continue
         books.holds(f"an answer to a customer was read: {'success' if request.succeeded else 'problem'}")
+        if any(f"/{other}/" in request.path for other in customers - {request.caller}):
+            books.holds("a customer asked for data of another customer")
         sent = _texts([request.path, request.body])
         texts = [text for text in _texts(request.answer) if text not in sent]
         for other in customers - {request.caller}:

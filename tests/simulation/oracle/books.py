@@ -50,9 +50,9 @@ class OrderRecord:
     """An order with all its items. `versions`: the order at each time when it was written, except while archived.
 
     `item`: the order as it is now, from the table or the archive. `archived`: the times from when until when the order
-    was archived. `sent`: the pieces by product that left the warehouse, as the warehouse reported them. `placed_by`:
-    the requests that may have placed the order: those that were answered with it or, if there are none, unanswered ones
-    with equal lines.
+    was archived. `parcels`: the pieces by product of each parcel that left the warehouse, as the warehouse reported
+    them, by the path of the shipment. `last_sent_at`: when the last one was reported. `placed_by`: the requests that
+    may have placed the order: those that were answered with it or, if there are none, unanswered ones with equal lines.
     """
 
     id: str
@@ -61,7 +61,8 @@ class OrderRecord:
     versions: Sequence[tuple[float, Item]]
     items: Sequence[Item]
     archived: Sequence[tuple[float, float]]
-    sent: Counter[str] = field(default_factory=Counter)
+    parcels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    last_sent_at: float = 0
     placed_by: Sequence[Request] = ()
 
     def of_type(self, kind: str) -> list[Item]:
@@ -79,6 +80,11 @@ class OrderRecord:
     def is_sold(self) -> bool:
         """Whether the order is paid in full and not cancelled."""
         return self.status not in ("PENDING", *ENDED_UNSOLD)
+
+    @property
+    def sent(self) -> Counter[str]:
+        """The pieces by product that left the warehouse."""
+        return sum((Counter(pieces) for pieces in self.parcels.values()), Counter[str]())
 
     @property
     def ordered(self) -> Counter[str]:
@@ -102,16 +108,21 @@ class OrderRecord:
 
 
 class Books:
-    """All books of one run. `premises`: how often the premise of each rule held, in words."""
+    """All books of one run.
+
+    `rule`: the name of the rule that is being checked. `premises`: how often each premise of a rule held.
+    """
 
     def __init__(self, seen: Observations) -> None:
         self.seen = seen
+        self.rule = ""
         self.premises: Counter[str] = Counter()
         self.current = [to_plain(image) for versions in seen.history.values() if (image := versions[-1][1])]
 
-    def holds(self, premise: str) -> None:
-        """Count that the premise of a rule held once more."""
-        self.premises[premise] += 1
+    def holds(self, premise: str, times: int = 1) -> None:
+        """Count that a premise of the rule held: that the rule had something to check."""
+        if times:
+            self.premises[f"{self.rule}: {premise}"] += times
 
     def of_type(self, kind: str) -> list[Item]:
         """Return the items of a type that are in the table now."""
@@ -161,10 +172,11 @@ class Books:
         for (partition, sort), versions in self.seen.history.items():
             if partition.startswith("ORDER#"):
                 partitions[partition.removeprefix("ORDER#")][sort] = versions
-        sent, found = self._sent_pieces(), {}
+        found = {}
         for id, rows in partitions.items():
             if "ORDER" in rows and id not in self.seen.ignored_orders and (order := self._order(id, rows)):
-                order.sent, order.placed_by = sent[id], self._placed_by(order)
+                self._add_parcels(order)
+                order.placed_by = self._placed_by(order)
                 found[id] = order
         return found
 
@@ -194,16 +206,11 @@ class Books:
             ],
         )
 
-    def _sent_pieces(self) -> Mapping[str, Counter[str]]:
-        """Return the pieces by product that left the warehouse, by order id."""
-        sent: dict[str, Counter[str]] = defaultdict(Counter)
-        reported: set[str] = set()
-        for request in self.seen.requests:
-            path, _, what = request.path.rpartition("/")
-            if what == "dispatched" and request.succeeded and path not in reported:
-                reported.add(path)
-                sent[path.split("/")[2]].update(request.body.get("quantities") or self.seen.parcels[path])
-        return sent
+    def _add_parcels(self, order: OrderRecord) -> None:
+        asked = self.asked("POST", f"(/orders/{order.id}/shipments/[^/]+)/dispatched")
+        reports = {path: one for (path,), one in asked if one.succeeded}
+        order.parcels = {path: one.body.get("quantities") or self.seen.parcels[path] for path, one in reports.items()}
+        order.last_sent_at = max((one.answered_at for one in reports.values()), default=0)
 
     def _placed_by(self, order: OrderRecord) -> Sequence[Request]:
         asked = [request for _, request in self.asked("POST", "/orders") if request.caller == order.customer]

@@ -12,6 +12,7 @@ def each_sold_order_has_one_invoice(books: Books) -> Iterator[str]:
     for order in books.orders.values():
         count = len(order.of_type("Invoice"))
         least, most = int(order.is_sold), int(order.is_sold or order.status == "CANCELLED")
+        books.holds("an order had to have an invoice", least)
         if not least <= count <= most:
             yield f"order {order.id} is {order.status} and has {count} invoices"
 

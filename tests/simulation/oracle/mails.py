@@ -70,7 +70,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
             text, times = subject.format(order.id[:8].upper()), due.get(subject, [])
             certain = [] if order.customer in settled else [at for at in times if _is_certain(books, order, at)]
             events = {mail.event_id for mail in sent.pop(text, [])}
-            books.premises[f"a mail had to be sent: {subject}"] += len(certain)
+            books.holds(f"a mail had to be sent: {subject}", len(certain))
             if len(events) < len(certain):
                 yield f"{len(certain)} changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
             if len(events) > len(times) and not events & books.seen.republished_events:

@@ -96,8 +96,7 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) ->
         (lost, "a bank took money back"),
         (order.dropped.total(), "an order was cut short"),
     ):
-        if amount:
-            books.holds(premise)
+        books.holds(premise, bool(amount))
     rest = order.item["total"] - goodwill - lost
     return max(0, rest - worth), max(0, rest if lost else rest - worth)
 
@@ -146,6 +145,7 @@ def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
         least = sum(one.body["amount"] for one in asked if one.succeeded)
         most = least + sum(one.body["amount"] for one in asked if one.is_unanswered)
         given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+        books.holds("staff gave goodwill", bool(most))
         if not least <= given <= most:
             yield f"order {order.id}: staff gave {least} to {most} as goodwill, and {given} are recorded"
 

@@ -81,8 +81,9 @@ class Mail:
 class Observations:
     """All that the oracle knows about a run.
 
-    `shipping`: the price of the shipping of an order in this run. `parcels`: the pieces by product of each parcel that
-    the warehouse was asked to pack, by the path of the shipment in the API. `history`: all versions of each item by
+    `shipping`: the price of the shipping of an order in this run. `assumed_delivered_days`: how many days after its
+    last parcel an order counts as delivered in this run. `parcels`: the pieces by product of each parcel that the
+    warehouse was asked to pack, by the path of the shipment in the API. `history`: all versions of each item by
     (PK, SK), each with the time of its write. None stands for a deletion. `archive`: the S3 objects of the archive by
     key. `ignored_orders`: the damaged orders that the simulation wrote to the table itself. `events_lost_up_to`: events
     of changes until this time may be lost. `republished_events`: the ids of the events that an operator published.
@@ -90,6 +91,7 @@ class Observations:
 
     now: float
     shipping: int
+    assumed_delivered_days: int
     requests: Sequence[Request]
     payments: Sequence[CardPayment]
     refunds: Sequence[CardRefund]

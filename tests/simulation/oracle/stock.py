@@ -18,8 +18,7 @@ def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
         for item in order.of_type("Return"):
             held.subtract(item["restocked"])
             books.holds("returned goods went back to stock")
-        if order.dropped.total():
-            books.holds("unsent pieces of a partly sent order went back to stock")
+        books.holds("unsent pieces of a partly sent order went back to stock", bool(order.dropped))
     for product, pieces in received.items():
         books.holds("the stock of a product was counted")
         if pieces - held[product] != available[product]:
@@ -55,7 +54,7 @@ def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
     for versions in books.versions_of("Stock"):
         product, lowest = versions[0][1]["product_id"], min(item["available"] for _, item in versions)
         if product == BACKORDERED:
-            books.holds("a product was ordered without stock") if lowest < 0 else None
+            books.holds("a product was ordered without stock", lowest < 0)
         elif lowest < 0:
             yield f"{product}: {lowest} pieces were available at some time"
         elif lowest == 0:
