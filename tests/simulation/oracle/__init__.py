@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     prices.codes_are_used_as_often_as_allowed,
     money.orders_record_the_money_that_came,
     money.the_shop_keeps_what_it_earned,
+    money.money_matches_its_order,
     money.refunds_are_paid_once,
     money.goodwill_is_what_staff_gave,
     money.returns_are_worth_what_was_paid,

@@ -33,8 +33,11 @@ class Paid:
 
 def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
     """Return all money that came in for an order, except payments that came after the order was archived."""
-    unmatched = {versions[0][1]["payment_id"] for versions in books.versions_of("Payment")
-                 if any(item["status"] == "UNMATCHED" for _, item in versions)}  # fmt: skip
+    unmatched = {
+        versions[0][1]["payment_id"]
+        for versions in books.versions_of("Payment")
+        if any(item["status"] == "UNMATCHED" for _, item in versions)
+    }
     cards = [one for one in books.seen.payments if one.order_id == order.id and one.captured]
     amounts = {one.id: (one.amount, one.dispute == "lost") for one in cards} | {
         item["payment_id"]: (item["amount"], False) for item in order.of_type("Payment") if item["method"] == "CREDIT"
@@ -48,8 +51,8 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, is_lost: bool)
     refunds = [item for item in order.of_type("Refund") if item["payment_id"] == id]
     to_card = sum(one.amount for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded")
     done = [item for item in refunds if item["status"] == "SUCCEEDED"]
-    versions = books.seen.history.get((f"ORDER#{order.id}", f"PAYMENT#{id}"), ())
-    lost_at = next((at for at, image in versions if image and '"LOST"' in str(image).replace("'", '"')), None)
+    versions = next((found for found in books.versions_of("Payment") if found[0][1]["payment_id"] == id), ())
+    lost_at = next((at for at, item in versions if "LOST" in (item["disputes"] or {}).values()), None)
     return Paid(
         id=id,
         amount=amount,
@@ -114,14 +117,26 @@ def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
                     yield f"payment {one.id} of {one.amount} for order {order.id} is recorded as {dict(recorded)}"
 
 
+def money_matches_its_order(books: Books) -> Iterator[str]:
+    """Check that a payment is recorded as matching no order only if its order was archived when the money came."""
+    for versions in books.versions_of("Payment"):
+        at, item = next(((at, item) for at, item in versions if item["status"] == "UNMATCHED"), (0.0, None))
+        order = books.orders.get(item["order_id"]) if item else None
+        if order is not None:
+            books.holds("a payment came for an archived order")
+            if not any(since <= at < until for since, until in order.archived):
+                yield f"payment {versions[0][1]['payment_id']} matches no order, but order {order.id} was there"
+
+
 def refunds_are_paid_once(books: Books) -> Iterator[str]:
     """Check that the provider paid each successful card refund exactly once, and paid nothing else."""
     paid = Counter((one.refund_id, one.amount) for one in books.seen.refunds if one.status == "succeeded")
     recorded = {item["refund_id"]: item for item in _all_refunds(books)}
     expected = Counter(
-        (id, item["amount"]) for id, item in recorded.items()
+        (id, item["amount"])
+        for id, item in recorded.items()
         if item["status"] == "SUCCEEDED" and not item.get("account_id")
-    )  # fmt: skip
+    )
     for place in paid.keys() | expected.keys():
         books.holds("a card refund was paid")
         if paid[place] != expected[place]:

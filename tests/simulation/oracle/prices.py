@@ -54,10 +54,10 @@ def _prices_between(books: Books, product: str, since: float, until: float) -> s
 
     A change of the price took effect between its request and its answer. Without an answer, it may take effect later.
     """
-    created = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
-    changes = [(one, one.answered_at if one.succeeded else inf) for one in
-               (*created, *(one for _, one in books.asked("PATCH", f"/products/{product}")))
-               if one.succeeded or one.is_unanswered]  # fmt: skip
+    asked = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
+    asked += [one for _, one in books.asked("PATCH", f"/products/{product}")]
+    changes = [(one, one.answered_at) for one in asked if one.succeeded]
+    changes += [(one, inf) for one in asked if one.is_unanswered]
     return {
         change.body["price"]
         for change, done_at in changes
