@@ -3,6 +3,9 @@
 The invariants are checks of the whole simulated shop. They must detect each bug within the number of simulation runs
 that the bug declares in `seeds`. For each invariant, there is a bug that only this invariant detects. This proves that
 no invariant is superfluous.
+
+Some bugs are in code that the invariants use too, so the invariants compute the same wrong values. The oracle must
+detect these bugs.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Tests that the invariants detect each bug that is planted in the product. Run it: `make mutants`."""
+"""Tests that the invariants or the oracle detect each bug that is planted in the product. Run it: `make mutants`."""
 
 import pytest
 

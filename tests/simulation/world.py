@@ -5,9 +5,12 @@
     simulation.violations
 
 A run has several parts, called eras. In each era, clients send requests while faults are injected. Then the faults
-stop, an operator repairs the failures, and every invariant (a check of the whole shop) must hold. The first era lasts
-four days, and the second one lasts until day 100. A quarter of the runs, and all runs with `fierce`, continue for a
-year: items expire, clients use archived orders, and an operator restores some of these orders.
+stop, an operator repairs the failures, and every invariant (a check of the whole shop) must hold. An oracle, which does
+not use the product's code, must find no error either.
+
+The first era lasts four days, and the second one lasts until day 100. A quarter of the runs, and all runs with
+`fierce`, continue for a year: items expire, clients use archived orders, and an operator restores some of these orders.
+At the end of some runs, customers try to read the data of others.
 """
 
 import itertools
