@@ -53,7 +53,8 @@ class ApiClients:
     """Sends API requests as customers, staff, the warehouse or the payment provider.
 
     `on_answer(who, text)` is called after each attempt of a request. `who`: the sender. `text`: the request and the
-    status of the answer. `exchanges`: all finished requests that were sent with `call`, in the order of their answers.
+    status of the answer. `exchanges`: all finished requests that were sent with `call` or `upload`, in the order of
+    their answers.
     """
 
     tasks: VirtualScheduler
@@ -82,9 +83,32 @@ class ApiClients:
         request = http_event(method, path, token=token, body=text, headers=headers, query=query)
         asked_at = self.tasks.now
         said = self.send(request, f"{method} {path} {key or ''}")
+        self._record(asked_at, token, method, path, query, body, key, said)
+        return said
+
+    def upload(self, token: Token, path: str, text: str, content_type: str, key: str) -> ClientResponse | None:
+        """Send a file with POST, as `call` does with JSON. Return None if there is no answer in the end."""
+        headers = {"content-type": content_type, "idempotency-key": key}
+        asked_at = self.tasks.now
+        said = self.send(
+            http_event("POST", path, token=token, body=text, headers=headers), f"POST {path} {key.replace('-', ' ')}"
+        )
+        self._record(asked_at, token, "POST", path, "", text, key, said)
+        return said
+
+    def _record(
+        self,
+        asked_at: float,
+        token: Token | None,
+        method: str,
+        path: str,
+        query: str,
+        body: Any,
+        key: str | None,
+        said: ClientResponse | None,
+    ) -> None:
         status, answer = (said.status, said.body) if said else (None, None)
         self.exchanges.append(Exchange(asked_at, self.tasks.now, token, method, path, query, body, key, status, answer))
-        return said
 
     def send(self, request: dict[str, Any], name: str, patience: int = MAX_ATTEMPTS) -> ClientResponse | None:
         who = self.tasks.process.name if self.tasks.process else "somebody"

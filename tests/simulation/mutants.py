@@ -3,10 +3,14 @@
 The invariants are checks of the whole simulated shop. They must detect each bug within the number of simulation runs
 that the bug declares in `seeds`. For each invariant, there is a bug that only this invariant detects. This proves that
 no invariant is superfluous.
+
+Some bugs are in code that the invariants use too, so the invariants compute the same wrong values. The oracle must
+detect these bugs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from functions.adapters import object_store
 from functions.api.http import problems
@@ -21,7 +25,8 @@ from functions.handlers import (
     order_deadlines,
 )
 from functions.handlers import order_notification_worker as mailing
-from functions.model import changes, copies, errors, totals
+from functions.mails import order_notifications as mail_texts
+from functions.model import changes, copies, entities, errors, money, pricing, totals
 from functions.model import table as t
 from functions.runtime import dead_letters
 from functions.runtime.queue_batch import MessageBatch
@@ -43,10 +48,12 @@ from functions.shop import (
 )
 from functions.shop import customer_names as naming
 from functions.shop import erasure as forgetting
+from functions.shop.shop import Caller
 from ops.commands import restore
 from ops.repair import rebuild
 from tests.simulation import mutations as s
-from tests.simulation.mutations import Plant, patch_attribute
+from tests.simulation.mutations import Plant, patch_attribute, replace_everywhere
+from tests.simulation.world import Judge
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,10 @@ class Mutant:
     the next run has the next seed. All runs use `fierce`, which injects faults more often.
 
     `sole_invariant`: the only invariant that detects the bug in these runs. Empty: any invariant may detect it.
+
+    `judge`: who must detect the bug. "oracle": the bug is in code that the invariants use too, so the oracle must
+    detect it with all invariants switched off. `opens_at`: when the shop of these runs opens, in epoch seconds;
+    None: the seed decides.
     """
 
     name: str
@@ -65,6 +76,12 @@ class Mutant:
     seeds: int = 30
     sole_invariant: str = ""
     first_seed: int = 1
+    judge: Judge = "invariants"
+    opens_at: float | None = None
+
+
+BEFORE_MONTH_END = datetime(2026, 11, 30, 21, 35, tzinfo=UTC).timestamp()
+"""One hour later, customers begin to order in three bursts of 40 minutes, the last one 5 minutes before December."""
 
 
 def _problems_without(kind: type[Exception]) -> Mapping[type[Exception], problems.ProblemType]:
@@ -526,5 +543,153 @@ MUTANTS = (
         patch_attribute(problems, "PROBLEM_TYPES", _problems_without(errors.IdempotencyKeyReused)),
         4,
         "every_answer_makes_sense",
+    ),
+    # The next bugs are in code that the invariants use too. The oracle must detect them alone.
+    Mutant(
+        "rounds discounts up",
+        "a discount is rounded up instead of down",
+        replace_everywhere(pricing, "discount_amount", s.round_discount_up),
+        2,
+        first_seed=10,
+        judge="oracle",
+    ),
+    Mutant(
+        "discounts shipping",
+        "a discount is taken off the shipping too",
+        replace_everywhere(pricing, "order_total", s.discount_shipping_too),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "three for two",
+        "every third piece of a product costs nothing",
+        replace_everywhere(pricing, "goods_total", s.every_third_piece_is_free),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "rounds tax down",
+        "the included tax is rounded down instead of half up",
+        replace_everywhere(pricing, "included_tax", s.round_tax_down),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "refunds full prices",
+        "what comes back is worth its price without the discount",
+        replace_everywhere(pricing, "discounted_value", s.forget_discount),
+        2,
+        first_seed=10,
+        judge="oracle",
+    ),
+    Mutant(
+        "rounds shares up",
+        "the share of returned pieces in the discount is rounded up",
+        replace_everywhere(pricing, "discounted_value", s.round_share_up),
+        2,
+        first_seed=10,
+        judge="oracle",
+    ),
+    Mutant(
+        "counts pieces twice",
+        "best sellers and minutes have each sold piece twice",
+        replace_everywhere(totals, "_sales_contributions", s.count_pieces_twice),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "counts a minute late",
+        "a sale counts for the minute after the one in which it was paid",
+        replace_everywhere(totals, "_sales_contributions", s.count_for_next_minute),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "month of the next hour",
+        "a sale in the last hour of a month counts for the next month",
+        replace_everywhere(totals, "season_of", s.month_of_next_hour),
+        2,
+        judge="oracle",
+        opens_at=BEFORE_MONTH_END,
+    ),
+    Mutant(
+        "five stars",
+        "a review counts with five stars in the rating",
+        patch_attribute(
+            totals,
+            "_COUNTERS_BY_ROW",
+            {**totals._COUNTERS_BY_ROW, t.REVIEW: replace(totals.COUNTERS[2], contributions=s.give_five_stars)},
+        ),
+        2,
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
+        "restocks all",
+        "damaged goods that come back are for sale again",
+        replace_everywhere(returns, "ReturnedGoods", s.restock_all),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "refunds shipping unasked",
+        "each return gives the shipping back",
+        replace_everywhere(returns, "return_goods", s.always_refund_shipping),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "cancels what was sent",
+        "the state table lets a customer cancel an order that is on its way",
+        s.change_transition("OrderCancelled", before=("PENDING", "PAID", "SHIPPED")),
+        2,
+        first_seed=17,
+        judge="oracle",
+    ),
+    Mutant(
+        "returns are no sales",
+        "an order whose goods all came back does not count as sold",
+        replace_everywhere(
+            entities, "SOLD_STATUSES", tuple(one for one in entities.SOLD_STATUSES if one != "RETURNED")
+        ),
+        2,
+        first_seed=5,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails no delivery",
+        "the rule of the bus does not send deliveries to the mailer",
+        s.forget_event("notifications", "OrderDelivered"),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails another subject",
+        "the mail about a shipped order says that it is delivered",
+        patch_attribute(
+            mail_texts,
+            "NOTIFICATION_TEXTS",
+            {**mail_texts.NOTIFICATION_TEXTS, "OrderShipped": mail_texts.NOTIFICATION_TEXTS["OrderDelivered"]},
+        ),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "mails whole euros",
+        "mails show amounts without their cents",
+        replace_everywhere(money, "format_amount", s.drop_cents),
+        2,
+        judge="oracle",
+    ),
+    Mutant(
+        "shows everything",
+        "each customer may read the data of all customers",
+        patch_attribute(Caller, "can_see", lambda *_: True),
+        2,
+        first_seed=7,
+        judge="oracle",
     ),
 )

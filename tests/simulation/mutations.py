@@ -5,25 +5,26 @@ Each bug is a small mistake that a developer could make. `mutants.py` lists the 
 
 import hashlib
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from unittest import mock
 
 from functions.adapters import mailer as posting
 from functions.adapters import object_store
 from functions.dynamodb import writes
-from functions.dynamodb.keys import Instant
+from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.handlers import archive_worker, event_publisher
-from functions.model import changes, copies, entities, totals
+from functions.model import changes, copies, entities, money, pricing, totals
 from functions.model import table as t
 from functions.model.changes import Change
-from functions.model.states import apply_shipment_command
+from functions.model.states import ORDER_TRANSITIONS, apply_shipment_command
 from functions.runtime import clients, dead_letters
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch
@@ -36,6 +37,7 @@ from functions.shop import (
     product_alerts,
     refund_processing,
     refunds,
+    returns,
     shipments,
     stock,
 )
@@ -66,6 +68,65 @@ def combine(*plants: Plant) -> Plant:
         with ExitStack() as stack:
             for plant in plants:
                 stack.enter_context(plant())
+            yield
+
+    return planted
+
+
+def replace_everywhere(module: Any, name: str, new: Any) -> Plant:
+    """Return a patch that replaces a function or class in all modules that imported it, as an edit of its code would.
+
+    The simulation's own modules are included, so that the invariants compute with the bug too.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        old, roots = getattr(module, name), ("functions.", "ops.", "tests.simulation.")
+        modules = [found for place, found in list(sys.modules.items()) if place.startswith(roots) and place != __name__]
+        with ExitStack() as stack:
+            for found in modules:
+                for own_name in [own_name for own_name, value in vars(found).items() if value is old]:
+                    stack.enter_context(mock.patch.object(found, own_name, new))
+            yield
+
+    return planted
+
+
+def change_transition(change_name: str, **fields: Any) -> Plant:
+    """Return a patch that changes a row of the state table of orders, for the product and for the invariants.
+
+    `change_name`: the name of the row's change, such as OrderLapsed. `fields`: the new values of the row's fields.
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        move = next(move for move in ORDER_TRANSITIONS if move.change_name == change_name)
+        before = {name: getattr(move, name) for name in fields}
+        for name, value in fields.items():
+            object.__setattr__(move, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                object.__setattr__(move, name, value)
+
+    return planted
+
+
+def forget_event(function: str, name: str) -> Plant:
+    """Return a patch that removes an event from the EventBridge rules that feed the queue of a function.
+
+    The invariants read these rules too. `function`: the stored name of the function, such as "notifications".
+    """
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        real = template.template()
+        rules = tuple(
+            replace(rule, types=rule.types - {name}) if real.queue_of(function) in rule.queues else rule
+            for rule in real.rules
+        )
+        with mock.patch.object(template, "template", return_value=replace(real, rules=rules)):
             yield
 
     return planted
@@ -461,3 +522,83 @@ def log_recipient(sender: str, to: str, *mail: Any) -> str:
     """Send a mail, and log its recipient's address. The log must contain no personal data."""
     log.info("mail_sent", extra={"to": to})
     return posting.send_mail(sender, to, *mail)
+
+
+# Bugs in code that the invariants use too -----------------------------------------------------------------------------
+def round_discount_up(goods_amount: int, percent: int) -> int:
+    return -(-goods_amount * percent // 100)
+
+
+def discount_shipping_too(goods_amount: int, discount: int, shipping: int) -> int:
+    return goods_amount + shipping - discount - discount * shipping // goods_amount
+
+
+def every_third_piece_is_free(lines: Mapping[str, entities.Line]) -> int:
+    return sum(line.price * (line.quantity - line.quantity // 3) for line in lines.values())
+
+
+def round_tax_down(amount: int, rate: int) -> entities.TaxLine:
+    tax = amount * rate // (pricing.HUNDRED_PERCENT + rate)
+    return entities.TaxLine(rate=rate, net=amount - tax, tax=tax)
+
+
+def forget_discount(order: entities.Order, quantities: Mapping[str, int]) -> int:
+    return sum(order.lines[id].price * quantity for id, quantity in quantities.items())
+
+
+def round_share_up(order: entities.Order, quantities: Mapping[str, int]) -> int:
+    price, taken_off = forget_discount(order, quantities), order.discount.amount if order.discount else 0
+    return price + (-taken_off * price // pricing.goods_total(order.lines))
+
+
+def count_pieces_twice(
+    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
+) -> Iterator[Any]:
+    return _SALES(at, id, currency, orders, {product: 2 * units for product, units in pieces.items()}, revenue)
+
+
+def count_for_next_minute(
+    at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
+) -> Iterator[Any]:
+    for total in _SALES(at, id, currency, orders, pieces, revenue):
+        match total:
+            case entities.Metric():
+                yield replace(total, minute=_later(total.minute, minutes=1))
+            case _:
+                yield total
+
+
+_SALES = totals._sales_contributions
+
+
+def month_of_next_hour(at: Instant) -> str:
+    return _later(at, hours=1)[:7]
+
+
+def _later(at: Instant, **by: int) -> Instant:
+    return to_instant(datetime.fromisoformat(at) + timedelta(**by))
+
+
+def give_five_stars(review: entities.Review) -> Iterator[entities.Rating]:
+    yield entities.Rating(product_id=review.product_id, reviews=1, stars=5)
+
+
+def restock_all(quantity: int, restock: bool) -> returns.ReturnedGoods:
+    return _RETURNED_GOODS(quantity, restock=restock or True)
+
+
+_RETURNED_GOODS = returns.ReturnedGoods
+
+
+def always_refund_shipping(*args: Any, **kwargs: Any) -> Any:
+    return _RETURN_GOODS(*args, **{**kwargs, "refund_shipping": True})
+
+
+_RETURN_GOODS = returns.return_goods
+
+
+def drop_cents(amount: int, currency: str) -> str:
+    return _FORMAT_AMOUNT(amount - amount % 100, currency)
+
+
+_FORMAT_AMOUNT = money.format_amount

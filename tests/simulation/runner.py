@@ -19,7 +19,7 @@ from typing import Any
 from local import dynamodb_engine as local_engine
 from local.dynamodb_engine import SHARED_MEMORY, Engine
 from tests.simulation.template import template
-from tests.simulation.world import Simulation
+from tests.simulation.world import JUDGES, Judge, Simulation
 
 ENGINES: list[Engine] = []
 """Contains the local DynamoDB engine that this worker process uses, as its only element.
@@ -41,7 +41,7 @@ class SeedResult:
 
     `violations`: a sentence for each violation. It begins with the name of the violated invariant. `decisions`: the
     names of the planned commands and of the injected faults. `faults`: how often each kind of fault was injected.
-    `premises`: how often each invariant applied to something, and how often each of its exceptions did.
+    `premises`: how often each invariant and each rule of the oracle applied to something, and how often each exception.
     """
 
     seed: int
@@ -62,14 +62,23 @@ class SeedResult:
         return {violation.partition(":")[0] for violation in self.violations}
 
 
-def run_seed(engine: Engine, seed: int, only: Collection[str] | None = None, *, fierce: bool = False) -> SeedResult:
+def run_seed(
+    engine: Engine,
+    seed: int,
+    only: Collection[str] | None = None,
+    *,
+    fierce: bool = False,
+    judges: Collection[Judge] = JUDGES,
+    opens_at: float | None = None,
+) -> SeedResult:
     """Run the simulation with one random seed, and return the result.
 
     `only`: the names of the commands and injected faults that may happen. None: all of them. `fierce`: inject faults
-    more often.
+    more often. `judges`: who checks the shop: the invariants, the oracle, or both. `opens_at`: when
+    the shop opens, in epoch seconds.
     """
     began = time.perf_counter()
-    world = Simulation(engine, seed, only, fierce=fierce)
+    world = Simulation(engine, seed, only, fierce=fierce, judges=judges, opens_at=opens_at)
     world.run()
     return SeedResult(
         seed=seed,

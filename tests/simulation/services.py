@@ -309,14 +309,15 @@ class SimulatedEventBridge(JsonService):
 class SentMail:
     """A mail that the simulated SES accepted.
 
-    `sender`: the simulated process that sent it. `effect`: the value of the mail's first tag, which is the id of the
-    order change or product alert that the mail is about.
+    `sender`: the simulated process that sent it. `text`: the body as plain text. `effect`: the value of the mail's
+    first tag, which is the id of the order change or product alert that the mail is about.
     """
 
     at: float
     sender: SimulatedProcess
     to: str
     subject: str
+    text: str
     effect: str
 
 
@@ -358,6 +359,7 @@ class SimulatedSes(JsonService):
             self._tasks.process,
             asked["Destination"]["ToAddresses"][0],
             asked["Content"]["Simple"]["Subject"]["Data"],
+            asked["Content"]["Simple"]["Body"]["Text"]["Data"],
             asked["EmailTags"][0]["Value"],
         )
         if self.paused_with:

@@ -1,4 +1,4 @@
-"""Tests that the invariants detect each bug that is planted in the shop's code. Run it: `make mutants`."""
+"""Tests that the invariants or the oracle detect each bug that is planted in the shop's code. Run: `make mutants`."""
 
 import pytest
 
@@ -13,13 +13,17 @@ from tests.simulation.runner import run_seed
 def test_a_planted_fault_is_caught(engine: Engine, mutant: Mutant) -> None:
     with mutant.plant():
         verdicts = (
-            run_seed(engine, seed, fierce=True) for seed in range(mutant.first_seed, mutant.first_seed + mutant.seeds)
+            run_seed(engine, seed, fierce=True, judges=(mutant.judge,), opens_at=mutant.opens_at)
+            for seed in range(mutant.first_seed, mutant.first_seed + mutant.seeds)
         )
         if mutant.sole_invariant:
             seen = [sentence for verdict in verdicts for sentence in verdict.violations]
             assert {sentence.partition(":")[0] for sentence in seen} == {mutant.sole_invariant}, (
                 f"{mutant.description}: {seen}"
             )
+        elif mutant.judge == "oracle":
+            found = (name for verdict in verdicts for name in verdict.invariants)
+            assert any(name.startswith("oracle_") for name in found), mutant.description
         else:
             assert any(verdict.violations for verdict in verdicts), mutant.description
 

@@ -18,7 +18,7 @@ from tests.simulation.clients import ApiClients, ClientResponse
 from tests.simulation.faults import HOUR, MINUTE
 from tests.simulation.provider import WEBHOOK_DELAY_SECONDS, SimulatedProvider
 from tests.simulation.rng import SeededRandom
-from tests.support.http_client import STAFF, Token, http_event
+from tests.support.http_client import STAFF, Token
 
 CUSTOMERS = tuple(Token(name, bearer=name) for name in ("ann", "bob", "cid"))
 SNOOPERS = (
@@ -607,11 +607,10 @@ class SimulatedTraffic:
             for id in ids
         ]
         text = "\n".join(map(json.dumps, [*lines, *({"product_id": f"w{n}", "price": 1.5} for n in range(wrong))]))
-        headers = {"content-type": "application/x-ndjson", "idempotency-key": name.replace(" ", "-")}
 
         def send() -> None:
-            request = http_event("POST", "/products:import", token=STAFF, body=text, headers=headers)
-            said = self.people.send(request, f"POST /products:import {name}")
+            key = name.replace(" ", "-")
+            said = self.people.upload(STAFF, "/products:import", text, "application/x-ndjson", key)
             if said is None:
                 for line in lines:
                     self.known.maybe_received[line["product_id"]] += line["quantity"]
@@ -749,6 +748,16 @@ class SimulatedTraffic:
             path = f"/orders/{order_id}/payments/{payment_id}/refund"
             said = self.people.call(STAFF, "POST", path, None, f"unmatched-{payment_id}")
             self._check_status(said, (200, 201, 404, 409), "giving back what matched nothing")
+
+    # after the last day -----------------------------------------------------------------------------------------------
+    def read_data_of_others(self) -> None:
+        """Let each customer try to read the orders and the data of the next customer. The shop must reject this."""
+        for customer, other in zip(CUSTOMERS, (*CUSTOMERS[1:], CUSTOMERS[0]), strict=True):
+            paths = [f"/customers/{other.sub}/{what}" for what in ("page", "orders", "notifications", "activity")]
+            own = [id for id, order in self.known.orders.items() if order["customer_id"] == other.sub]
+            paths += [f"/orders/{id}{what}" for id in own for what in ("", "/whole", "/payments")]
+            for path in paths:
+                self.people.call(customer, "GET", path)
 
     # checks of the API's answers --------------------------------------------------------------------------------------
     def _expect(self, status: int, token: Token, method: str, path: str, body: Any = None) -> None:

@@ -5,9 +5,12 @@
     simulation.violations
 
 A run has several parts, called eras. In each era, clients send requests while faults are injected. Then the faults
-stop, an operator repairs the failures, and every invariant (a check of the whole shop) must hold. The first era lasts
-four days, and the second one lasts until day 100. A quarter of the runs, and all runs with `fierce`, continue for a
-year: items expire, clients use archived orders, and an operator restores some of these orders.
+stop, an operator repairs the failures, and every invariant (a check of the whole shop) must hold. An oracle, which does
+not use the product's code, must find no error either.
+
+The first era lasts four days, and the second one lasts until day 100. A quarter of the runs, and all runs with
+`fierce`, continue for a year: items expire, clients use archived orders, and an operator restores some of these orders.
+At the end of some runs, customers try to read the data of others.
 """
 
 import itertools
@@ -20,7 +23,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Literal, get_args
 from unittest import mock
 
 import botocore.endpoint
@@ -41,7 +44,9 @@ from tests.simulation.faults import DAY, HOUR, FaultInjector
 from tests.simulation.invariants import WriteChecks, find_violations
 from tests.simulation.lambdas import SimulatedLambda, clear_caches, save_router_state
 from tests.simulation.ledger import Ledger, RecordedChange
+from tests.simulation.observing import collect_observations
 from tests.simulation.operators import Operator, corrupt_copies, drift_violations
+from tests.simulation.oracle import judge
 from tests.simulation.poison import Poison
 from tests.simulation.provider import SimulatedProvider
 from tests.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
@@ -66,17 +71,16 @@ from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 EDGES = tuple(
-    datetime(
-        *at, minute=17, tzinfo=UTC
-    ).timestamp()  # not on the hour, because DynamoDB deletes expired items at midnight
+    datetime(*at, minute=17, tzinfo=UTC).timestamp()
     for at in ((2026, 11, 30, 22), (2026, 12, 30, 8), (2026, 12, 31, 22), (2028, 2, 28, 22), (2028, 2, 29, 8))
 )
 """Other times at which the shop of a run may open.
 
-They are at the end of a month, at the end of a year (then the invoice numbers begin again at 1) and at a leap day.
+They are at the end of a month, at the end of a year (then the invoice numbers begin again at 1) and at a leap day. They
+are not on the hour, because DynamoDB deletes expired items at midnight.
 """
 DAY_ENDS, QUARTER, YEAR = 4 * DAY, 100 * DAY, 470 * DAY
-"""The ends of the first eras (parts of a run), in seconds after the opening."""
+"""When the first three eras end, in seconds after the shop opens."""
 QUIET_SECONDS = 13 * HOUR
 """How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
 
@@ -89,6 +93,8 @@ MAX_CLEAN_UPS = 24
 24 rounds of 13 hours are 13 days. The simulated payment provider may need up to a week to finish.
 """
 PEPPER = "pepper of the simulation"
+Judge = Literal["invariants", "oracle"]
+JUDGES: tuple[Judge, ...] = get_args(Judge)
 
 _tables = itertools.count(1)
 
@@ -102,7 +108,9 @@ class Simulation:
     """One simulation run of the whole shop. The seed decides all faults and commands of the run.
 
     `only`: the names of the faults and commands that may happen. None: all of them may happen. `fierce`: inject faults
-    more often. `opens_at`: when the shop opens, in epoch seconds; None: the seed decides.
+    more often. `judges`: who checks the shop after each era: the invariants, which use the product's code, the oracle,
+    which does not, or both. `opens_at`: when the shop opens, in epoch seconds; None: the seed decides. `premises`: how
+    often each invariant and each rule of the oracle applied to something.
     """
 
     def __init__(
@@ -112,9 +120,10 @@ class Simulation:
         only: Collection[str] | None = None,
         *,
         fierce: bool = False,
+        judges: Collection[Judge] = JUDGES,
         opens_at: float | None = None,
     ) -> None:
-        self.seed, self.only = seed, only
+        self.seed, self.only, self.judges = seed, only, judges
         self.chance = chance = SeededRandom(seed)
         drawn = chance.choice(EDGES, "which edge") if chance.happens(0.3, "opens at an edge") else OPENS_AT
         self.opens_at = drawn if opens_at is None else opens_at
@@ -254,6 +263,11 @@ class Simulation:
                     self._end_era(until)
                     if self.violations:
                         return
+                if "oracle" in self.judges and self.chance.happens(0.25, "customers are curious"):
+                    self.faults.is_off = True
+                    self.clients.start("curious", self.traffic.read_data_of_others)
+                    self.tasks.run(self.tasks.now + HOUR)
+                    self._judge(look_for_drift=False)
             except TooManySteps:
                 self.violations.append(f"nothing_waits_for_ever: {self.tasks.steps} things happened, and more would")
 
@@ -263,20 +277,18 @@ class Simulation:
         The caller runs the simulation up to this time before it advances the iterator.
         """
         self.clients.start("staff", self.traffic.open_shop)
-        self.tasks.run(self.opens_at + HOUR)
+        opened = self.opens_at
+        self.tasks.run(opened + HOUR)
         self._start_era(
-            "day",
-            self.opens_at + HOUR,
-            2 * HOUR,
-            [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)],
+            "day", opened + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)]
         )
-        yield self.opens_at + DAY_ENDS
-        yield self.opens_at + QUARTER
+        yield opened + DAY_ENDS
+        yield opened + QUARTER
         if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
-        self._start_era("year", min(expiries, default=self.opens_at + QUARTER), 3 * DAY, [])
-        yield self.opens_at + YEAR
+        self._start_era("year", min(expiries, default=opened + QUARTER), 3 * DAY, [])
+        yield opened + YEAR
         replays = self.operator.replay_commands("late", HOUR)
         self._start_era(
             "late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *self.operator.restore_commands(), *replays]
@@ -315,19 +327,25 @@ class Simulation:
                 break
         else:
             self.violations.append("nothing_waits_for_ever: there is still something to clear up")
-        book = Ledger(self)
-        self.violations += find_violations(self, book)
-        self.premises.update({name: count(self, book) for name, count in SITUATIONS.items()})
-        if not self.violations and self.chance.happens(0.1, "a look for drift", until):
-            self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
+        self._judge(look_for_drift=self.chance.happens(0.1, "a look for drift", until))
         if not self.violations and self.chance.happens(0.06, "something drifts", until):
             corrupt_copies(self)
             self.operator.repair_drift()
-            self.violations += [
-                *find_violations(self, Ledger(self)),
-                *(f"drift: {sentence}" for sentence in drift_violations(self)),
-            ]
+            self._judge(look_for_drift=True)
         self.faults.is_off = False
+
+    def _judge(self, *, look_for_drift: bool) -> None:
+        """Add the violations that the judges find now. `look_for_drift`: also compare all copies with their sources."""
+        if "invariants" in self.judges:
+            book = Ledger(self)
+            self.violations += find_violations(self, book)
+            self.premises.update({name: count(self, book) for name, count in SITUATIONS.items()})
+            if look_for_drift and not self.violations:
+                self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
+        if "oracle" in self.judges:
+            verdict = judge(collect_observations(self))
+            self.violations += verdict.violations
+            self.premises.update(verdict.premises)
 
     @contextmanager
     def _patched(self) -> Iterator[None]:

@@ -1,0 +1,60 @@
+"""Collects the plain data of a simulation run for the oracle, which must not know the types of the simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.oracle import arithmetic
+from tests.simulation.oracle.observations import CardPayment, CardRefund, Mail, Observations, Request
+
+if TYPE_CHECKING:
+    from tests.simulation.clients import Exchange
+    from tests.simulation.services import SentMail
+    from tests.simulation.world import Simulation
+
+
+def collect_observations(world: Simulation) -> Observations:
+    """Return what the oracle may know about a run. The result has no objects of the product's code."""
+    settings = world.template.environment(world.table.name)
+    return Observations(
+        now=world.tasks.now,
+        shipping=arithmetic.SHIPPING if settings["SHIPPING"] else 0,
+        assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
+        requests=[_to_request(one) for one in world.clients.exchanges],
+        payments=[
+            CardPayment(one.id, one.order_id, one.amount, one.captured, one.dispute) for one in world.provider.intents
+        ],
+        refunds=[
+            CardRefund(one.payment_id, one.metadata["order_id"], one.metadata["refund_id"], one.amount, one.status)
+            for one in world.provider.refunds
+        ],
+        events=[event["detail"] for event in world.bus.published],
+        mails=[_to_mail(one) for one in world.ses.mails],
+        parcels={parcel.path: parcel.quantities for parcel in world.warehouse.parcels.values()},
+        history=world.table.history,
+        archive=world.s3.buckets.get(world.template.archive, {}),
+        ignored_orders=world.poison.order_ids,
+        events_lost_up_to=world.readers["relay"].lost_up_to,
+        republished_events=world.operator.published_ids,
+    )
+
+
+def _to_request(one: Exchange) -> Request:
+    return Request(
+        asked_at=one.asked_at,
+        answered_at=one.answered_at,
+        caller=one.caller.sub if one.caller else "",
+        is_customer=one.caller is not None and not one.caller.groups,
+        method=one.method,
+        path=one.path,
+        body=one.body,
+        key=one.key,
+        status=one.status,
+        answer=one.answer,
+    )
+
+
+def _to_mail(one: SentMail) -> Mail:
+    struck = one.sender.struck if one.sender is not None else []
+    had_fault = any(text.startswith("dies") or one.effect in text for text in struck)
+    return Mail(one.at, one.to, one.subject, one.text, one.effect, had_fault)

@@ -1,0 +1,46 @@
+"""The shop's price list and its rules of money, written again by hand from the documentation.
+
+Amounts are in cents. All prices include the tax.
+"""
+
+from collections.abc import Mapping
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from typing import Any
+
+CURRENCY = "EUR"
+SHIPPING = 490
+"""The price of the shipping of an order in the stage `dev` (docs/settings.md)."""
+TAX_PERCENT = 20
+PERCENT_OFF = {"SPRING": 20, "FREE": 100}
+MAX_USES = {"SPRING": 3, "FREE": 2}
+BACKORDERED = "rug"
+"""The only product that customers can order without stock."""
+
+
+def price_of_goods(lines: Mapping[str, Any], pieces: Mapping[str, int] | None = None) -> int:
+    """Return the price of some pieces of an order before the discount. `pieces`: by product; None means all pieces."""
+    return sum(
+        int(line["price"]) * (line["quantity"] if pieces is None else pieces.get(id, 0)) for id, line in lines.items()
+    )
+
+
+def discount_on(goods: int, percent: int) -> int:
+    """Return the discount: the percentage of the price of the goods, rounded down. Shipping has no discount."""
+    return int((Decimal(goods) * percent / 100).quantize(Decimal(1), ROUND_DOWN))
+
+
+def tax_in(gross: int) -> int:
+    """Return the tax that an amount includes, rounded half up."""
+    return int((Decimal(gross) * TAX_PERCENT / (100 + TAX_PERCENT)).quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def paid_for(order: Mapping[str, Any], pieces: Mapping[str, int]) -> int:
+    """Return what the customer paid for some pieces: their price less their share of the discount, rounded down."""
+    price, discount = price_of_goods(order["lines"], pieces), (order.get("discount") or {"amount": 0})["amount"]
+    share = Decimal(discount) * price / price_of_goods(order["lines"])
+    return price - int(share.quantize(Decimal(1), ROUND_DOWN))
+
+
+def in_euros(cents: int) -> str:
+    """Format an amount as the shop shows it: "12.50 EUR"."""
+    return f"{Decimal(cents) / 100:.2f} {CURRENCY}"

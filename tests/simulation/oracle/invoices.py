@@ -1,0 +1,56 @@
+"""The book of invoices: one for each sold order, numbered without gaps, with the included tax."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tests.simulation.oracle.arithmetic import CURRENCY, TAX_PERCENT, price_of_goods, tax_in
+from tests.simulation.oracle.books import Books, Item, OrderRecord
+
+
+def each_sold_order_has_one_invoice(books: Books) -> Iterator[str]:
+    """Check that a sold order has one invoice, a cancelled order at most one, and any other order none."""
+    for order in books.orders.values():
+        count = len(order.of_type("Invoice"))
+        least, most = int(order.is_sold), int(order.is_sold or order.status == "CANCELLED")
+        books.holds("an order had to have an invoice", least)
+        if not least <= count <= most:
+            yield f"order {order.id} is {order.status} and has {count} invoices"
+
+
+def invoices_show_what_was_sold(books: Books) -> Iterator[str]:
+    """Check each invoice: lines, discount, shipping, total, currency, tax and payments are those of the order."""
+    for order in books.orders.values():
+        for invoice in order.of_type("Invoice"):
+            books.holds("an invoice was checked")
+            yield from (f"invoice {invoice['invoice_id']}: {wrong}" for wrong in _wrong_parts(order, invoice))
+
+
+def _wrong_parts(order: OrderRecord, invoice: Item) -> Iterator[str]:
+    lines = {id: (line["name"], line["price"], line["quantity"]) for id, line in invoice["lines"].items()}
+    if lines != {id: (line["name"], line["price"], line["quantity"]) for id, line in order.item["lines"].items()}:
+        yield f"its lines are {lines}"
+    gross = order.item["total"]
+    off = (invoice.get("discount") or {"amount": 0})["amount"]
+    if (invoice["total"], invoice["currency"]) != (gross, CURRENCY):
+        yield f"its total is {invoice['total']} {invoice['currency']} instead of {gross}"
+    if price_of_goods(invoice["lines"]) - off + invoice["shipping"] != gross:
+        yield f"its parts do not add up to {gross}: discount {off}, shipping {invoice['shipping']}"
+    taxes = [{"rate": 100 * TAX_PERCENT, "net": gross - tax_in(gross), "tax": tax_in(gross)}]
+    if invoice["taxes"] != taxes:
+        yield f"its taxes are {invoice['taxes']} instead of {taxes}"
+    amounts = {item["payment_id"]: item["amount"] for item in order.of_type("Payment")}
+    if sum(one["amount"] for one in invoice["payments"]) != gross:
+        yield f"its payments are {invoice['payments']} for {gross}"
+    if any(one["amount"] > amounts.get(one["payment_id"], 0) for one in invoice["payments"]):
+        yield f"its payments are {invoice['payments']}, and the order has {amounts}"
+
+
+def invoice_numbers_have_no_gaps(books: Books) -> Iterator[str]:
+    """Check that the invoices of each year are numbered from 1 without gaps, in the sequence of their issue."""
+    numbers: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for item in books.of_type("Invoice"):
+        numbers[item["issued_at"][:4]].append((item["issued_at"], item["invoice_id"]))
+    for year, issued in numbers.items():
+        books.holds("the invoice numbers of a year were checked")
+        if sorted(number for _, number in issued) != [f"{year}-{n:08}" for n in range(1, len(issued) + 1)]:
+            yield f"the invoices of {year} are {sorted(number for _, number in issued)}"

@@ -1,0 +1,196 @@
+"""The book of money: what customers paid, what they got back, and what the shop keeps for each order."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.simulation.oracle.arithmetic import paid_for
+from tests.simulation.oracle.books import Books, Item, OrderRecord
+
+
+@dataclass(frozen=True)
+class Paid:
+    """Money that the shop received for an order: a captured card payment, or a payment with credit.
+
+    `given_back`: refunds that reached the customer. `failed`: refunds that were decided and failed, so that staff must
+    act. `is_lost`: the customer's bank took back what was left of the payment. `decided`: the sum of all refunds, also
+    of the failed ones. `lost_while_due`: the bank took the money before the order was paid in full.
+    """
+
+    id: str
+    amount: int
+    given_back: int
+    failed: int
+    decided: int
+    is_lost: bool
+    lost_while_due: bool
+
+    @property
+    def kept(self) -> int:
+        """The money of this payment that is still the shop's. Of a lost payment the bank took everything."""
+        return 0 if self.is_lost else self.amount - self.given_back - self.failed
+
+
+def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
+    """Return all money that came in for an order, except payments that came after the order was archived."""
+    unmatched = {
+        versions[0][1]["payment_id"]
+        for versions in books.versions_of("Payment")
+        if any(item["status"] == "UNMATCHED" for _, item in versions)
+    }
+    cards = [one for one in books.seen.payments if one.order_id == order.id and one.captured]
+    amounts = {one.id: (one.amount, one.dispute == "lost") for one in cards} | {
+        item["payment_id"]: (item["amount"], False) for item in order.of_type("Payment") if item["method"] == "CREDIT"
+    }
+    return [
+        _paid(books, order, id, amount, is_lost) for id, (amount, is_lost) in amounts.items() if id not in unmatched
+    ]
+
+
+def _paid(books: Books, order: OrderRecord, id: str, amount: int, is_lost: bool) -> Paid:
+    refunds = [item for item in order.of_type("Refund") if item["payment_id"] == id]
+    to_card = sum(one.amount for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded")
+    done = [item for item in refunds if item["status"] == "SUCCEEDED"]
+    versions = next((found for found in books.versions_of("Payment") if found[0][1]["payment_id"] == id), ())
+    lost_at = next((at for at, item in versions if "LOST" in (item["disputes"] or {}).values()), None)
+    return Paid(
+        id=id,
+        amount=amount,
+        given_back=to_card + sum(item["amount"] for item in done if item.get("account_id")),
+        failed=sum(item["amount"] for item in refunds if item["status"] == "FAILED"),
+        decided=sum(item["amount"] for item in refunds),
+        is_lost=is_lost,
+        lost_while_due=lost_at is not None and order.status_before(lost_at) == "PENDING",
+    )
+
+
+def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
+    """Check that the shop keeps exactly the price of what the customer keeps, and nothing of an order without sale.
+
+    The price of an order becomes less by goodwill refunds, by dropped and returned pieces, and by refunded shipping. If
+    a bank took money back, the shop keeps less: it may count this money as a refund that it owed the customer.
+    """
+    for order in books.orders.values():
+        if order.status == "PENDING":
+            continue
+        payments = _payments_of(books, order)
+        kept = sum(one.kept for one in payments)
+        least, most = _expected_to_keep(books, order, payments)
+        books.holds(f"the money of an order was counted: {order.status}")
+        if not least <= kept <= most:
+            yield (
+                f"order {order.id} is {order.status} and costs {order.item['total']}: the shop keeps {kept} and should "
+                f"keep {least} to {most} of {payments}"
+            )
+
+
+def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) -> tuple[int, int]:
+    if not order.is_sold:
+        return 0, 0
+    goodwill = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+    returns = books.returns_of(order)
+    gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
+    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.seen.shipping
+    worth = paid_for(order.item, gone) + shipping
+    lost = sum(one.amount - one.decided for one in payments if one.is_lost and not one.lost_while_due)
+    for amount, premise in (
+        (goodwill, "goodwill was given"),
+        (worth, "goods were given back"),
+        (lost, "a bank took money back"),
+        (order.dropped.total(), "an order was cut short"),
+    ):
+        books.holds(premise, bool(amount))
+    rest = order.item["total"] - goodwill - lost
+    return max(0, rest - worth), max(0, rest if lost else rest - worth)
+
+
+def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
+    """Check that each captured payment is recorded once, and that a sold order is paid in full."""
+    for order in books.orders.values():
+        if order.is_sold and order.item["paid"] != order.item["total"]:
+            yield f"order {order.id} is {order.status} and paid with {order.item['paid']} of {order.item['total']}"
+        recorded = Counter((item["payment_id"], item["amount"]) for item in order.of_type("Payment"))
+        for one in books.seen.payments:
+            if one.order_id == order.id and one.captured:
+                books.holds("a captured payment was recorded")
+                if recorded[one.id, one.amount] != 1:
+                    yield f"payment {one.id} of {one.amount} for order {order.id} is recorded as {dict(recorded)}"
+
+
+def money_matches_its_order(books: Books) -> Iterator[str]:
+    """Check that a payment is recorded as matching no order only if its order was archived when the money came.
+
+    A payment of 0 matches no order either.
+    """
+    for versions in books.versions_of("Payment"):
+        at, item = next(((at, item) for at, item in versions if item["status"] == "UNMATCHED"), (0.0, None))
+        order = books.orders.get(item["order_id"]) if item else None
+        if order is not None and versions[0][1]["amount"]:
+            books.holds("a payment came for an archived order")
+            if not any(since <= at < until for since, until in order.archived):
+                yield f"payment {versions[0][1]['payment_id']} matches no order, but order {order.id} was there"
+
+
+def refunds_are_paid_once(books: Books) -> Iterator[str]:
+    """Check that the provider paid each successful card refund exactly once, and paid nothing else."""
+    paid = Counter((one.refund_id, one.amount) for one in books.seen.refunds if one.status == "succeeded")
+    recorded = {item["refund_id"]: item for item in _all_refunds(books)}
+    expected = Counter(
+        (id, item["amount"])
+        for id, item in recorded.items()
+        if item["status"] == "SUCCEEDED" and not item.get("account_id")
+    )
+    for place in paid.keys() | expected.keys():
+        books.holds("a card refund was paid")
+        if paid[place] != expected[place]:
+            yield f"refund {place} was paid {paid[place]} times, and should be paid {expected[place]} times"
+    for payment in books.seen.payments:
+        decided = sum(item["amount"] for item in recorded.values() if item["payment_id"] == payment.id)
+        if decided > payment.amount:
+            yield f"payment {payment.id} of {payment.amount} has refunds of {decided}"
+
+
+def _all_refunds(books: Books) -> list[Item]:
+    """Return the refunds of all orders and of all payments without an order."""
+    in_orders = [item for order in books.orders.values() for item in order.of_type("Refund")]
+    return [*in_orders, *(item for item in books.of_type("Refund") if item["order_id"] not in books.orders)]
+
+
+def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
+    """Check for each order that its goodwill refunds are the amounts that staff asked for."""
+    for order in books.orders.values():
+        asked = [one for _, one in books.asked("POST", f"/orders/{order.id}/refunds")]
+        least = sum(one.body["amount"] for one in asked if one.succeeded)
+        most = least + sum(one.body["amount"] for one in asked if one.is_unanswered)
+        given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
+        books.holds("staff gave goodwill", bool(most))
+        if not least <= given <= most:
+            yield f"order {order.id}: staff gave {least} to {most} as goodwill, and {given} are recorded"
+
+
+def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
+    """Check that each return is refunded with what the customer paid for its goods, and with the shipping if asked.
+
+    After goodwill refunds or a chargeback, less money may be left to refund.
+    """
+    for order in books.orders.values():
+        gone, is_shipping_back = +order.dropped, False
+        is_less = any(item["why"] == "GOODWILL" for item in order.of_type("Refund")) or any(
+            one.is_lost for one in _payments_of(books, order)
+        )
+        for item, asked in books.returns_of(order):
+            if asked is None:
+                yield f"return {item['return_id']} of order {order.id} was entered by nobody"
+                continue
+            restocked = {line["product_id"]: line["quantity"] for line in asked.body["lines"] if line["restock"]}
+            pieces = {line["product_id"]: line["quantity"] for line in asked.body["lines"]}
+            if (item["quantities"], item["restocked"]) != (pieces, restocked):
+                yield f"return {item['return_id']} has other pieces than {asked.body['lines']}"
+            before, gone = gone, gone + Counter(pieces)
+            worth = paid_for(order.item, gone) - paid_for(order.item, before)
+            worth += books.seen.shipping * (asked.body["refund_shipping"] and not is_shipping_back)
+            is_shipping_back |= item["shipping"] > 0
+            refunded = item["amount"] + item["owed"]
+            books.holds("a return was refunded")
+            if refunded > worth or (refunded < worth and not is_less):
+                yield f"return {item['return_id']} of order {order.id} is worth {worth}, and {refunded} are refunded"

@@ -1,0 +1,105 @@
+"""The data from which the oracle judges a simulation run: what a person outside the shop's code can see.
+
+Times are virtual times in epoch seconds, and amounts are in cents. An image is an item as DynamoDB stores it, with type
+tags such as {"S": "..."}.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+Image = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that a client sent to the API, and its answer. `status` is None if no attempt got an answer.
+
+    `caller`: the id of the user who sent it. `is_customer`: the user is neither staff nor the warehouse.
+    """
+
+    asked_at: float
+    answered_at: float
+    caller: str
+    is_customer: bool
+    method: str
+    path: str
+    body: Any
+    key: str | None
+    status: int | None
+    answer: Any
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status in (200, 201, 202)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the client got no answer: then the shop may have done what was asked, or not."""
+        return self.status is None
+
+
+@dataclass(frozen=True)
+class CardPayment:
+    """A payment as the payment provider knows it. `dispute`: "", "open", "won" or "lost"."""
+
+    id: str
+    order_id: str
+    amount: int
+    captured: bool
+    dispute: str
+
+
+@dataclass(frozen=True)
+class CardRefund:
+    """A refund as the payment provider knows it. `status`: "pending", "succeeded" or "failed"."""
+
+    payment_id: str
+    order_id: str
+    refund_id: str
+    amount: int
+    status: str
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A mail that was sent. `event_id`: the id of the event that the mail is about.
+
+    `may_be_repeated`: the sender had a fault when it sent the mail, so the same mail may be sent again.
+    """
+
+    at: float
+    to: str
+    subject: str
+    text: str
+    event_id: str
+    may_be_repeated: bool
+
+
+@dataclass(frozen=True)
+class Observations:
+    """All that the oracle knows about a run.
+
+    `shipping`: the price of the shipping of an order in this run. `assumed_delivered_days`: how many days after its
+    last parcel an order counts as delivered in this run. `parcels`: the pieces by product of each parcel that the
+    warehouse was asked to pack, by the path of the shipment in the API. `history`: all versions of each item by
+    (PK, SK), each with the time of its write. None stands for a deletion. `archive`: the S3 objects of the archive by
+    key. `ignored_orders`: the damaged orders that the simulation wrote to the table itself. `events_lost_up_to`: events
+    of changes until this time may be lost. `republished_events`: the ids of the events that an operator published.
+    """
+
+    now: float
+    shipping: int
+    assumed_delivered_days: int
+    requests: Sequence[Request]
+    payments: Sequence[CardPayment]
+    refunds: Sequence[CardRefund]
+    events: Sequence[Mapping[str, Any]]
+    mails: Sequence[Mail]
+    parcels: Mapping[str, Mapping[str, int]]
+    history: Mapping[tuple[str, str], Sequence[tuple[float, Image | None]]]
+    archive: Mapping[str, bytes]
+    ignored_orders: AbstractSet[str]
+    events_lost_up_to: float
+    republished_events: AbstractSet[str]

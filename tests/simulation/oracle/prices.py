@@ -1,0 +1,119 @@
+"""The book of prices: what an order costs, as the customer was told, and which discounts it used."""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from tests.simulation.oracle.arithmetic import (
+    CURRENCY,
+    MAX_USES,
+    PERCENT_OFF,
+    TAX_PERCENT,
+    discount_on,
+    price_of_goods,
+    tax_in,
+)
+from tests.simulation.oracle.books import Books, OrderRecord
+
+
+def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
+    """Check each order: prices that were valid when it was placed, less the discount of its code, plus shipping."""
+    for order in books.orders.values():
+        item, asked = order.item, order.placed_by
+        if not asked:
+            yield f"order {order.id} of {order.customer} was placed by nobody"
+            continue
+        since = min(one.asked_at for one in asked)
+        until = min((one.answered_at for one in asked if one.succeeded), default=inf)
+        for product, line in item["lines"].items():
+            books.holds("the price of an order line was known")
+            if line["price"] not in (valid := _prices_between(books, product, since, until)):
+                yield f"order {order.id}: a {product} costs {line['price']}, and the price was one of {sorted(valid)}"
+        if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
+            yield f"order {order.id} has the pieces {dict(order.ordered)}, which nobody asked for"
+        code = asked[0].body.get("discount_code", "").upper()
+        goods = price_of_goods(item["lines"])
+        off = discount_on(goods, PERCENT_OFF[code]) if code else 0
+        kept = item.get("discount") or {"code": "", "amount": 0, "percent": 0}
+        if (kept["code"], kept["amount"], kept["percent"]) != (code, off, PERCENT_OFF.get(code, 0)):
+            yield f"order {order.id}: the code {code!r} takes {off} off {goods}, and the order has {kept}"
+        expected = (goods - off + books.seen.shipping, books.seen.shipping, CURRENCY)
+        if (item["total"], item["shipping"], item["currency"]) != expected:
+            yield f"order {order.id} costs {item['total']}, and should cost {expected}"
+        _count_discount(books, goods, code)
+
+
+def _count_discount(books: Books, goods: int, code: str) -> None:
+    books.holds("an order had a discount", bool(code))
+    books.holds("a discount was rounded", goods * PERCENT_OFF.get(code, 0) % 100 > 0)
+
+
+def _prices_between(books: Books, product: str, since: float, until: float) -> set[int]:
+    """Return the prices of a product that may have been valid at some time between `since` and `until`.
+
+    A change of the price took effect between its request and its answer. Without an answer, it may take effect later.
+    """
+    asked = [one for _, one in books.asked("POST", "/products") if one.body["product_id"] == product]
+    asked += [one for _, one in books.asked("PATCH", f"/products/{product}")]
+    changes = [(one, one.answered_at) for one in asked if one.succeeded]
+    changes += [(one, inf) for one in asked if one.is_unanswered]
+    return {
+        change.body["price"]
+        for change, done_at in changes
+        if change.asked_at <= until
+        and not any(later.asked_at > done_at and later_done_at < since for later, later_done_at in changes)
+    }
+
+
+def answers_show_the_price_of_the_order(books: Books) -> Iterator[str]:
+    """Check each answer that shows a whole order: its lines, discount, shipping, total, tax and due amount agree."""
+    for request in books.seen.requests:
+        shown = request.answer
+        if request.succeeded and isinstance(shown, dict) and shown.get("lines") and "due" in shown:
+            books.holds("an answer showed the price of an order")
+            yield from (f"{request.method} {request.path}: {wrong}" for wrong in _wrong_amounts(books, shown))
+
+
+def _wrong_amounts(books: Books, shown: dict[str, Any]) -> Iterator[str]:
+    goods = price_of_goods({line["product_id"]: line for line in shown["lines"]})
+    off = discount_on(goods, PERCENT_OFF[shown["discount"]["code"]]) if shown["discount"] else 0
+    total = goods - off + books.seen.shipping
+    tax = {"rate": 100 * TAX_PERCENT, "net": total - tax_in(total), "tax": tax_in(total)}
+    due = total - shown["paid"] if shown["status"] == "PENDING" else 0
+    if (shown["total"], shown["shipping"], shown["due"]) != (total, books.seen.shipping, due):
+        yield f"the total is {shown['total']} with {shown['due']} due, and should be {total} with {due} due"
+    if shown["tax"] != tax:
+        yield f"the tax is {shown['tax']}, and should be {tax}"
+
+
+def later_states_keep_the_price(books: Books) -> Iterator[str]:
+    """Check that no later version of an order, and no answer or event about it, has another total than the first."""
+    told = {id: order.versions[0][1]["total"] for id, order in books.orders.items()}
+    shown = [(one.answer, one.path) for one in books.seen.requests if one.succeeded and isinstance(one.answer, dict)]
+    events = [(event["data"], event["type"]) for event in books.seen.events if event["type"].startswith("Order")]
+    for data, where in [*shown, *events]:
+        if data.get("order_id") in told and "total" in data:
+            books.holds("the total of an order was shown again")
+            if data["total"] != told[data["order_id"]]:
+                yield f"{where}: order {data['order_id']} costs {data['total']}, and cost {told[data['order_id']]}"
+    for order in books.orders.values():
+        if {item["total"] for _, item in order.versions} != {order.item["total"]}:
+            yield f"order {order.id} had the totals {[item['total'] for _, item in order.versions]}"
+
+
+def codes_are_used_as_often_as_allowed(books: Books) -> Iterator[str]:
+    """Check each code: the uses that are left are the limit less the orders with the code that are not undone."""
+    uses = Counter(order.code for order in books.orders.values() if not _is_undone(order))
+    for code, limit in MAX_USES.items():
+        left = sum(item["left"] for item in books.of_type("Redemptions") if item["code"] == code)
+        books.holds("the uses of a discount code were counted", bool(uses[code]))
+        if left != limit - uses[code] or left < 0:
+            yield f"{code}: {left} of {limit} uses are left, and {uses[code]} orders use it"
+    for versions in books.versions_of("Redemptions"):
+        if min(item["left"] for _, item in versions) < 0:
+            yield f"{versions[0][1]['code']} was used too often at some time"
+
+
+def _is_undone(order: OrderRecord) -> bool:
+    return order.status in ("CANCELLED", "LAPSED", "RETURNED")

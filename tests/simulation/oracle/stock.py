@@ -1,0 +1,68 @@
+"""The book of stock: what was received is there, or an order has it."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from tests.simulation.oracle.arithmetic import BACKORDERED
+from tests.simulation.oracle.books import Books
+from tests.simulation.oracle.observations import Request
+
+
+def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
+    """Check for each product: received pieces less the pieces of orders, plus the restocked ones, are available."""
+    received, available = _sum_stock(books, "received"), _sum_stock(books, "available")
+    held: Counter[str] = Counter()
+    for order in books.orders.values():
+        held.update(order.kept)
+        for item in order.of_type("Return"):
+            held.subtract(item["restocked"])
+            books.holds("returned goods went back to stock")
+        books.holds("unsent pieces of a partly sent order went back to stock", bool(order.dropped))
+    for product, pieces in received.items():
+        books.holds("the stock of a product was counted")
+        if pieces - held[product] != available[product]:
+            yield f"{product}: of {pieces} pieces orders have {held[product]}, and {available[product]} are available"
+
+
+def receipts_are_counted_once(books: Books) -> Iterator[str]:
+    """Check for each product that the received pieces are those of the receipts and imports, each counted once."""
+    least: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    receipts = [
+        ((product, request.body["quantity"]), request)
+        for (product,), request in books.asked("POST", "/products/([^/]+)/receipts")
+    ]
+    for (product, quantity), request in [*receipts, *_imported(books)]:
+        least[product] += quantity * request.succeeded
+        most[product] += quantity * (request.succeeded or request.is_unanswered)
+    for product, pieces in _sum_stock(books, "received").items():
+        books.holds("the receipts of a product were summed up")
+        if not least[product] <= pieces <= most[product]:
+            yield f"{product}: {least[product]} to {most[product]} pieces came in, and {pieces} are recorded"
+
+
+def _imported(books: Books) -> Iterator[tuple[tuple[str, int], Request]]:
+    for _, request in books.asked("POST", "/products:import"):
+        for line in map(json.loads, request.body.splitlines()):
+            if "quantity" in line:
+                yield (line["product_id"], line["quantity"]), request
+
+
+def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
+    """Check that the available pieces were never below 0, except of the product that can be ordered without stock."""
+    for versions in books.versions_of("Stock"):
+        product, lowest = versions[0][1]["product_id"], min(item["available"] for _, item in versions)
+        if product == BACKORDERED:
+            books.holds("a product was ordered without stock", lowest < 0)
+        elif lowest < 0:
+            yield f"{product}: {lowest} pieces were available at some time"
+        elif lowest == 0:
+            books.holds("a stock item was sold out")
+
+
+def _sum_stock(books: Books, name: str) -> Mapping[str, int]:
+    found: dict[str, int] = defaultdict(int)
+    for item in books.of_type("Stock"):
+        found[item["product_id"]] += item[name]
+    return found
