@@ -578,12 +578,13 @@ def _mails(world: Simulation) -> dict[str, list[SentMail]]:
     In each group, a mail that SES got after its sender had given up comes first: an earlier request sent it.
     """
     found: dict[str, list[SentMail]] = defaultdict(list)
-    for mail in sorted(world.ses.mails, key=lambda mail: not _landed_late(mail)):
+    for mail in sorted(world.ses.mails, key=lambda mail: not landed_late(mail)):
         found[mail.effect].append(mail)
     return found
 
 
-def _landed_late(mail: SentMail) -> bool:
+def landed_late(mail: SentMail) -> bool:
+    """Return whether SES got this mail after its sender had given up. Then an earlier request sent it."""
     return any("lands late @" in text and mail.effect in text for text in mail.sender.struck)
 
 
@@ -594,7 +595,7 @@ def _addresses_of(world: Simulation, customer_id: str, mail: SentMail) -> set[st
     the customer changes the address in this time, the old and the new address are both right. The same holds for the
     time in which a late request was on its way.
     """
-    late_seconds = MAX_LATE_SECONDS if _landed_late(mail) else 0.0
+    late_seconds = MAX_LATE_SECONDS if landed_late(mail) else 0.0
     looked = mail.at - world.template.functions[mail.sender.name].timeout_seconds - late_seconds
     found: set[str] = set()
     for written, image in world.table.history[f"CUSTOMER#{customer_id}", "PROFILE"]:
@@ -651,7 +652,7 @@ def _repeated_mails(book: Ledger, about: str, sent: Sequence[SentMail], least_se
         assert mail.sender is not None
         gone_wrong = any(text.startswith("dies") or mail.effect in text for text in mail.sender.struck)
         too_soon = again.at - mail.at < least_seconds - MAX_CLOCK_DIFFERENCE_SECONDS
-        if not gone_wrong or (too_soon and not _landed_late(mail)):
+        if not gone_wrong or (too_soon and not landed_late(mail)):
             yield f"{len(sent)} mails on {about}, without a reason"
 
 

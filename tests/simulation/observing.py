@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.invariants import landed_late
 from tests.simulation.oracle import arithmetic
 from tests.simulation.oracle.observations import CardPayment, CardRefund, Mail, Observations, Request
 
@@ -29,7 +30,7 @@ def collect_observations(world: Simulation) -> Observations:
             for one in world.provider.refunds
         ],
         events=[event["detail"] for event in world.bus.published],
-        mails=[_to_mail(one) for one in world.ses.mails],
+        mails=[_to_mail(one) for one in sorted(world.ses.mails, key=lambda mail: not landed_late(mail))],
         parcels={parcel.path: parcel.quantities for parcel in world.warehouse.parcels.values()},
         history=world.table.history,
         archive=world.s3.buckets.get(world.template.archive, {}),
@@ -55,6 +56,5 @@ def _to_request(one: Exchange) -> Request:
 
 
 def _to_mail(one: SentMail) -> Mail:
-    struck = one.sender.struck if one.sender is not None else []
-    had_fault = any(text.startswith("dies") or one.effect in text for text in struck)
+    had_fault = any(text.startswith("dies") or one.effect in text for text in one.sender.struck)
     return Mail(one.at, one.to, one.subject, one.text, one.effect, had_fault)

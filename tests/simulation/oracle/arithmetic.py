@@ -1,15 +1,16 @@
 """The shop's price list and its rules of money, written again by hand from the documentation.
 
-Amounts are in cents. All prices include the tax.
+Amounts are in the smallest unit of their currency, for example cents. All prices include the tax.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Any
 
-CURRENCY = "EUR"
+CURRENCIES = {"pen": "USD", "fan": "JPY"}
+"""The currencies of the products that are not sold in EUR."""
 SHIPPING = 490
-"""The price of the shipping of an order in the stage `dev` (docs/settings.md)."""
+"""The price of the shipping of an order in EUR in the stage `dev` (docs/settings.md). In USD and JPY it is 0."""
 TAX_PERCENT = 20
 PERCENT_OFF = {"SPRING": 20, "FREE": 100}
 MAX_USES = {"SPRING": 3, "FREE": 2}
@@ -41,6 +42,11 @@ def paid_for(order: Mapping[str, Any], pieces: Mapping[str, int]) -> int:
     return price - int(share.quantize(Decimal(1), ROUND_DOWN))
 
 
-def in_euros(cents: int) -> str:
-    """Format an amount as the shop shows it: "12.50 EUR"."""
-    return f"{Decimal(cents) / 100:.2f} {CURRENCY}"
+def currency_of(products: Iterable[str]) -> str:
+    """Return the currency of an order with these products. All products of an order have the same currency."""
+    return CURRENCIES.get(next(iter(products)), "EUR")
+
+
+def shown_amount(amount: int, currency: str) -> str:
+    """Format an amount as the shop shows it: "12.50 EUR", or "1250 JPY", because JPY has no decimals."""
+    return f"{amount} JPY" if currency == "JPY" else f"{Decimal(amount) / 100:.2f} {currency}"

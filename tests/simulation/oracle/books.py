@@ -3,12 +3,13 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import Any
 
+from tests.simulation.oracle.arithmetic import currency_of
 from tests.simulation.oracle.observations import Image, Observations, Request
 
 ENDED_UNSOLD = ("CANCELLED", "LAPSED")
@@ -123,6 +124,10 @@ class Books:
         """Count that a premise of the rule held: that the rule had something to check."""
         if times:
             self.premises[f"{self.rule}: {premise}"] += times
+
+    def shipping_of(self, products: Iterable[str]) -> int:
+        """Return the price of the shipping of an order with these products. Only orders in EUR have one."""
+        return self.seen.shipping if currency_of(products) == "EUR" else 0
 
     def of_type(self, kind: str) -> list[Item]:
         """Return the items of a type that are in the table now."""

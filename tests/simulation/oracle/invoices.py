@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.simulation.oracle.arithmetic import CURRENCY, TAX_PERCENT, price_of_goods, tax_in
+from tests.simulation.oracle.arithmetic import TAX_PERCENT, currency_of, price_of_goods, tax_in
 from tests.simulation.oracle.books import Books, Item, OrderRecord
 
 
@@ -31,7 +31,7 @@ def _wrong_parts(order: OrderRecord, invoice: Item) -> Iterator[str]:
         yield f"its lines are {lines}"
     gross = order.item["total"]
     off = (invoice.get("discount") or {"amount": 0})["amount"]
-    if (invoice["total"], invoice["currency"]) != (gross, CURRENCY):
+    if (invoice["total"], invoice["currency"]) != (gross, currency_of(lines)):
         yield f"its total is {invoice['total']} {invoice['currency']} instead of {gross}"
     if price_of_goods(invoice["lines"]) - off + invoice["shipping"] != gross:
         yield f"its parts do not add up to {gross}: discount {off}, shipping {invoice['shipping']}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.simulation.oracle.arithmetic import in_euros, tax_in
+from tests.simulation.oracle.arithmetic import shown_amount, tax_in
 from tests.simulation.oracle.books import Books, Item, OrderRecord
 from tests.simulation.oracle.observations import Mail
 
@@ -147,14 +147,15 @@ def mails_show_the_amounts_of_the_order(books: Books) -> Iterator[str]:
     owners = {order.id[:8].upper(): order for order in books.orders.values()}
     refunded = defaultdict(set)
     for versions in books.versions_of("Refund"):
-        refunded[versions[0][1]["order_id"]].add(in_euros(versions[0][1]["amount"]))
+        first = versions[0][1]
+        refunded[first["order_id"]].add(shown_amount(first["amount"], first["currency"]))
     for mail in books.seen.mails:
         order = next((order for number, order in owners.items() if number in mail.subject), None)
         if order is None:
             continue
-        total, shipping = order.item["total"], order.item["shipping"]
-        rows = [f"Total  {in_euros(total)}", f"% tax  {in_euros(tax_in(total))}"]
-        rows += [f"Shipping  {in_euros(shipping)}"] * bool(shipping)
+        total, shipping, currency = order.item["total"], order.item["shipping"], order.item["currency"]
+        rows = [f"Total  {shown_amount(total, currency)}", f"% tax  {shown_amount(tax_in(total), currency)}"]
+        rows += [f"Shipping  {shown_amount(shipping, currency)}"] * bool(shipping)
         books.holds("the amounts in a mail were checked")
         yield from (f"the mail {mail.subject!r} does not show {row!r}" for row in rows if row not in mail.text)
         if mail.subject.startswith("Refund") and not any(

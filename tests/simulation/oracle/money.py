@@ -90,7 +90,9 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) ->
     goodwill = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
     returns = books.returns_of(order)
     gone = order.dropped + sum((Counter(item["quantities"]) for item, _ in returns), Counter[str]())
-    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.seen.shipping
+    shipping = any(asked and asked.body["refund_shipping"] for _, asked in returns) * books.shipping_of(
+        order.item["lines"]
+    )
     worth = paid_for(order.item, gone) + shipping
     lost = sum(one.amount - one.decided for one in payments if one.is_lost and not one.lost_while_due)
     for amount, premise in (
@@ -188,7 +190,7 @@ def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
                 yield f"return {item['return_id']} has other pieces than {asked.body['lines']}"
             before, gone = gone, gone + Counter(pieces)
             worth = paid_for(order.item, gone) - paid_for(order.item, before)
-            worth += books.seen.shipping * (asked.body["refund_shipping"] and not is_shipping_back)
+            worth += books.shipping_of(order.item["lines"]) * (asked.body["refund_shipping"] and not is_shipping_back)
             is_shipping_back |= item["shipping"] > 0
             refunded = item["amount"] + item["owed"]
             books.holds("a return was refunded")

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from tests.simulation.oracle.arithmetic import CURRENCY, paid_for
-from tests.simulation.oracle.books import Books
+from tests.simulation.oracle.arithmetic import paid_for
+from tests.simulation.oracle.books import Books, Item
 
 MONTH_IS_OPEN_DAYS, MINUTE_IS_KEPT_DAYS = 60, 30
 MARGIN = timedelta(days=1)
@@ -35,31 +35,30 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
 
 
 def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
-    """Check orders, pieces and revenue of each minute in which an order was paid or goods came back."""
-    expected: Counter[tuple[str, str]] = Counter()
+    """Check orders, pieces and revenue of each minute and currency in which an order was paid or goods came back."""
+    expected: Counter[tuple[str, str, str]] = Counter()
     for order in books.orders.values():
         if order.is_sold:
             revenue = order.item["total"] - paid_for(order.item, order.dropped)
-            _add(expected, order.item["paid_at"], 1, order.kept.total(), revenue)
+            _add(expected, order.item, order.item["paid_at"], 1, order.kept.total(), revenue)
         for item in order.of_type("Return"):
             pieces = sum(item["quantities"].values())
-            _add(expected, item["created_at"], 0, -pieces, -item["amount"] - item["owed"])
-    found: Counter[tuple[str, str]] = Counter()
+            _add(expected, order.item, item["created_at"], 0, -pieces, -item["amount"] - item["owed"])
+    found: Counter[tuple[str, str, str]] = Counter()
     for item in books.of_type("Metric"):
-        if item["currency"] != CURRENCY:
-            yield f"sales of {item['minute']} are in {item['currency']}"
-        _add(found, item["minute"], item["orders"], item["units"], item["revenue"])
-    for minute, name in expected.keys() | found.keys():
+        _add(found, item, item["minute"], item["orders"], item["units"], item["revenue"])
+    for minute, currency, name in expected.keys() | found.keys():
         if _is_open(books, datetime.fromisoformat(f"{minute}:00Z") + timedelta(days=MINUTE_IS_KEPT_DAYS)):
             books.holds(f"the {name} of a minute were counted")
-            if expected[minute, name] != found[minute, name]:
-                yield f"{minute}: {expected[minute, name]} {name}, and {found[minute, name]} are counted"
+            counted, right = found[minute, currency, name], expected[minute, currency, name]
+            if counted != right:
+                yield f"{minute} in {currency}: {right} {name}, and {counted} are counted"
 
 
-def _add(sums: Counter[tuple[str, str]], at: str, orders: int, pieces: int, revenue: int) -> None:
+def _add(sums: Counter[tuple[str, str, str]], of: Item, at: str, orders: int, pieces: int, revenue: int) -> None:
     minute = f"{datetime.fromisoformat(at).astimezone(UTC):%Y-%m-%dT%H:%M}"
     for name, amount in (("orders", orders), ("pieces", pieces), ("revenue", revenue)):
-        sums[minute, name] += amount
+        sums[minute, of["currency"], name] += amount
 
 
 def _month(at: str) -> str:
