@@ -544,7 +544,7 @@ MUTANTS = (
         4,
         "every_answer_makes_sense",
     ),
-    # The next bugs are in code that the invariants use too. The oracle must detect them alone.
+    # The next bugs are in code that the invariants use too. The oracle must detect them.
     Mutant(
         "rounds discounts up",
         "a discount is rounded up instead of down",

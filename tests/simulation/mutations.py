@@ -584,7 +584,7 @@ def give_five_stars(review: entities.Review) -> Iterator[entities.Rating]:
 
 
 def restock_all(quantity: int, restock: bool) -> returns.ReturnedGoods:
-    return _RETURNED_GOODS(quantity, restock=restock or True)
+    return _RETURNED_GOODS(quantity, restock=True)
 
 
 _RETURNED_GOODS = returns.ReturnedGoods
