@@ -40,6 +40,7 @@ OUTAGE_SECONDS = {
     "mails paused": (5 * HOUR, 48 * HOUR),
     "mail quota": (25 * HOUR, 48 * HOUR),
     "rule fails": (48 * HOUR, 96 * HOUR),
+    "deadly record": (25 * HOUR, 48 * HOUR),
 }
 
 
@@ -233,8 +234,9 @@ class SimulatedEnvironment:
     def _possible_outages(self) -> Iterator[tuple[str, str]]:
         """Yield the kind of each outage that may happen, and the name of the affected function, queue or service."""
         for name in self.readers:
-            yield from (("mapping off", name), ("reader fails", name))
-        yield from (("worker fails", worker.function) for worker in self.template.workers)
+            yield from (("mapping off", name), ("reader fails", name), ("deadly record", name))
+        for worker in self.template.workers:
+            yield from (("worker fails", worker.function), ("deadly record", worker.function))
         yield from (("rule fails", queue) for rule in self.template.rules for queue in rule.queues)
         yield from (("mails paused", "ses"), ("mail quota", "ses"))
 
@@ -274,6 +276,8 @@ class SimulatedEnvironment:
         match kind:
             case "mapping off":
                 self._switch(name, on=on)
+            case "deadly record":
+                self.lambdas.deadly_next[name] = 0.0 if on else ends
             case "rule fails":
                 self.bus.failing_until[name] = ends
             case "mails paused":

@@ -358,3 +358,23 @@ def test_a_rule_that_fails_for_more_than_a_day_sends_its_events_to_its_dead_lett
 
 def test_no_rule_of_the_stack_loses_an_event_that_it_cannot_deliver(world: Simulation) -> None:
     assert all(rule.dead_letters.keys() == set(rule.queues) for rule in world.template.rules)
+
+
+# records that kill their function -------------------------------------------------------------------------------------
+def test_a_deadly_record_kills_its_function_after_the_records_before_it(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handled: list[list[str]] = []
+
+    def handle(event: Any, _: Any) -> dict[str, Any]:
+        handled.append([record["eventID"] for record in event["Records"]])
+        return {}
+
+    monkeypatch.setattr(lambdas, "_handler", lambda _: handle)
+    event = {"Records": [{"eventID": id} for id in "abc"]}
+    world.lambdas.deadly_until["copies", "b"] = world.tasks.now + 60
+    assert world.lambdas._run_handler("copies", event, "here") == InvocationFailed("Died")
+    assert isinstance(world.lambdas._run_handler("relay", event, "here"), InvocationReturned)
+    world.tasks.now += 60
+    assert isinstance(world.lambdas._run_handler("copies", event, "here"), InvocationReturned)
+    assert handled == [["a"], ["a", "b", "c"], ["a", "b", "c"]]
