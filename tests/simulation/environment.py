@@ -18,6 +18,7 @@ from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.poison import Poison
 from tests.simulation.queues import SimulatedBus
 from tests.simulation.rng import SeededRandom
+from tests.simulation.rotations import SecretRotations
 from tests.simulation.scheduler import VirtualScheduler
 from tests.simulation.services import DAILY_QUOTA, LOW_QUOTA, PAUSED_CODES, SimulatedSes
 from tests.simulation.streams import SimulatedReader, SimulatedStream
@@ -41,6 +42,7 @@ OUTAGE_SECONDS = {
     "mail quota": (25 * HOUR, 48 * HOUR),
     "rule fails": (48 * HOUR, 96 * HOUR),
     "deadly record": (25 * HOUR, 48 * HOUR),
+    "secret rotated": (25 * HOUR, 48 * HOUR),
 }
 
 
@@ -62,6 +64,7 @@ class SimulatedEnvironment:
     poison: Poison
     ses: SimulatedSes
     bus: SimulatedBus
+    rotations: SecretRotations
     note: Callable[[str, str], None]
     broken_functions: set[str] = field(default_factory=set)
     _kept_off: Counter[str] = field(default_factory=Counter)
@@ -239,6 +242,7 @@ class SimulatedEnvironment:
             yield from (("worker fails", worker.function), ("deadly record", worker.function))
         yield from (("rule fails", queue) for rule in self.template.rules for queue in rule.queues)
         yield from (("mails paused", "ses"), ("mail quota", "ses"))
+        yield from (("secret rotated", kind) for kind in self.rotations.names)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
@@ -276,6 +280,8 @@ class SimulatedEnvironment:
         match kind:
             case "mapping off":
                 self._switch(name, on=on)
+            case "secret rotated":
+                (self.rotations.end if on else self.rotations.begin)(name)
             case "deadly record":
                 self.lambdas.deadly_next[name] = 0.0 if on else ends
             case "rule fails":

@@ -990,9 +990,13 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
 
 
 def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each API response had a status that the simulated client accepts, and that none had status 500."""
+    """Check that each API response had a status that the simulated client accepts, and that none had status 500.
+
+    A webhook's signature may be refused only until all functions must know the new secret of a rotation.
+    """
     book.found_premise(len(world.clients.exchanges))
     yield from world.traffic.known.unexpected_answers
+    yield from world.provider.refused_signatures
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
 
 

@@ -42,9 +42,10 @@ from tests.simulation.lambdas import SimulatedLambda, clear_caches, save_router_
 from tests.simulation.ledger import Ledger, RecordedChange
 from tests.simulation.operators import Operator, corrupt_copies, drift_violations
 from tests.simulation.poison import Poison
-from tests.simulation.provider import SimulatedProvider
+from tests.simulation.provider import FIRST_API_KEY, ProviderClient, SimulatedProvider
 from tests.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
 from tests.simulation.rng import SeededRandom
+from tests.simulation.rotations import PROVIDER_KEY, WEBHOOK_SECRET, SecretRotations
 from tests.simulation.scheduler import TooManySteps, VirtualScheduler, run_sequentially
 from tests.simulation.services import (
     SimulatedCognito,
@@ -114,6 +115,10 @@ class Simulation:
         self.bus = SimulatedBus(self.template.rules, self.queues, tasks, chance, faults)
         self.ses = SimulatedSes(tasks, faults)
         self.addresses: dict[str, str] = {}
+        names = self._secret_names()
+        pepper = self.template.functions["api"].environment["PEPPER_SECRET"]
+        first_values = {names[WEBHOOK_SECRET]: json.dumps(WEBHOOK_SECRETS), names[PROVIDER_KEY]: FIRST_API_KEY}
+        self.secrets = SimulatedSecrets({pepper: PEPPER, **first_values})
         self.wire = SimulatedWire(tasks, faults, chance, self._services())
         self.workers = [
             QueueWorker(settings, self.queues[settings.queue], tasks, faults, self.lambdas)
@@ -122,6 +127,8 @@ class Simulation:
         self.readers = {function: self._reader(function) for function in self.template.streams}
         self.stream.readers = list(self.readers.values())
         self.poison = Poison(chance, faults, self.table, self.template, self.queues, self.bus)
+        self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
+        self.provider = SimulatedProvider(self.clients, faults, chance)
         self.environment = SimulatedEnvironment(
             tasks=tasks,
             chance=chance,
@@ -134,10 +141,9 @@ class Simulation:
             poison=self.poison,
             ses=self.ses,
             bus=self.bus,
+            rotations=SecretRotations(tasks, chance, self.secrets, self.provider, self._secret_names()),
             note=self.note,
         )
-        self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
-        self.provider = SimulatedProvider(self.clients, faults, chance)
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = SimulatedWarehouse(self.clients, self.queues[foreign], faults)
@@ -175,17 +181,19 @@ class Simulation:
                 queue.dead_letters = queues[queue.settings.dead_letters]
         return queues
 
+    def _secret_names(self) -> dict[str, str]:
+        """Return the names of the secrets that can be rotated."""
+        api, refunds = (self.template.functions[name].environment for name in ("api", "refunds"))
+        return {WEBHOOK_SECRET: api["WEBHOOK_SECRET"], PROVIDER_KEY: refunds["PROVIDER_SECRET"]}
+
     def _services(self) -> dict[str, Service]:
-        api = self.template.functions["api"].environment
-        secret_values = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
-        secret_values[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
         return {
             "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now),
             "s3": self.s3,
             "events": SimulatedEventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
             "sqs": SimulatedSqs(self.queues),
-            "secretsmanager": SimulatedSecrets(secret_values),
+            "secretsmanager": self.secrets,
             "cognito-idp": SimulatedCognito(self.addresses),
         }
 
@@ -319,9 +327,9 @@ class Simulation:
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
-        def provider(_url: str, secret_name: str) -> SimulatedProvider:
-            assert secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))
-            return self.provider
+        def provider(_url: str, secret_name: str) -> ProviderClient:
+            key = secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))
+            return ProviderClient(self.provider, key)
 
         kept = random.getstate()
         # botocore draws its retry delays from this global generator. The seed makes them repeatable.
