@@ -65,6 +65,7 @@ from tests.support.http_client import WEBHOOK_SECRETS, Token
 
 OPENS_AT = datetime(2026, 11, 2, 8, tzinfo=UTC).timestamp()
 DAY_ENDS, QUARTER, YEAR = OPENS_AT + 4 * DAY, OPENS_AT + 100 * DAY, OPENS_AT + 470 * DAY
+TWO_YEARS, THREE_YEARS = OPENS_AT + 800 * DAY, OPENS_AT + 1_110 * DAY
 QUIET_SECONDS = 13 * HOUR
 """How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
 
@@ -249,21 +250,26 @@ class Simulation:
         self.clients.start("staff", self.traffic.open_shop)
         self.tasks.run(OPENS_AT + HOUR)
         self._start_era(
-            "day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)]
+            "day", OPENS_AT + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.commands("day", 5 * DAY)]
         )
         yield DAY_ENDS
         yield QUARTER
         if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
-        self._start_era("year", min(expiries, default=QUARTER), 3 * DAY, [])
+        begins = min(expiries, default=QUARTER)
+        self._start_era("year", begins, 3 * DAY, self.operator.commands("year", 30 * DAY))
         yield YEAR
-        replays = self.operator.replay_commands("late", HOUR)
-        self._start_era(
-            "late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *self.operator.restore_commands(), *replays]
-        )
+        tools = [*self.operator.restore_commands(), *self.operator.commands("late", HOUR)]
+        self._start_era("late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *tools])
         yield self.tasks.now + 4 * DAY
         yield self.tasks.now + 16 * DAY
+        if self.chance.happens(0.4, "lives for three years"):
+            for year, ends in enumerate((TWO_YEARS, THREE_YEARS), 2):
+                tools = self.operator.commands(f"year {year}", 3 * HOUR)
+                self._start_era(f"year {year}", self.tasks.now, 2 * HOUR, [*self.traffic.commands(100 * year), *tools])
+                yield self.tasks.now + 4 * DAY
+                yield ends
 
     def _start_era(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[PlannedCommand]) -> None:
         """Turn fault injection on, and schedule the outages and commands of an era (a part of the run).
