@@ -18,6 +18,7 @@ from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.poison import Poison
 from tests.simulation.queues import SimulatedBus
 from tests.simulation.rng import SeededRandom
+from tests.simulation.rotations import SecretRotations
 from tests.simulation.scheduler import VirtualScheduler
 from tests.simulation.services import DAILY_QUOTA, LOW_QUOTA, PAUSED_CODES, SimulatedSes
 from tests.simulation.streams import SimulatedReader, SimulatedStream
@@ -40,6 +41,8 @@ OUTAGE_SECONDS = {
     "mails paused": (5 * HOUR, 48 * HOUR),
     "mail quota": (25 * HOUR, 48 * HOUR),
     "rule fails": (48 * HOUR, 96 * HOUR),
+    "deadly record": (25 * HOUR, 48 * HOUR),
+    "secret rotated": (25 * HOUR, 48 * HOUR),
 }
 
 
@@ -61,6 +64,7 @@ class SimulatedEnvironment:
     poison: Poison
     ses: SimulatedSes
     bus: SimulatedBus
+    rotations: SecretRotations
     note: Callable[[str, str], None]
     broken_functions: set[str] = field(default_factory=set)
     _kept_off: Counter[str] = field(default_factory=Counter)
@@ -235,10 +239,12 @@ class SimulatedEnvironment:
     def _possible_outages(self) -> Iterator[tuple[str, str]]:
         """Yield the kind of each outage that may happen, and the name of the affected function, queue or service."""
         for name in self.readers:
-            yield from (("mapping off", name), ("reader fails", name))
-        yield from (("worker fails", worker.function) for worker in self.template.workers)
+            yield from (("mapping off", name), ("reader fails", name), ("deadly record", name))
+        for worker in self.template.workers:
+            yield from (("worker fails", worker.function), ("deadly record", worker.function))
         yield from (("rule fails", queue) for rule in self.template.rules for queue in rule.queues)
         yield from (("mails paused", "ses"), ("mail quota", "ses"))
+        yield from (("secret rotated", kind) for kind in self.rotations.names)
 
     def _replace(self, name: str, share: float, *, from_checkpoint: bool) -> None:
         """Disable the event source mapping of a function, and replace it with a new one up to 10 minutes later.
@@ -276,6 +282,10 @@ class SimulatedEnvironment:
         match kind:
             case "mapping off":
                 self._switch(name, on=on)
+            case "secret rotated":
+                (self.rotations.end if on else self.rotations.begin)(name)
+            case "deadly record":
+                self.lambdas.deadly_next[name] = 0.0 if on else ends
             case "rule fails":
                 self.bus.failing_until[name] = ends
             case "mails paused":

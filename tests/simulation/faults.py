@@ -138,6 +138,8 @@ OTHER_FAULTS = (
     OtherFault("mails paused", 0.080, "the mail provider refuses all mails for 5 or 48 hours"),
     OtherFault("mail quota", 0.080, "the mail provider takes only a few mails a day, for 25 or 48 hours"),
     OtherFault("rule fails", 0.040, "a rule of the bus delivers nothing for two or four days"),
+    OtherFault("deadly record", 0.060, "a record or message kills its function's process, for 25 or 48 hours"),
+    OtherFault("secret rotated", 0.100, "a secret changes, and its new value is used while caches have the old one"),
     OtherFault("restored at once", 0.200, "an order is restored as soon as the archive allows it"),
 )
 

@@ -42,7 +42,9 @@ class SimulatedLambda:
 
     `is_broken(function)`: returns whether the function fails at every invocation now. `calls`: the number of
     invocations by function. `throttled_until`: the virtual time until which a function is not invoked, by function.
-    `skewed`: whether the clocks of a function are wrong, by function.
+    `skewed`: whether the clocks of a function are wrong, by function. `deadly_until`: until when a record kills a
+    function, by function and id of the record. Then a new version of the function can process it. `deadly_next`: the
+    same time for one record of the function's next batch.
     """
 
     tasks: VirtualScheduler
@@ -54,6 +56,8 @@ class SimulatedLambda:
     calls: Counter[str] = field(default_factory=Counter)
     throttled_until: dict[str, float] = field(default_factory=dict)
     skewed: dict[str, bool] = field(default_factory=dict)
+    deadly_next: dict[str, float] = field(default_factory=dict)
+    deadly_until: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def invoke(self, function: str, event: Mapping[str, Any], done: Callable[[Outcome], None], place: str) -> None:
         """Start an invocation of a function, and return at once. At its end, `done` is called with the outcome.
@@ -118,7 +122,7 @@ class SimulatedLambda:
             own: Any = marshal.loads(marshal.dumps(cast(Any, event)))  # noqa: S302  a copy; JSON takes four times as long
             if len(orjson.dumps(event)) > MAX_PAYLOAD_BYTES:
                 return InvocationFailed("RequestTooLargeException")
-            response = orjson.dumps(_handler(self.template.functions[function].handler)(own, told))
+            response = orjson.dumps(self._handle(function, own, told))
             if len(response) > MAX_PAYLOAD_BYTES:
                 return InvocationFailed("Function.ResponseSizeTooLarge")
             return InvocationReturned(orjson.loads(response))
@@ -130,6 +134,26 @@ class SimulatedLambda:
             return InvocationFailed(type(error).__name__)
         finally:
             restore()
+
+    def _handle(self, function: str, event: Any, context: Any) -> Any:
+        """Call the handler of a function, and return its response.
+
+        If a record of the event is deadly, the handler gets the records before it. Then the process exits.
+        """
+        handler, records = _handler(self.template.functions[function].handler), event.get("Records") or []
+        if records and function in self.deadly_next:
+            deadly = self.chance.choice([_record_id(record) for record in records], "deadly", function, self.tasks.now)
+            self.deadly_until[function, deadly] = self.deadly_next.pop(function)
+        for number, record in enumerate(records):
+            if self.tasks.now < self.deadly_until.get((function, _record_id(record)), 0.0):
+                if number:
+                    handler({**event, "Records": records[:number]}, context)
+                raise ProcessDied
+        return handler(event, context)
+
+
+def _record_id(record: Mapping[str, Any]) -> str:
+    return str(record.get("eventID") or record["messageId"])
 
 
 def clear_caches() -> None:

@@ -13,14 +13,16 @@ from functions.adapters.object_store import REDRIVEN_PREFIX
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import Table
 from functions.model import totals
-from functions.model.table import BEST_SELLER, ROWS_BY_TYPE
+from functions.model.table import BEST_SELLER, ORDER, ROWS_BY_TYPE
 from functions.runtime import clients
 from functions.shop.shop import Shop
 from ops.commands.drift import DriftCheck
+from ops.commands.migrate import PlannedMigration, run_migration
 from ops.commands.restore import SETTLE_TIME, NotRestorable, restore_order
 from ops.failures.failure_store import FailureEntry, FailureRepository
 from ops.failures.redrive import redrive_entries
 from ops.item_keys import ItemKey, item_key
+from ops.migration import Migration, rederive_copies, rekey_items
 from ops.repair.rebuild import PublishEvents, make_publisher, rebuild_copies, republish_events
 from ops.scan.checkpoint import MAX_RESUME_AGE, Checkpoint
 from tests.simulation.faults import DAY, HOUR, MINUTE
@@ -207,8 +209,49 @@ class Operator:
         self.restored_orders.add(order_id)
         return True
 
+    # tools at random times --------------------------------------------------------------------------------------------
+    def commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
+        """Plan to use some tools at random times of an era, while clients act. Sometimes two replays run at once.
+
+        `lasts_seconds`: the time in which the tools are started.
+        """
+        chance = self._world.chance
+        tools: Mapping[str, Callable[[], bool]] = {
+            "drift": self._repair_once,
+            "replay": self._replay_once,
+            "restore": partial(self._restore_any_once, era),
+            "migrate rekey": partial(self._migrate_once, f"rekey {era}", rekey_items(ORDER, "nothing changes")),
+            "migrate rederive": partial(self._migrate_once, f"rederive {era}", rederive_copies(ORDER, "copies again")),
+        }
+        made = self._replay_commands(era, lasts_seconds)
+        for tool, work in tools.items():
+            if chance.happens(0.15, "a tool", tool, era):
+                place = (tool, era)
+                after = lasts_seconds * chance.random("a tool", "when", *place) ** 2
+                made.append(PlannedCommand(f"{tool}: {era}", after, partial(self._retry_until_done, work, 2.0, *place)))
+        return made
+
+    def _restore_any_once(self, era: str) -> bool:
+        stubs = sorted(image["order_id"]["S"] for image in self._world.table.of_type("ArchivedOrder"))
+        if not stubs:
+            return True
+        order_id = self._world.chance.choice(stubs, "restored", era)
+        return self._restore_once(order_id, self._world.chance.choice(KEEP_DAYS, "restored", era, "for how long"))
+
+    def _migrate_once(self, version: str, migration: Migration) -> bool:
+        """Run a migration that leaves all items as they are, or writes their copies again."""
+        shop = clients.create_shop(self._world.table.name)
+        planned = PlannedMigration(version=version, migration=migration, task="up")
+        try:
+            result = run_migration(shop, planned, by="operator")
+        except (ProcessDied, Exception) as error:  # noqa: BLE001  after any error, the tool is run again
+            self._world.note("operator", f"has not migrated all: {error!r}")
+            return False
+        self._world.note("operator", f"migrates {version}: {result.summary()}")
+        return True
+
     # replay of events -------------------------------------------------------------------------------------------------
-    def replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
+    def _replay_commands(self, era: str, lasts_seconds: float) -> list[PlannedCommand]:
         """Sometimes plan two replays at the same time. A replay publishes events again from the items in the table.
 
         Both replays use the same Checkpoint item in the table, which lets only one replay run at a time. If a replay is

@@ -17,9 +17,10 @@ from functions.adapters.payment_provider import PaymentProviderUnavailable
 from functions.shop.refund_processing import ProviderRefundState, RefundRejected
 from tests.simulation.clients import ApiClients
 from tests.simulation.faults import DAY, HOUR, MINUTE, FaultInjector, ServiceCall, Strike
+from tests.simulation.lambdas import MAX_SKEW_SECONDS
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import ProcessDied
-from tests.support.http_client import JSON, http_event, payment_event, stripe_signature
+from tests.support.http_client import JSON, WEBHOOK_SECRETS, http_event, payment_event, stripe_signature
 
 WEBHOOK_DELAY_SECONDS = 1.0
 """The seconds between a payment and its webhook."""
@@ -41,6 +42,7 @@ EVENT_TYPES = {
 }
 """For each outcome of a payment: the event type in the provider's webhook."""
 IDEMPOTENCY_KEY_SECONDS = DAY
+FIRST_API_KEY = "key of the simulation"
 
 
 @dataclass
@@ -92,7 +94,9 @@ class SimulatedProvider:
     """Replaces the shop's client of the payment provider, and sends the provider's webhooks to the shop.
 
     `request_counts`: how many refund requests came with each idempotency key. `undelivered`: how many webhooks the shop
-    has not accepted yet.
+    has not accepted yet. `accepted_keys`: the API keys that are not revoked. `signing_secret`: the secret that signs
+    the webhooks. Each function of the shop must know it from `secret_known_at` on. `refused_signatures`: the webhooks
+    whose signature the shop refused although it had to know the secret.
     """
 
     people: ApiClients
@@ -102,6 +106,10 @@ class SimulatedProvider:
     refunds: list[SimulatedRefund] = field(default_factory=list)
     request_counts: Counter[str] = field(default_factory=Counter)
     undelivered: int = 0
+    accepted_keys: set[str] = field(default_factory=lambda: {FIRST_API_KEY})
+    signing_secret: str = WEBHOOK_SECRETS["current"]
+    secret_known_at: float = 0.0
+    refused_signatures: list[str] = field(default_factory=list)
     _keys: dict[str, RecordedAnswer] = field(default_factory=dict)
 
     # payments and disputes --------------------------------------------------------------------------------------------
@@ -174,6 +182,14 @@ class SimulatedProvider:
         """Whether a refund or dispute is unfinished, or the shop has not accepted a webhook yet."""
         pending = any(one.status == "pending" for one in self.refunds)
         return bool(self.undelivered) or pending or any(intent.dispute == "open" for intent in self.intents)
+
+    # secrets ----------------------------------------------------------------------------------------------------------
+    def sign_with(self, secret: str, known_at: float) -> None:
+        """Sign all webhooks with this secret from now on. `known_at`: when each function of the shop must know it."""
+        self.signing_secret, self.secret_known_at = secret, known_at
+
+    def revoke_other_keys(self, key: str) -> None:
+        self.accepted_keys = {key}
 
     # refunds ----------------------------------------------------------------------------------------------------------
     def refund(self, *, key: str, payment_id: str, amount: int, metadata: Mapping[str, str]) -> ProviderRefundState:
@@ -314,9 +330,12 @@ class SimulatedProvider:
         def work() -> None:
             for attempt in count():  # without a limit: the real provider retries for days
                 text = json.dumps(told)
-                headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock())}
+                headers = {**JSON, "stripe-signature": stripe_signature(text, tasks.clock(), self.signing_secret)}
                 request = http_event("POST", "/payments/events", body=text, headers=headers)
+                is_secret_known = tasks.now > self.secret_known_at + MAX_SKEW_SECONDS
                 said = self.people.send(request, f"webhook {told['id']} {told['type']}", patience=1)
+                if said and said.status == 400 and is_secret_known:
+                    self.refused_signatures.append(f"webhook {told['id']} was answered 400: {said.body}")
                 if said and said.status == 200:
                     self.undelivered -= 1
                     heard()
@@ -324,6 +343,26 @@ class SimulatedProvider:
                 tasks.pause(5 * MINUTE * 2 ** min(attempt, 5))
 
         self.people.start("provider", work, delay_seconds)
+
+
+@dataclass(frozen=True)
+class ProviderClient:
+    """The shop's client of the payment provider. The provider refuses a revoked API key with status 401."""
+
+    provider: SimulatedProvider
+    key: str
+
+    def refund(self, **request: Any) -> ProviderRefundState:
+        self._check_key()
+        return self.provider.refund(**request)
+
+    def refunds_of(self, payment_id: str) -> Sequence[ProviderRefundState]:
+        self._check_key()
+        return self.provider.refunds_of(payment_id)
+
+    def _check_key(self) -> None:
+        if self.key not in self.provider.accepted_keys:
+            raise PaymentProviderUnavailable(401)
 
 
 def _dispute_event(intent: SimulatedIntent, what: str) -> dict[str, Any]:

@@ -440,8 +440,13 @@ def _message_id_of(receipt_handle: str) -> str:
 
 
 class SimulatedSecrets(JsonService):
+    """Simulates Secrets Manager. `write` stores a new value of a secret, which each later read returns."""
+
     def __init__(self, values: Mapping[str, str]) -> None:
-        self._values = values
+        self._values = dict(values)
+
+    def write(self, name: str, value: str) -> None:
+        self._values[name] = value
 
     def target_of(self, operation: str, request: UnsignedRequest) -> str:
         return str(request.parsed_body["SecretId"])

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from functions.adapters import payment_provider
+from functions.adapters.payment_provider import PaymentProviderUnavailable
 from local.dynamodb_engine import Engine
 from local.event_source_mappings import InvocationFailed, InvocationReturned
-from tests.simulation import botocore_clients, lambdas, wire
+from tests.simulation import botocore_clients, lambdas, rotations, wire
 from tests.simulation.faults import DAY, Strike
 from tests.simulation.limits import LIMITS
 from tests.simulation.scheduler import ProcessDied, SimulatedProcess
@@ -358,3 +360,68 @@ def test_a_rule_that_fails_for_more_than_a_day_sends_its_events_to_its_dead_lett
 
 def test_no_rule_of_the_stack_loses_an_event_that_it_cannot_deliver(world: Simulation) -> None:
     assert all(rule.dead_letters.keys() == set(rule.queues) for rule in world.template.rules)
+
+
+# records that kill their function -------------------------------------------------------------------------------------
+def test_a_deadly_record_kills_its_function_after_the_records_before_it(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handled: list[list[str]] = []
+
+    def handle(event: Any, _: Any) -> dict[str, Any]:
+        handled.append([record["eventID"] for record in event["Records"]])
+        return {}
+
+    monkeypatch.setattr(lambdas, "_handler", lambda _: handle)
+    event = {"Records": [{"eventID": id} for id in "abc"]}
+    world.lambdas.deadly_until["copies", "b"] = world.tasks.now + 60
+    assert world.lambdas._run_handler("copies", event, "here") == InvocationFailed("Died")
+    assert isinstance(world.lambdas._run_handler("relay", event, "here"), InvocationReturned)
+    world.tasks.now += 60
+    assert isinstance(world.lambdas._run_handler("copies", event, "here"), InvocationReturned)
+    assert handled == [["a"], ["a", "b", "c"], ["a", "b", "c"]]
+
+
+# rotated secrets ------------------------------------------------------------------------------------------------------
+def send_webhook(world: Simulation, id: str, seconds: float) -> int:
+    """Let the provider send a webhook, and run for this time. Return how many webhooks the shop has not accepted."""
+    event = {"id": id, "object": "event", "type": "charge.succeeded", "data": {"object": {}}}
+    world.provider._start_webhook(event, 0.0, lambda: None)
+    world.tasks.run(world.tasks.now + seconds)
+    return world.provider.undelivered
+
+
+def test_a_webhook_with_a_new_secret_is_sent_again_until_the_cache_of_the_old_one_ends(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotations, "MAX_SWITCH_SECONDS", 0.0)
+    assert send_webhook(world, "evt_1", 10) == 0
+    world.environment.rotations.begin(rotations.WEBHOOK_SECRET)
+    assert send_webhook(world, "evt_2", 10) == 1
+    world.tasks.run(world.tasks.now + 900)
+    assert world.provider.undelivered == 0
+    assert not world.provider.refused_signatures
+
+
+def test_a_signature_that_is_refused_after_the_caches_ended_is_a_violation(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.secrets, "write", lambda name, value: None)
+    world.environment.rotations.begin(rotations.WEBHOOK_SECRET)
+    world.tasks.run(world.tasks.now + 900)
+    send_webhook(world, "evt_1", 10)
+    assert world.provider.refused_signatures
+
+
+def test_the_provider_refuses_a_revoked_key_until_the_cache_of_it_ends(
+    world: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotations, "MAX_SWITCH_SECONDS", 0.0)
+    name = world.environment.rotations.names[rotations.PROVIDER_KEY]
+    warm = payment_provider.get_payment_provider("", name)
+    world.environment.rotations.begin(rotations.PROVIDER_KEY)
+    world.tasks.run(world.tasks.now + 1)
+    with pytest.raises(PaymentProviderUnavailable):
+        warm.refunds_of("pi_1")
+    world.tasks.now += 300
+    assert payment_provider.get_payment_provider("", name).refunds_of("pi_1") == []

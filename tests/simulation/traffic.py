@@ -161,28 +161,32 @@ class SimulatedTraffic:
         for id in COMPANIES:
             self._expect(201, STAFF, "POST", "/companies", {"company_id": id, "name": f"The company {id}"})
 
-    # the first day ----------------------------------------------------------------------------------------------------
-    def commands(self) -> list[PlannedCommand]:
-        """Plan the requests of the first day. Many start at almost the same time, so that they conflict."""
-        made = [self._order(number) for number in range(self.chance.randint(*ORDERS, "orders"))]
-        made += [self._foreign_order(currency) for currency in CURRENCIES if self.chance.happens(0.15, currency)]
-        made += [self._snoop(number) for number in range(self.chance.randint(1, 3, "snoopers"))]
-        if self.chance.happens(0.1, "many payments"):
-            made.append(self._order_paid_in_five_parts())
-        made += [self._miscellaneous(number) for number in range(self.chance.randint(2, 6, "others"))]
-        if self.chance.happens(0.4, "addresses"):
-            made += [self._change_email(number) for number in range(self.chance.randint(1, 4, "addresses"))]
-        if self.chance.happens(0.4, "members"):
-            made += [self._change_membership(number) for number in range(self.chance.randint(1, 4, "members"))]
-        if self.chance.happens(0.3, "categories"):
-            made += [self._category(number) for number in range(self.chance.randint(2, 5, "categories"))]
-        if self.chance.happens(0.4, "imports"):
-            made += [self._import(number) for number in range(self.chance.randint(1, 3, "imports"))]
-        made += [self._follow_and_review(number) for number in range(self.chance.randint(0, 2, "opinions"))]
-        for number in range(self.chance.randint(0, 2, "fans")):
-            made += self._follow_and_restock(number)
-        if self.chance.happens(0.3, "somebody leaves"):
-            made.append(self._request_erasure("leaving", self.chance.choice(CUSTOMERS, "who leaves")))
+    # a day with customers ---------------------------------------------------------------------------------------------
+    def commands(self, first: int = 0) -> list[PlannedCommand]:
+        """Plan the requests of a day. Many start at almost the same time, so that they conflict.
+
+        `first`: the number of the day's first command of each kind. Commands with another number have other keys.
+        """
+        chance = self.chance
+        made = [self._order(first + number) for number in range(chance.randint(*ORDERS, "orders"))]
+        if not first:
+            made += [self._foreign_order(currency) for currency in CURRENCIES if chance.happens(0.15, currency)]
+            made += [self._snoop(number) for number in range(chance.randint(1, 3, "snoopers"))]
+            made += [self._order_paid_in_five_parts()] * chance.happens(0.1, "many payments")
+        made += [self._miscellaneous(first + number) for number in range(chance.randint(2, 6, "others"))]
+        for probability, least, most, kind, plan in (
+            (0.4, 1, 4, "addresses", self._change_email),
+            (0.4, 1, 4, "members", self._change_membership),
+            (0.3, 2, 5, "categories", self._category),
+            (0.4, 1, 3, "imports", self._import),
+        ):
+            if chance.happens(probability, kind):
+                made += [plan(first + number) for number in range(chance.randint(least, most, kind))]
+        made += [self._follow_and_review(first + number) for number in range(chance.randint(0, 2, "opinions"))]
+        for number in range(chance.randint(0, 2, "fans")):
+            made += self._follow_and_restock(first + number)
+        if chance.happens(0.3, "somebody leaves", *([first] if first else [])):
+            made.append(self._request_erasure(f"leaving{first or ''}", chance.choice(CUSTOMERS, "who leaves")))
         return made
 
     def _at(self, name: str) -> float:

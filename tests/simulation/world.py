@@ -48,9 +48,10 @@ from tests.simulation.observing import collect_observations
 from tests.simulation.operators import Operator, corrupt_copies, drift_violations
 from tests.simulation.oracle import judge
 from tests.simulation.poison import Poison
-from tests.simulation.provider import SimulatedProvider
+from tests.simulation.provider import FIRST_API_KEY, ProviderClient, SimulatedProvider
 from tests.simulation.queues import QueueWorker, SimulatedBus, SimulatedQueue
 from tests.simulation.rng import SeededRandom
+from tests.simulation.rotations import PROVIDER_KEY, WEBHOOK_SECRET, SecretRotations
 from tests.simulation.scheduler import TooManySteps, VirtualScheduler, run_sequentially
 from tests.simulation.services import (
     SimulatedCognito,
@@ -79,8 +80,8 @@ EDGES = tuple(
 They are at the end of a month, at the end of a year (then the invoice numbers begin again at 1) and at a leap day. They
 are not on the hour, because DynamoDB deletes expired items at midnight.
 """
-DAY_ENDS, QUARTER, YEAR = 4 * DAY, 100 * DAY, 470 * DAY
-"""When the first three eras end, in seconds after the shop opens."""
+DAY_ENDS, QUARTER, YEAR, TWO_YEARS, THREE_YEARS = 4 * DAY, 100 * DAY, 470 * DAY, 800 * DAY, 1_110 * DAY
+"""When the eras end, in seconds after the shop opens."""
 QUIET_SECONDS = 13 * HOUR
 """How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
 
@@ -146,6 +147,10 @@ class Simulation:
         self.bus = SimulatedBus(self.template.rules, self.queues, tasks, chance, faults)
         self.ses = SimulatedSes(tasks, faults)
         self.addresses: dict[str, str] = {}
+        names = self._secret_names()
+        pepper = self.template.functions["api"].environment["PEPPER_SECRET"]
+        first_values = {names[WEBHOOK_SECRET]: json.dumps(WEBHOOK_SECRETS), names[PROVIDER_KEY]: FIRST_API_KEY}
+        self.secrets = SimulatedSecrets({pepper: PEPPER, **first_values})
         self.wire = SimulatedWire(tasks, faults, chance, self._services())
         self.workers = [
             QueueWorker(settings, self.queues[settings.queue], tasks, faults, self.lambdas)
@@ -154,6 +159,8 @@ class Simulation:
         self.readers = {function: self._reader(function) for function in self.template.streams}
         self.stream.readers = list(self.readers.values())
         self.poison = Poison(chance, faults, self.table, self.template, self.queues, self.bus)
+        self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
+        self.provider = SimulatedProvider(self.clients, faults, chance)
         self.environment = SimulatedEnvironment(
             tasks=tasks,
             chance=chance,
@@ -166,10 +173,9 @@ class Simulation:
             poison=self.poison,
             ses=self.ses,
             bus=self.bus,
+            rotations=SecretRotations(tasks, chance, self.secrets, self.provider, self._secret_names()),
             note=self.note,
         )
-        self.clients = ApiClients(tasks, chance, self.lambdas, self.note)
-        self.provider = SimulatedProvider(self.clients, faults, chance)
         fed = {queue for rule in self.template.rules for queue in rule.queues}
         (foreign,) = fed - {worker.queue for worker in self.template.workers}
         self.warehouse = SimulatedWarehouse(self.clients, self.queues[foreign], faults)
@@ -208,17 +214,19 @@ class Simulation:
                 queue.dead_letters = queues[queue.settings.dead_letters]
         return queues
 
+    def _secret_names(self) -> dict[str, str]:
+        """Return the names of the secrets that can be rotated."""
+        api, refunds = (self.template.functions[name].environment for name in ("api", "refunds"))
+        return {WEBHOOK_SECRET: api["WEBHOOK_SECRET"], PROVIDER_KEY: refunds["PROVIDER_SECRET"]}
+
     def _services(self) -> dict[str, Service]:
-        api = self.template.functions["api"].environment
-        secret_values = {api["PEPPER_SECRET"]: PEPPER, api["WEBHOOK_SECRET"]: json.dumps(WEBHOOK_SECRETS)}
-        secret_values[self.template.functions["refunds"].environment["PROVIDER_SECRET"]] = "key of the simulation"
         return {
             "dynamodb": SimulatedDynamoDB(self.table, lambda: self.tasks.now),
             "s3": self.s3,
             "events": SimulatedEventBridge(self.chance, lambda: self.tasks.now, self.bus.publish),
             "sesv2": self.ses,
             "sqs": SimulatedSqs(self.queues),
-            "secretsmanager": SimulatedSecrets(secret_values),
+            "secretsmanager": self.secrets,
             "cognito-idp": SimulatedCognito(self.addresses),
         }
 
@@ -280,21 +288,26 @@ class Simulation:
         opened = self.opens_at
         self.tasks.run(opened + HOUR)
         self._start_era(
-            "day", opened + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.replay_commands("day", 5 * DAY)]
+            "day", opened + HOUR, 2 * HOUR, [*self.traffic.commands(), *self.operator.commands("day", 5 * DAY)]
         )
         yield opened + DAY_ENDS
         yield opened + QUARTER
         if not (self.faults.fierce or self.chance.happens(0.25, "lives on")):
             return
         expiries = [int(image["ttl"]["N"]) for image in self.table.of_type("Expiry")]
-        self._start_era("year", min(expiries, default=opened + QUARTER), 3 * DAY, [])
+        begins = min(expiries, default=opened + QUARTER)
+        self._start_era("year", begins, 3 * DAY, self.operator.commands("year", 30 * DAY))
         yield opened + YEAR
-        replays = self.operator.replay_commands("late", HOUR)
-        self._start_era(
-            "late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *self.operator.restore_commands(), *replays]
-        )
+        tools = [*self.operator.restore_commands(), *self.operator.commands("late", HOUR)]
+        self._start_era("late", self.tasks.now, HOUR, [*self.traffic.late_commands(), *tools])
         yield self.tasks.now + 4 * DAY
         yield self.tasks.now + 16 * DAY
+        if self.chance.happens(0.4, "lives for three years"):
+            for year, ends in enumerate((TWO_YEARS, THREE_YEARS), 2):
+                tools = self.operator.commands(f"year {year}", 3 * HOUR)
+                self._start_era(f"year {year}", self.tasks.now, 2 * HOUR, [*self.traffic.commands(100 * year), *tools])
+                yield self.tasks.now + 4 * DAY
+                yield opened + ends
 
     def _start_era(self, era: str, begins: float, lasts_seconds: float, commands: Sequence[PlannedCommand]) -> None:
         """Turn fault injection on, and schedule the outages and commands of an era (a part of the run).
@@ -366,9 +379,9 @@ class Simulation:
             )
             return Shop(table=table, new_id=lambda: f"id-{next(ids)}", **settings)
 
-        def provider(_url: str, secret_name: str) -> SimulatedProvider:
-            assert secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))
-            return self.provider
+        def provider(_url: str, secret_name: str) -> ProviderClient:
+            key = secrets.get_secret(secret_name, int(self.tasks.now // secrets.SECRET_CACHE_SECONDS))
+            return ProviderClient(self.provider, key)
 
         kept = random.getstate()
         # botocore draws its retry delays from this global generator. The seed makes them repeatable.
