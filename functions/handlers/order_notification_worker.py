@@ -10,7 +10,7 @@ already accepted the mail, the customer gets it twice.
 
 from functions.adapters.mailer import send_mail
 from functions.mails.order_notifications import render_notification
-from functions.model.events import ReceivedEvent
+from functions.model.events import ReceivedEvent, RefundData
 from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
@@ -40,8 +40,8 @@ def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, ev
     if notification is None:
         observability.log_effect("notification_sent", shop, event, effect=None)
         return
-    amount = getattr(event.data, "amount", None)
-    mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, amount)
+    refund = event.data if isinstance(event.data, RefundData) else None
+    mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, refund)
     message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
     mark_sent(shop, notification, message_id)
     observability.log_effect(

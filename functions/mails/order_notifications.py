@@ -10,6 +10,7 @@ from pathlib import Path
 
 from functions.adapters.mailer import Mail, load_templates
 from functions.model.entities import Customer, Order
+from functions.model.events import RefundData
 from functions.model.money import format_amount
 from functions.model.pricing import discounted_value, format_percent, included_tax
 
@@ -19,7 +20,7 @@ class NotificationText:
     """The texts of the mail about one event.
 
     `subject`: the subject, with `{number}` for the order's short number. `opening`: the first sentences, with
-    `{amount}` for the amount of money in the event. `shows_address`: whether the mail shows the delivery address.
+    `{amount}` for the amount of a refund. `shows_address`: whether the mail shows the delivery address.
     `refund_text`: the text after the list of cancelled goods, with `{amount}` for the amount that the customer paid for
     them. The mail omits this text if that amount is 0.
     """
@@ -86,18 +87,19 @@ NOTIFICATION_TEXTS: Mapping[str, NotificationText] = {
 
 
 def render_notification(
-    event: str, customer: Customer, order: Order, shop_name: str, amount: int | None = None
+    event: str, customer: Customer, order: Order, shop_name: str, refund: RefundData | None = None
 ) -> Mail:
     """Return the mail about an event for the customer of an order. Values are escaped in the HTML version.
 
-    `amount`: the amount of money in the event in minor units, if the event has one.
+    `refund`: the data of the event if it is about a refund. Its currency is that of the refunded payment, which may
+    differ from the currency of the order.
     """
     words = NOTIFICATION_TEXTS[event]
     number = order.order_id[:8].upper()
     dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
     for_dropped = discounted_value(order, dropped)
     money = partial(format_amount, currency=order.currency)
-    opening = words.opening.format(amount="" if amount is None else money(amount))
+    opening = words.opening.format(amount=format_amount(refund.amount, refund.currency) if refund else "")
     tax = included_tax(order.total, order.tax_rate)
     context = {
         "opening": f"{opening} {OWED_TEXT.format(owed=money(order.owed))}" if order.owed else opening,

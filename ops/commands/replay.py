@@ -194,7 +194,8 @@ def command(commands: targets.Subparsers) -> None:
         parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
         help="replay events or copies for a new or repaired consumer, from the bus archive or from the table",
         description="Safe to repeat: consumers recognize the id of an event that they have handled. Totals are never "
-        "replayed; --copies adds only items that were not counted yet.",
+        "replayed; --copies adds only items that were not counted yet, and leaves out log entries of the last 25 hours "
+        "whose time it would have to estimate.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--from-archive", action="store_true", help="replay published events of the last 30 days")

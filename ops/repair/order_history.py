@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
 from math import inf
 from typing import Any, cast
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent
-from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.record_batch import Record
 from functions.model import changes, copies
 from functions.model.changes import Change
@@ -28,6 +29,12 @@ from ops.item_keys import ItemKey, item_key, load_existing, match_key
 
 UNLISTED_CHANGE = "OrderChanged"
 """The name of every change of an order that ORDER_TRANSITIONS does not list. Such a change keeps the status."""
+RECORDS_MAY_COME = timedelta(hours=25)
+"""How long after a change a Lambda function may still read its stream record, and write its log entries.
+
+The stream keeps a record for 24 hours (DynamoDB developer guide, "Change data capture for DynamoDB Streams"). One more
+hour allows for clocks that differ.
+"""
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
 """The names and statuses that the log entries of an order contain, by the order's version after the change.
 
@@ -40,14 +47,22 @@ def reconstruct_history(shop: Shop, order: Order, partition: Sequence[Image]) ->
     """Return every change of an order that must have a log entry, the oldest first.
 
     `partition`: all items of the order's partition. If the time of a change is unknown, the change gets the time of the
-    next change with a known time. The archiving of an order gets no log entry, so it is not in the result. Raises
-    Permanent if no sequence of allowed changes leads to the order's status.
+    next change with a known time. If that was less than RECORDS_MAY_COME ago, the change is left out: its stream record
+    may still come, with the right time, and then a guessed log entry would stay beside the right one. The archiving of
+    an order gets no log entry, so it is not in the result. Raises Permanent if no sequence of allowed changes leads to
+    the order's status.
     """
     ids = change_ids(ORDER, order)
     timeline = {item_key(image): image for image in partition if match_key(TIMELINE, item_key(image))}
-    at = _change_times(shop, order, ids, timeline)
+    known = _known_times(shop, order, ids, timeline)
+    at = _fill_times(order, known)
     way = find_likely_path(order, _logged_facts(shop, order, ids, at, timeline))
-    return [past_change(order, version, at[version], *step) for version, step in way.items()]
+    latest = to_instant(shop.now() - RECORDS_MAY_COME)
+    return [
+        past_change(order, version, at[version], *step)
+        for version, step in way.items()
+        if version in known or at[version] < latest
+    ]
 
 
 def expected_log_entries(shop: Shop, order: Order, partition: Sequence[Image]) -> Iterator[tuple[Row[Any], Any]]:
@@ -74,14 +89,13 @@ def change_ids(row: Row[Any], item: Order | ArchivedOrder) -> dict[str, int]:
     return {changes.make_change_id(ORDER, placed, one, "INSERT" if one == 1 else "MODIFY"): one for one in versions}
 
 
-def _change_times(
+def _known_times(
     shop: Shop, order: Order, ids: Mapping[str, int], timeline: Mapping[ItemKey, Image]
 ) -> dict[int, Instant]:
-    """Return the times of an order's changes, by the order's version after the change.
+    """Return the known times of an order's changes, by the order's version after the change.
 
-    The result has only the changes that must have log entries. Each time is looked up in the order itself, then in the
-    order's timeline, then in the customer's activity log. If none of them has the time, the change gets the time of the
-    next change.
+    The result has only changes that must have log entries. Each time is looked up in the order itself, then in the
+    order's timeline, then in the customer's activity log.
 
     `ids`: the result of `change_ids`. `timeline`: the stored timeline entries, by key.
     """
@@ -103,10 +117,15 @@ def _change_times(
         lying = shop.table.query_raw(CUSTOMER_ACTIVITY, customer_id=order.customer_id, since=order.placed_at)
         noted = [key for image in lying if (key := match_key(ACTIVITY, item_key(image))) and key["change_id"] in ids]
         known = {ids[key["change_id"]]: Instant(key["at"]) for key in noted} | known
-    latest = order.restored_at or order.updated_at
-    for version in reversed(order.logged_versions):
-        latest = known.setdefault(version, latest)
     return known
+
+
+def _fill_times(order: Order, known: Mapping[int, Instant]) -> dict[int, Instant]:
+    """Return the times of all changes that must have log entries. An unknown time is the time of the next change."""
+    filled, latest = {}, order.restored_at or order.updated_at
+    for version in reversed(order.logged_versions):
+        latest = filled[version] = known.get(version, latest)
+    return filled
 
 
 def _last_version_before_restores(order: Order) -> int:

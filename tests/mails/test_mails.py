@@ -11,6 +11,7 @@ from functions.dynamodb.keys import Instant
 from functions.mails import product_alerts as notices
 from functions.mails.order_notifications import NOTIFICATION_TEXTS, render_notification
 from functions.model.entities import Address, Customer, Discounted, Line, Order, Product
+from functions.model.events import RefundData
 from functions.model.money import Currency
 from functions.model.reactions import REACTIONS
 
@@ -24,7 +25,7 @@ def mail(
     name: str = "Ann Ash",
     product: str = "Blue mug",
     currency: str = "EUR",
-    amount: int | None = 1250,
+    refunded: tuple[int, str] = (1250, "EUR"),
     **changed: Any,
 ) -> Mail:
     assert currency in get_args(Currency)
@@ -43,7 +44,19 @@ def mail(
     customer = Customer(
         customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
     )
-    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", amount)
+    amount, of = refunded
+    refund = RefundData(
+        order_id=order.order_id,
+        refund_id="one",
+        payment_id="pi_1",
+        customer_id="ann",
+        status="SUCCEEDED",
+        amount=amount,
+        currency=of,
+        why="GOODWILL",
+    )
+    told = refund if event == "RefundSucceeded" else None
+    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", told)
 
 
 class Reader(HTMLParser):
@@ -128,9 +141,15 @@ def test_an_address_is_shown_only_if_there_is_one_and_something_goes_there() -> 
 
 
 def test_a_mail_about_money_that_went_back_says_how_much_that_is() -> None:
-    one = mail("RefundSucceeded", amount=990)
+    one = mail("RefundSucceeded", refunded=(990, "EUR"))
     assert "We have refunded 9.90 EUR to you." in one.text
     assert "We have refunded 9.90 EUR to you." in one.html
+
+
+def test_money_that_goes_back_is_shown_in_its_own_currency_and_not_in_that_of_the_order() -> None:
+    one = mail("RefundSucceeded", currency="JPY", refunded=(4980, "EUR"))
+    assert "We have refunded 49.80 EUR to you." in one.text
+    assert "Total  3750 JPY" in one.text
 
 
 SHORT: dict[str, Any] = {

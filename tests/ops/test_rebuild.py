@@ -30,6 +30,7 @@ from tests.support.saved import reused
 from tests.support.scale import many
 
 Details = list[Mapping[str, Any]]
+STREAM_IS_GONE = timedelta(hours=25, minutes=1)
 IN_TABLE = [move for move in ORDER_TRANSITIONS if move.command != "archive"]
 
 
@@ -67,9 +68,23 @@ def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 # by state -------------------------------------------------------------------------------------------------------------
+def test_a_time_is_guessed_only_when_the_record_that_knows_it_cannot_come_any_more(harness: ShopHarness) -> None:
+    order_id = delivered_in_part_returned(harness)
+    rebuild_copies(harness.shop)
+    logged = {image["version"]["N"] for image in log_entries(harness)}
+    assert 1 < len(logged) < order_of(harness, order_id).version
+    assert copies_reader.handler({"Records": harness.all_records}, None) == {"batchItemFailures": []}
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+    harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(harness)])
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
 def test_copies_that_were_never_made_are_made_as_the_reader_would_have_made_them(harness: ShopHarness) -> None:
     order_id = delivered_in_part_returned(harness)
     assert derived(harness) == []
+    harness.clock_offset += STREAM_IS_GONE
     assert rebuild_copies(harness.shop).unreadable == {}
     recovered = derived(harness)
 
@@ -102,6 +117,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     with crash_at("dynamodb", "PutItem", "after", 4):  # summary, two lines, activity; its timeline not any more
         copies_reader.handler({"Records": [paid]}, None)
     assert [image["type"]["S"] for image in derived(harness)] == ["Activity", "OrderLine", "OrderLine", "OrderSummary"]
+    harness.clock_offset += STREAM_IS_GONE
     rebuild_copies(harness.shop)
     changed = Counter(image["change_id"]["S"] for image in derived(harness) if image["type"]["S"] == "Activity")
     assert set(changed.values()) == {1}
@@ -110,6 +126,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
 
 def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(harness: ShopHarness) -> None:
     delivered_in_part_returned(harness)
+    harness.clock_offset += STREAM_IS_GONE
     rebuild_copies(harness.shop)
     made_up = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(harness)}
     for record in harness.all_records:

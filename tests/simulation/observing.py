@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.invariants import landed_late
 from tests.simulation.oracle import arithmetic
 from tests.simulation.oracle.observations import CardPayment, CardRefund, Mail, Observations, Request
+from tests.simulation.wire import MAX_LATE_SECONDS
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Exchange
@@ -23,7 +24,8 @@ def collect_observations(world: Simulation) -> Observations:
         assumed_delivered_days=int(settings["ASSUMED_DELIVERED_DAYS"]),
         requests=[_to_request(one) for one in world.clients.exchanges],
         payments=[
-            CardPayment(one.id, one.order_id, one.amount, one.captured, one.dispute) for one in world.provider.intents
+            CardPayment(one.id, one.order_id, one.amount, one.currency, one.captured, one.dispute)
+            for one in world.provider.intents
         ],
         refunds=[
             CardRefund(one.payment_id, one.metadata["order_id"], one.metadata["refund_id"], one.amount, one.status)
@@ -57,4 +59,5 @@ def _to_request(one: Exchange) -> Request:
 
 def _to_mail(one: SentMail) -> Mail:
     had_fault = any(text.startswith("dies") or one.effect in text for text in one.sender.struck)
-    return Mail(one.at, one.to, one.subject, one.text, one.effect, had_fault)
+    late_seconds = MAX_LATE_SECONDS if landed_late(one) else 0.0
+    return Mail(one.at, one.to, one.subject, one.text, one.effect, had_fault, late_seconds)

@@ -57,7 +57,8 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
     """Check that the customer got one mail for each change of an order with a mail, and no other mail about an order.
 
     A mail may be missing if the customer chose settings or asked to be erased, if the event of the change was lost, or
-    if the order was archived soon.
+    if the order was archived soon. An operator's tool guesses which change led to the state of an order. If its event
+    comes first, the customer gets the mail about the guessed change instead.
     """
     sent: dict[str, list[Mail]] = defaultdict(list)
     for mail in books.seen.mails:
@@ -65,16 +66,22 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
     settled = {item["customer_id"] for item in books.of_type("Settings")} | books.erased
     subjects = (*(rule.subject for rule in MAIL_RULES), REFUND_SUBJECT)
     for order in books.orders.values():
-        due = _due_mails(books, order)
+        due, guessed, missing = _due_mails(books, order), 0, []
         for subject in dict.fromkeys(subjects):
             text, times = subject.format(order.id[:8].upper()), due.get(subject, [])
             certain = [] if order.customer in settled else [at for at in times if _is_certain(books, order, at)]
             events = {mail.event_id for mail in sent.pop(text, [])}
             books.holds(f"a mail had to be sent: {subject}", len(certain))
             if len(events) < len(certain):
-                yield f"{len(certain)} changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
-            if len(events) > len(times) and not events & books.seen.republished_events:
-                yield f"{len(times)} changes of order {order.id} have the mail {text!r}, and {len(events)} were sent"
+                sentence = f"{len(certain)} changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
+                missing += [sentence] * (len(certain) - len(events))
+            if len(events) > len(times):
+                guesses = len(events & books.seen.republished_events)
+                guessed += min(guesses, len(events) - len(times))
+                if not guesses:
+                    yield f"{len(times)} changes of order {order.id} have the mail {text!r}, and {len(events)} were sent"
+        books.holds("exempt: the mail was about a change that an operator's tool guessed", min(guessed, len(missing)))
+        yield from missing[guessed:]
     beginnings = tuple(subject.partition("{}")[0] for subject in subjects)
     yield from (f"the mail {text!r} is about no order" for text in sent if text.startswith(beginnings))
 
@@ -124,20 +131,20 @@ def mails_go_to_the_customer_of_the_order(books: Books) -> Iterator[str]:
         if order is None:
             continue
         books.holds("the address of a mail was checked")
-        if mail.to not in _addresses(books, order.customer, mail.at):
+        if mail.to not in _addresses(books, order.customer, mail):
             yield f"the mail {mail.subject!r} of {order.customer} went to {mail.to}"
         if (same := last.get(mail.event_id)) and not same.may_be_repeated:
             yield f"the mail {mail.subject!r} was sent twice, and nothing had gone wrong"
         last[mail.event_id] = mail
 
 
-def _addresses(books: Books, customer: str, at: float) -> set[str]:
-    """Return the addresses that the customer had while a mail was made that was sent at this time."""
+def _addresses(books: Books, customer: str, mail: Mail) -> set[str]:
+    """Return the addresses that the customer had while this mail was made."""
     found: set[str] = set()
     for written, image in books.seen.history.get((f"CUSTOMER#{customer}", "PROFILE"), ()):
-        if written <= at - ADDRESS_IS_READ_SECONDS:
+        if written <= mail.at - mail.late_seconds - ADDRESS_IS_READ_SECONDS:
             found.clear()
-        if written <= at and image and "email" in image:
+        if written <= mail.at and image and "email" in image:
             found.add(image["email"]["S"])
     return found
 

@@ -122,15 +122,21 @@ def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
 def money_matches_its_order(books: Books) -> Iterator[str]:
     """Check that a payment is recorded as matching no order only if its order was archived when the money came.
 
-    A payment of 0 matches no order either.
+    A payment of 0, or in another currency than the order, matches no order either.
     """
+    currencies = {one.id: one.currency for one in books.seen.payments}
     for versions in books.versions_of("Payment"):
         at, item = next(((at, item) for at, item in versions if item["status"] == "UNMATCHED"), (0.0, None))
         order = books.orders.get(item["order_id"]) if item else None
-        if order is not None and versions[0][1]["amount"]:
+        if order is None or not versions[0][1]["amount"]:
+            continue
+        id = versions[0][1]["payment_id"]
+        if currencies[id] != order.item["currency"]:
+            books.holds("a payment came in another currency")
+        else:
             books.holds("a payment came for an archived order")
             if not any(since <= at < until for since, until in order.archived):
-                yield f"payment {versions[0][1]['payment_id']} matches no order, but order {order.id} was there"
+                yield f"payment {id} matches no order, but order {order.id} was there"
 
 
 def refunds_are_paid_once(books: Books) -> Iterator[str]:

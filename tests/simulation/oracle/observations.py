@@ -42,11 +42,12 @@ class Request:
 
 @dataclass(frozen=True)
 class CardPayment:
-    """A payment as the payment provider knows it. `dispute`: "", "open", "won" or "lost"."""
+    """A payment as the payment provider knows it. `amount`: in minor units of `currency`. `dispute`: "", "open", "won" or "lost"."""
 
     id: str
     order_id: str
     amount: int
+    currency: str
     captured: bool
     dispute: str
 
@@ -66,7 +67,8 @@ class CardRefund:
 class Mail:
     """A mail that was sent. `event_id`: the id of the event that the mail is about.
 
-    `may_be_repeated`: the sender had a fault when it sent the mail, so the same mail may be sent again.
+    `may_be_repeated`: the sender had a fault when it sent the mail, so the same mail may be sent again. `late_seconds`:
+    at most how long the network delayed the mail after its sender had given up.
     """
 
     at: float
@@ -75,6 +77,7 @@ class Mail:
     text: str
     event_id: str
     may_be_repeated: bool
+    late_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
