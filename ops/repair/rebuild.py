@@ -97,7 +97,7 @@ def rebuild_copies(
 
     A primary item is an item from which copies and totals are derived. If the totals do not include such an item yet,
     its amounts are added. If the totals still include a deleted item, its amounts are subtracted. If the time of a
-    change is unknown, its log entry gets an estimated time: the time of the next change with a known time. Such an entry
+    change is unknown, its log entry gets an estimated time: the time of the next change with a known time. This
     is written only when the stream cannot deliver the change any more, RECORDS_MAY_COME after the estimated time.
 
     `dry`: only count, write nothing. Returns the counts of the scan.

@@ -135,6 +135,7 @@ class Operator:
         self._called = False
         self._runs = 0
         self._chosen_orders: dict[str, str] = {}
+        self._rebuilds_began: dict[float, float] = {}
         self.published_ids: set[str] = set()
         self.restored_orders: set[str] = set()
         for queue in world.queues.values():
@@ -379,12 +380,13 @@ class Operator:
                 return
             more = found.has_more
         for name in self._readers_with_losses():
-            if world.tasks.now < world.readers[name].lost_up_to + RECORDS_MAY_COME.total_seconds():
-                continue  # the tool would not estimate the times of the lost changes yet, so it is run later
             world.note("operator", f"recovers what {name} lost")
             up_to = world.readers[name].lost_up_to
             if name == "copies":
                 rebuild_copies(shop)
+                began = self._rebuilds_began.setdefault(up_to, world.tasks.now)
+                if world.tasks.now < began + RECORDS_MAY_COME.total_seconds():
+                    continue  # the tool left out the changes whose times it did not estimate yet, so it is run again
             else:
                 republish_events(shop, publish)
             self._recovered_up_to[name] = up_to

@@ -72,14 +72,14 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
             certain = [] if order.customer in settled else [at for at in times if _is_certain(books, order, at)]
             events = {mail.event_id for mail in sent.pop(text, [])}
             books.holds(f"a mail had to be sent: {subject}", len(certain))
+            needed = f"changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
             if len(events) < len(certain):
-                sentence = f"{len(certain)} changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
-                missing += [sentence] * (len(certain) - len(events))
+                missing += [f"{len(certain)} {needed}"] * (len(certain) - len(events))
             if len(events) > len(times):
                 guesses = len(events & books.seen.republished_events)
                 guessed += min(guesses, len(events) - len(times))
                 if not guesses:
-                    yield f"{len(times)} changes of order {order.id} have the mail {text!r}, and {len(events)} were sent"
+                    yield f"{len(times)} {needed}"
         books.holds("exempt: the mail was about a change that an operator's tool guessed", min(guessed, len(missing)))
         yield from missing[guessed:]
     beginnings = tuple(subject.partition("{}")[0] for subject in subjects)

@@ -42,7 +42,10 @@ class Request:
 
 @dataclass(frozen=True)
 class CardPayment:
-    """A payment as the payment provider knows it. `amount`: in minor units of `currency`. `dispute`: "", "open", "won" or "lost"."""
+    """A payment as the payment provider knows it.
+
+    `amount`: in minor units of `currency`. `dispute`: "", "open", "won" or "lost".
+    """
 
     id: str
     order_id: str
