@@ -350,18 +350,16 @@ class Operator:
         return [name for name, reader in readers.items() if reader.lost_up_to > self._recovered_up_to[name]]
 
     def _work(self) -> None:
-        """Run the operator's tools. If they are killed, run them again after an hour.
-
-        If they fail with an error, run them again after three days.
-        """
+        """Run the operator's tools. If they are killed or fail with an error, run them again after an hour."""
         try:
             self._run_tools()
         except ProcessDied:
             self._world.note("operator", "is cut off")
-            self._world.tasks.call_later(HOUR, self.clean_up)
-        except Exception as error:  # noqa: BLE001  any error raises an alarm, and the tools are run again
+        except Exception as error:  # noqa: BLE001  after any error, the tools are run again
             self._world.note("operator", f"stumbles: {error!r}")
-            self._alarm()
+        else:
+            return
+        self._world.tasks.call_later(HOUR, self.clean_up)
 
     def _run_tools(self) -> None:
         world = self._world
