@@ -29,7 +29,7 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
     found = {(item["product_id"], item["season"]): item["units"] for item in books.of_type("BestSeller")}
     for place in sold.keys() | found.keys():
         if _is_open(books, _month_ends(place[1]) + timedelta(days=MONTH_IS_OPEN_DAYS)):
-            books.holds("the sales of a product in a month were counted")
+            books.holds(f"the sales of a product in {place[1]} were counted")
             if sold[place] != found.get(place, 0):
                 yield f"{place[0]} in {place[1]}: {sold[place]} were sold, and {found.get(place, 0)} are counted"
 
