@@ -1,8 +1,8 @@
 """Declares the probes: single faults in the product, each with a check of its own that detects it.
 
-The simulation and other tests miss most of these faults. A check shares no code with the product: it drives
-handlers, HTTP requests and commands, and compares the stored items with literal values. Each check is an ordinary test
-too. It passes without the fault.
+The simulation and other tests miss most of these faults. A check calls the product through handlers, HTTP
+requests and commands, and compares stored items, mails and metrics with literal values. It computes no expected value
+with the product's code. Each check is an ordinary test too, which passes without the fault.
 """
 
 from collections.abc import Callable

@@ -22,11 +22,11 @@ from tests.support.client_faults import fail_calls
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
 from tests.support.http_client import Token
 
-LETTERS = random.Random(7)  # noqa: S311  the words must only be rare
-NAME, STREET, EMAIL_USER, NEW_NAME = ("".join(LETTERS.choices("ghjkmnpqrstvwxyz", k=14)) for _ in range(4))
+RANDOM = random.Random(7)  # noqa: S311  the words must only be rare
+NAME, STREET, EMAIL_USER, NEW_NAME = ("".join(RANDOM.choices("ghjkmnpqrstvwxyz", k=14)) for _ in range(4))
 EMAIL = f"{EMAIL_USER}@shop.example"
 CANARIES = (NAME, STREET, EMAIL_USER, NEW_NAME)
-"""Random words that occur in no id: a hexadecimal number does not contain these letters."""
+"""Random words. No hexadecimal id contains these letters, and a base32 id is very unlikely to contain a word."""
 HOME = Address(name=NAME, street=STREET, postcode="1010", city="Wien", country="AT")
 
 

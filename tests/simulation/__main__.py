@@ -35,7 +35,7 @@ Then the run has proved nothing about it.
 def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m tests.simulation", description="Simulate the shop.")
     asked.add_argument("--seeds", default="1-500", help="the first and the last, as in 1-500")
-    asked.add_argument("--seed", type=int, help="only this one, with its story")
+    asked.add_argument("--seed", type=int, help="run only this seed; if it fails, print the decisions that cause it")
     asked.add_argument("--jobs", type=int, default=2, help="how many at a time")
     asked.add_argument("--trace", action="store_true", help="with --seed: everything that happened")
     asked.add_argument("--stories", type=int, default=3, help="how many failed seeds are explained (default: 3)")

@@ -149,7 +149,7 @@ class Ledger:
         return [ROWS_BY_TYPE["Entry"].decode(image) for image in self.world.table.of_type("Entry")]
 
     def payments_and_refunds(self) -> Iterator[tuple[str, list[Any], list[Any]]]:
-        """Yield (order id, payments, refunds) for each order, and for each unknown order id that has payments."""
+        """Yield (order id, payments, refunds) for each order, and for each order id that has items but no order."""
         for id, owned in self.orders.items():
             yield id, owned.items_of_type("Payment"), owned.items_of_type("Refund")
         for id, images in self.orphans.items():

@@ -32,7 +32,7 @@ class Limit:
 
 
 def attribute_bytes(attribute: Attribute) -> int:
-    """Return the size of an attribute's value as DynamoDB counts it. `attribute`: the value with its type tag."""
+    """Return about the size in bytes of an attribute's value, never less. `attribute`: the value with its type tag."""
     ((kind, held),) = attribute.items()
     match kind:
         case "S":

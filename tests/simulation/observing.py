@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.invariants import landed_late
 from tests.simulation.oracle import arithmetic
 from tests.simulation.oracle.observations import CardPayment, CardRefund, Mail, Observations, Request
+from tests.simulation.traffic import CUSTOMERS, personal_words
 from tests.simulation.wire import MAX_LATE_SECONDS
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def collect_observations(world: Simulation) -> Observations:
         ignored_orders=world.poison.order_ids,
         events_lost_up_to=world.readers["relay"].lost_up_to,
         republished_events=world.operator.published_ids,
+        personal_words={customer.sub: personal_words(customer.sub) for customer in CUSTOMERS},
     )
 
 
@@ -47,7 +49,7 @@ def _to_request(one: Exchange) -> Request:
         asked_at=one.asked_at,
         answered_at=one.answered_at,
         caller=one.caller.sub if one.caller else "",
-        is_customer=one.caller is not None and not one.caller.groups,
+        is_customer=one.caller is not None and not {"staff", "warehouse"} & set(one.caller.groups),
         method=one.method,
         path=one.path,
         body=one.body,

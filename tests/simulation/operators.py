@@ -297,7 +297,7 @@ class Operator:
     def repair_drift(self) -> None:
         """Repair all copies and totals that differ from their source items, with the command `drift`.
 
-        Sometimes an injected fault kills the tool. Then it is started again and resumes.
+        In 60% of the cases, the first run of the tool is killed. Then it is started again and resumes.
         """
         world, place = self._world, ("drift", self._world.tasks.now)
         work = partial(self._retry_until_done, self._repair_once, 2.0, *place)

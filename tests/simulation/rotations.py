@@ -15,12 +15,12 @@ from tests.simulation.services import SimulatedSecrets
 
 WEBHOOK_SECRET, PROVIDER_KEY = "webhook secret", "provider key"
 MAX_SWITCH_SECONDS = 2.0 * SECRET_CACHE_SECONDS
-"""How long after a new value of a secret was written the provider uses it only: sometimes before all caches end."""
+"""The longest time until the provider uses only the new value. Some caches may expire later."""
 
 
 @dataclass
 class SecretRotations:
-    """Writes new values of the webhook's secret and of the provider's key, and changes over the provider.
+    """Writes new values of the webhook's secret and of the provider's key, and makes the provider use them.
 
     `names`: the names of the two secrets in Secrets Manager, by WEBHOOK_SECRET and PROVIDER_KEY.
     """

@@ -353,7 +353,8 @@ class Simulation:
         if "invariants" in self.judges:
             book = Ledger(self)
             self.violations += find_violations(self, book)
-            self.premises.update({name: count(self, book) for name, count in SITUATIONS.items()})
+            # A situation is counted over the whole run so far, not only this era.
+            self.premises |= Counter({name: count(self, book) for name, count in SITUATIONS.items()})
             if look_for_drift and not self.violations:
                 self.violations += [f"drift: {sentence}" for sentence in drift_violations(self)]
         if "oracle" in self.judges:

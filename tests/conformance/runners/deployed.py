@@ -98,13 +98,14 @@ def _create_mapping(deployment: Deployment, one: _Running) -> None:
 
 
 def _watch(deployment: Deployment, running: list[_Running], patience: Patience) -> None:
-    """Make the later writes at their times, and read the log of the function until all probes have ended.
+    """Make the later writes at their times, and read the log of the function until the whole group has ended.
 
-    A probe ends when its time is over and it has all expected invocations, or when the patience is over, too.
+    The group ends after the longest `watch_seconds` of its probes, if no expected invocation and no write is missing.
+    At the latest, it ends `extra` seconds later.
     """
     start = time.time()
     late = [(one, number, write) for one in running for number, write in enumerate(one.probe.writes, 1) if write.at > 0]
-    shortest = max((one.probe.watch_seconds for one in running), default=0)
+    longest_watch = max((one.probe.watch_seconds for one in running), default=0)
     while True:
         calls = {one.table: deployment.logged_calls(one.table) for one in running}
         now = time.time()
@@ -113,7 +114,7 @@ def _watch(deployment: Deployment, running: list[_Running], patience: Patience) 
             _write(deployment, one.table, number, write)
         late = [entry for entry in late if entry not in due]
         missing = [one for one in running if len(calls[one.table]) < len(one.probe.calls)]
-        if now - start > shortest + patience.extra or (now - start > shortest and not missing and not late):
+        if now - start > longest_watch + patience.extra or (now - start > longest_watch and not missing and not late):
             break
         time.sleep(POLL_SECONDS)
     for one in running:

@@ -1,4 +1,4 @@
-"""Plays probes on what the local shop runs on: the local DynamoDB engine, and ministack for all other services."""
+"""Builds the systems of the laptop runner: the local DynamoDB engine, and ministack for all other services."""
 
 import functools
 import tempfile

@@ -46,7 +46,6 @@ class System:
     `client`: returns the boto3 client of a service. `read_stream`: returns all records of a table in the shape in which
     Lambda gets them. `delete_expired`: deletes the expired items of all tables. `api_url`: returns the base URL of an
     HTTP API, from its id and its `ApiEndpoint`. `sender`: a mail address that SES has verified.
-    `cannot`: why the system cannot play a probe, or "".
     """
 
     client: Callable[[str], Any]
@@ -55,7 +54,6 @@ class System:
     delete_expired: Callable[[], Any] = lambda: None
     api_url: Callable[[str, str], str] = lambda _, endpoint: endpoint
     sender: str = ""
-    cannot: Callable[[ServiceProbe], str] = lambda _: ""
 
 
 def check(probe: ServiceProbe, system: System) -> str:

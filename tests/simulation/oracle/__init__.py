@@ -2,8 +2,9 @@
 
 The invariants of the simulation compute with the product's own code, so an error in that code can falsify both sides.
 The oracle keeps its own books from plain observations: what clients asked and were answered, what the payment provider
-and the warehouse know, the events, the mails, and the stored items. Its constants are written by hand from the
-documentation. An import contract in pyproject.toml forbids it to import the product.
+and the warehouse know, the events, the mails, and the stored items. Its constants are written by hand, from the
+documentation and from what the simulated clients order. An import contract in pyproject.toml forbids it to import the
+product.
 
     verdict = judge(observations)
     verdict.violations   # sentences such as "oracle_refunds_are_paid_once: refund ... was paid 2 times ..."

@@ -8,9 +8,10 @@ from tests.simulation.oracle.books import Books
 
 
 def balances_are_what_was_issued_moved_and_spent(books: Books) -> Iterator[str]:
-    """Check each account: its entries are those that clients asked for, and its balance is their sum.
+    """Check each account: its entries are those that must be there, and its balance is their sum.
 
-    A request without an answer may have made an entry or not.
+    Issued, moved and spent amounts are those of the requests, refunds are those of the Refund items. A request without
+    an answer makes its reason uncertain for all accounts. If it is a payment, PAID entries are not checked at all.
     """
     entries: dict[tuple[str, str], int] = defaultdict(int)
     for item in books.of_type("Entry"):
@@ -45,6 +46,7 @@ def _expected_entries(books: Books) -> tuple[Counter[tuple[str, str]], Counter[s
     for _, request in books.asked("POST", "/orders/[^/]+/payments"):
         if request.succeeded:
             add("PAID", request.answer, -request.answer["amount"])
+        # The request names no amount: the shop takes what is due, or what the account has.
         uncertain["PAID"] += 10**9 * request.is_unanswered
     refunds = [item for order in books.orders.values() for item in order.of_type("Refund")]
     refunds += [item for item in books.of_type("Refund") if item["order_id"] not in books.orders]

@@ -12,7 +12,10 @@ FIXED_FIELDS = ("order_id", "customer_id", "placed_at", "currency", "total")
 
 
 def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
-    """Check that successful requests with the same caller, path and key have the same body and the same answer."""
+    """Check that successful requests with the same caller, method, path and key have equal bodies and answers.
+
+    Of an order, only FIXED_FIELDS must be equal. Also check that no order was placed with two keys.
+    """
     by_key: dict[tuple[str, str, str, str], list[Request]] = defaultdict(list)
     for request in books.seen.requests:
         if request.key and request.succeeded:
@@ -56,9 +59,9 @@ def nobody_sees_another_customer(books: Books) -> Iterator[str]:
 
 def _secrets(books: Books, request: Request, other: str) -> list[str]:
     """Return the texts about another customer that an answer must not contain."""
-    names = [] if _is_company(request) else [f"Name-of-{other}"]
+    words = books.seen.personal_words.get(other, ())
     orders = [order.id for order in books.orders.values() if order.customer == other]
-    return [f"mail-{other}@", f"Street-of-{other}", *names, *orders]
+    return [*(words[1:] if _is_company(request) else words), *orders]
 
 
 def _is_company(request: Request) -> bool:

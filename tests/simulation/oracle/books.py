@@ -172,7 +172,7 @@ class Books:
 
     @cached_property
     def orders(self) -> Mapping[str, OrderRecord]:
-        """All orders by id, except damaged ones and archived ones without a readable archive object."""
+        """All orders by id, except damaged ones and archived ones whose archive object is missing."""
         partitions: dict[str, dict[str, Sequence[tuple[float, Image | None]]]] = defaultdict(dict)
         for (partition, sort), versions in self.seen.history.items():
             if partition.startswith("ORDER#"):
@@ -189,8 +189,12 @@ class Books:
         whole = [(at, to_plain(image)) for at, image in rows["ORDER"] if image]
         versions = [(at, item) for at, item in whole if item["type"] == "Order" and item["status"] != "ARCHIVING"]
         last = whole[-1][1]
-        deleted_too = last["status"] == "ARCHIVING"  # the items of an order are deleted before its stub is written
-        images = {sort: next((i for _, i in reversed(its) if i or not deleted_too), None) for sort, its in rows.items()}
+        is_archiving = last["status"] == "ARCHIVING"
+        images: dict[str, Image | None] = {}
+        for sort, row_versions in rows.items():
+            # The archive deletes the items of an order before it writes the stub. Until then, use their last images.
+            usable = [image for _, image in row_versions if image or not is_archiving]
+            images[sort] = usable[-1] if usable else None
         items = {sort: to_plain(image) for sort, image in images.items() if image}
         if last["type"] == "ArchivedOrder":
             body = self.seen.archive.get(str(last["object_key"]))
@@ -200,8 +204,8 @@ class Books:
             items = archived | {sort: item for sort, item in items.items() if sort != "ORDER"}
         return OrderRecord(
             id=id,
-            item=versions[-1][1] if deleted_too else items["ORDER"],
-            status=str(versions[-1][1]["status"] if deleted_too else last["status"]),
+            item=versions[-1][1] if is_archiving else items["ORDER"],
+            status=str(versions[-1][1]["status"] if is_archiving else last["status"]),
             versions=versions,
             items=list(items.values()),
             archived=[

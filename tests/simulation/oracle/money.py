@@ -32,7 +32,7 @@ class Paid:
 
 
 def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
-    """Return all money that came in for an order, except payments that came after the order was archived."""
+    """Return the payments of an order that were never UNMATCHED. `money_matches_its_order` checks the others."""
     unmatched = {
         versions[0][1]["payment_id"]
         for versions in books.versions_of("Payment")

@@ -1,7 +1,7 @@
 """The data from which the oracle judges a simulation run: what a person outside the shop's code can see.
 
-Times are virtual times in epoch seconds, and amounts are in cents. An image is an item as DynamoDB stores it, with type
-tags such as {"S": "..."}.
+Times are virtual times in epoch seconds, and amounts are in the smallest unit of their currency (cents, or yen). An
+image is an item as DynamoDB stores it, with type tags such as {"S": "..."}.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,12 +87,13 @@ class Mail:
 class Observations:
     """All that the oracle knows about a run.
 
-    `shipping`: the price of the shipping of an order in this run. `assumed_delivered_days`: how many days after its
-    last parcel an order counts as delivered in this run. `parcels`: the pieces by product of each parcel that the
-    warehouse was asked to pack, by the path of the shipment in the API. `history`: all versions of each item by
-    (PK, SK), each with the time of its write. None stands for a deletion. `archive`: the S3 objects of the archive by
-    key. `ignored_orders`: the damaged orders that the simulation wrote to the table itself. `events_lost_up_to`: events
-    of changes until this time may be lost. `republished_events`: the ids of the events that an operator published.
+    `shipping`: the price of the shipping of an order in EUR in this run. `assumed_delivered_days`: how many days after
+    its last parcel an order counts as delivered in this run. `parcels`: the pieces by product of each parcel that the
+    warehouse was asked to pack, by the path of the shipment in the API. `history`: all versions of each item by (PK,
+    SK), each with the time of its write. None stands for a deletion. `archive`: the S3 objects of the archive by key.
+    `ignored_orders`: the damaged orders that the simulation wrote to the table itself. `personal_words`: by customer
+    id, the words that occur only in this customer's name, mail address and street. `events_lost_up_to`: events of
+    changes until this time may be lost. `republished_events`: the ids of the events that an operator published.
     """
 
     now: float
@@ -109,3 +110,4 @@ class Observations:
     ignored_orders: AbstractSet[str]
     events_lost_up_to: float
     republished_events: AbstractSet[str]
+    personal_words: Mapping[str, Sequence[str]]
