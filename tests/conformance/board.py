@@ -15,7 +15,7 @@ COLUMNS = {
     "model": "model",
     "laptop": "laptop",
     "moto": "moto",
-    "emulator": "local AWS's own mappings",
+    "emulator": "emulator",
     "aws": "AWS",
 }
 KINDS: dict[type[Probe], str] = {
@@ -39,14 +39,16 @@ documentation, and data that a runner plays. There are {len(PROBES)} probes. An 
     yield """
 - **model**: the model of event source mappings (`local/event_source_mappings`), with a virtual clock.
 - **laptop**: what the local shop runs on: its pollers, the local DynamoDB engine, and ministack for other services.
-- **moto**: the services in the tests of the shop.
-- **local AWS's own mappings**: the mappings of ministack, which the local shop does not use for streams.
+- **moto**: the simulated S3, SQS, EventBridge and SES of the shop's tests.
+- **emulator**: the event source mappings of ministack. For streams, the local shop uses its own pollers instead.
 - **AWS**: a real account.
 
 `python -m tests.conformance --help` plays them. `--record` stores the results and updates this page. The tests fail if
-the model, the laptop or moto behaves otherwise than recorded here.
+the model differs from a probe, or if a result of the laptop or moto is no longer the recorded yes or no. `make test`
+plays the quick probes, `make laptop` all of the laptop's.
 
-`yes`: it behaves as the probe says. **no**: it differs, as described below. `-`: the runner cannot play the probe.
+`yes`: it behaves as the probe says. **no**: it differs, as described below. `-`: not run,
+because the runner cannot play the probe or an error stopped it.
 """
     recorded = results.load()
     rows = [_summary(title, recorded.get(runner, {})) for runner, title in COLUMNS.items()]
@@ -57,7 +59,7 @@ the model, the laptop or moto behaves otherwise than recorded here.
         yield markdown.render_table(("probe", "fact", *COLUMNS.values()), rows)
     yield "## Differences"
     yield from _differences(recorded)
-    yield "## Open questions\n\nA real account must tell:"
+    yield "## Open questions\n\nOnly a real account can answer these:"
     yield markdown.bullet_list(f"`{one.name}`: {one.open_question}" for one in PROBES if one.open_question)
 
 

@@ -126,13 +126,15 @@ class MappingProbe(Probe):
     refused: bool = False
 
     @property
-    def needs_model(self) -> str:
-        """Why only the model can play this probe, or "" if a real mapping can play it, too."""
+    def not_deployable_because(self) -> str:
+        """Why a deployed mapping (AWS or the emulator) cannot play this probe, or "". The model and the pollers may."""
         reasons = {
-            "a runner cannot choose the shards of a table": self.parents or self.closed,
-            "a runner cannot throttle single invocations": any(one.by == "throttle" for one in self.behaviour),
-            "a runner cannot write records with an age": any(write.age for write in self.writes),
-            "a runner cannot choose the stored position of a mapping": self.resume_after is not None,
+            "a deployed mapping cannot have chosen shards": self.parents or self.closed,
+            "a deployed mapping cannot be throttled for single invocations": any(
+                one.by == "throttle" for one in self.behaviour
+            ),
+            "a deployed mapping cannot read records with a chosen age": any(write.age for write in self.writes),
+            "a deployed mapping cannot start at a stored position": self.resume_after is not None,
             "the position of a mapping cannot be read": self.checkpoint is not None,
             "the mapping of a new table may miss records": self.settings.get("StartingPosition") == "LATEST",
         }

@@ -20,14 +20,14 @@ from tests.conformance.probes.kinds import MappingProbe, PatternProbe, Probe, Qu
 from tests.conformance.results import as_result, not_run
 from tests.conformance.runners import patterns, services
 from tests.conformance.runners.clients import client_factory
-from tests.conformance.runners.deployed import Patience, play_mappings, play_queue
+from tests.conformance.runners.deployed import WaitLimits, play_mappings, play_queue
 from tests.conformance.runners.deployment import deploy
 from tests.conformance.runners.services import System
 from tests.support.wire_tap import WireTap
 
 GROUP = 20
 """How many mapping probes run at the same time. An account creates a limited number of tables at the same time."""
-PATIENCE = Patience(enabled=300, extra=120)
+WAIT_LIMITS = WaitLimits(mapping_enabled_seconds=300, extra_seconds=120)
 QUIET_SECONDS = 5
 AWS_ERRORS = (ClientError, BotoCoreError, OSError)
 CONFIG = Config(parameter_validation=False, retries={"mode": "standard", "total_max_attempts": 8})
@@ -43,8 +43,8 @@ def play(probes: Sequence[Probe], sender: str = "") -> Iterator[tuple[Probe, str
     """Play probes, and yield each with its result. `sender`: a mail address that SES has verified in the account."""
     client = client_factory(CONFIG)
     mappings = [probe for probe in probes if isinstance(probe, MappingProbe)]
-    yield from ((probe, not_run(probe.needs_model)) for probe in mappings if probe.needs_model)
-    mappings = [probe for probe in mappings if not probe.needs_model]
+    yield from ((probe, not_run(probe.not_deployable_because)) for probe in mappings if probe.not_deployable_because)
+    mappings = [probe for probe in mappings if not probe.not_deployable_because]
     for start in range(0, len(mappings), GROUP):
         yield from _play_group(client, mappings[start : start + GROUP])
     yield from _play_queues(client, [probe for probe in probes if isinstance(probe, QueueProbe)])
@@ -77,7 +77,7 @@ def _prefix() -> str:
 def _play_group(client: Callable[[str], Any], probes: Sequence[MappingProbe]) -> list[tuple[Probe, str]]:
     try:
         with deploy(client, _prefix(), {}) as deployment:
-            return [(probe, as_result(found)) for probe, found in play_mappings(deployment, probes, PATIENCE)]
+            return [(probe, as_result(found)) for probe, found in play_mappings(deployment, probes, WAIT_LIMITS)]
     except AWS_ERRORS as error:
         return [(probe, not_run(error)) for probe in probes]
 
@@ -89,7 +89,7 @@ def _play_queues(client: Callable[[str], Any], probes: Sequence[QueueProbe]) -> 
 
 def _play_queue(client: Callable[[str], Any], probe: QueueProbe) -> str:
     with deploy(client, _prefix(), {}) as deployment:
-        return play_queue(deployment, probe, PATIENCE)
+        return play_queue(deployment, probe, WAIT_LIMITS)
 
 
 def _cannot_play(probe: ServiceProbe, sender: str) -> str:

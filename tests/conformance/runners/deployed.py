@@ -26,11 +26,11 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
-    """How long to wait. `enabled`: for a new mapping. `extra`: after the end of a probe, for what is missing."""
+class WaitLimits:
+    """The longest waits: for a new mapping to be enabled, and after the end of a probe for missing invocations."""
 
-    enabled: float
-    extra: float
+    mapping_enabled_seconds: float
+    extra_seconds: float
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Running:
 
 
 def play_mappings(
-    deployment: Deployment, probes: Sequence[MappingProbe], patience: Patience
+    deployment: Deployment, probes: Sequence[MappingProbe], limits: WaitLimits
 ) -> Iterator[tuple[MappingProbe, str]]:
     """Play probes at the same time. Yield each with how the mapping differs from it, or "" if it does not differ."""
     running = [_Running(probe, f"{deployment.prefix}-{probe.name}"[:200]) for probe in probes]
@@ -66,8 +66,8 @@ def play_mappings(
         _create_mapping(deployment, one)
     started = [one for one in running if one.mapping]
     for one in started:
-        deployment.wait_for_mapping(one.mapping, patience.enabled)
-    _watch(deployment, started, patience)
+        deployment.wait_for_mapping(one.mapping, limits.mapping_enabled_seconds)
+    _watch(deployment, started, limits)
     for one in running:
         yield one.probe, "; ".join(differences(one.probe, one.seen, exact_times=False))
 
@@ -97,11 +97,11 @@ def _create_mapping(deployment: Deployment, one: _Running) -> None:
         one.seen.refused = True
 
 
-def _watch(deployment: Deployment, running: list[_Running], patience: Patience) -> None:
+def _watch(deployment: Deployment, running: list[_Running], limits: WaitLimits) -> None:
     """Make the later writes at their times, and read the log of the function until the whole group has ended.
 
     The group ends after the longest `watch_seconds` of its probes, if no expected invocation and no write is missing.
-    At the latest, it ends `extra` seconds later.
+    At the latest, it ends `extra_seconds` later.
     """
     start = time.time()
     late = [(one, number, write) for one in running for number, write in enumerate(one.probe.writes, 1) if write.at > 0]
@@ -114,7 +114,9 @@ def _watch(deployment: Deployment, running: list[_Running], patience: Patience) 
             _write(deployment, one.table, number, write)
         late = [entry for entry in late if entry not in due]
         missing = [one for one in running if len(calls[one.table]) < len(one.probe.calls)]
-        if now - start > longest_watch + patience.extra or (now - start > longest_watch and not missing and not late):
+        if now - start > longest_watch + limits.extra_seconds or (
+            now - start > longest_watch and not missing and not late
+        ):
             break
         time.sleep(POLL_SECONDS)
     for one in running:
@@ -144,7 +146,7 @@ def _observe(deployment: Deployment, one: _Running) -> None:
         one.seen.add_document(document, sequence_numbers)
 
 
-def play_queue(deployment: Deployment, probe: QueueProbe, patience: Patience) -> str:
+def play_queue(deployment: Deployment, probe: QueueProbe, limits: WaitLimits) -> str:
     """Play a queue probe, and return how the mapping differs from it, or "" if it does not differ."""
     name = f"{deployment.prefix}-{probe.name}"[:75]
     dead_url, dead_arn = deployment.create_queue(f"{name}-dlq", {})
@@ -155,9 +157,9 @@ def play_queue(deployment: Deployment, probe: QueueProbe, patience: Patience) ->
     for body in probe.messages:
         deployment.client("sqs").send_message(QueueUrl=url, MessageBody=body)
     mapping = retry_until_role_is_known(lambda: deployment.create_mapping(arn, probe.settings))
-    deployment.wait_for_mapping(mapping, patience.enabled)
+    deployment.wait_for_mapping(mapping, limits.mapping_enabled_seconds)
     time.sleep(probe.watch_seconds)
-    give_up = time.monotonic() + patience.extra
+    give_up = time.monotonic() + limits.extra_seconds
     while (seen := _deliveries(deployment, name)) != probe.deliveries and time.monotonic() < give_up:
         time.sleep(POLL_SECONDS)
     dead = sorted(deployment.take_messages(dead_url))

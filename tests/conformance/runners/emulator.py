@@ -9,28 +9,28 @@ from local.aws_process import LocalAws
 from tests.conformance.probes.kinds import MappingProbe, Probe, QueueProbe
 from tests.conformance.results import as_result, not_run
 from tests.conformance.runners.clients import client_factory
-from tests.conformance.runners.deployed import Patience, play_mappings, play_queue
+from tests.conformance.runners.deployed import WaitLimits, play_mappings, play_queue
 from tests.conformance.runners.deployment import Deployment, deploy
 
 GROUP = 8
 """How many mapping probes run at the same time. ministack has one thread for all mappings of streams."""
-PATIENCE = Patience(enabled=10, extra=6)
+WAIT_LIMITS = WaitLimits(mapping_enabled_seconds=10, extra_seconds=6)
 
 
 def play(aws: LocalAws, probes: Sequence[Probe]) -> Iterator[tuple[Probe, str]]:
     """Play mapping probes and queue probes, and yield each with its result. Other probes are left out."""
     client = client_factory(**aws.client_options)
     mappings = [probe for probe in probes if isinstance(probe, MappingProbe)]
-    yield from ((probe, not_run(probe.needs_model)) for probe in mappings if probe.needs_model)
-    mappings = [probe for probe in mappings if not probe.needs_model]
+    yield from ((probe, not_run(probe.not_deployable_because)) for probe in mappings if probe.not_deployable_because)
+    mappings = [probe for probe in mappings if not probe.not_deployable_because]
     for group in _groups(mappings):
         with _deploy(client, aws) as deployment:
-            for probe, difference in play_mappings(deployment, group, PATIENCE):
+            for probe, difference in play_mappings(deployment, group, WAIT_LIMITS):
                 yield probe, as_result(difference)
     for queue_probe in probes:
         if isinstance(queue_probe, QueueProbe):
             with _deploy(client, aws) as deployment:
-                difference = play_queue(deployment, queue_probe, PATIENCE)
+                difference = play_queue(deployment, queue_probe, WAIT_LIMITS)
                 yield queue_probe, as_result(difference)
 
 

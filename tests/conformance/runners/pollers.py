@@ -32,7 +32,7 @@ from tests.conformance.runners.function import decide, record_number
 from tests.conformance.runners.model import deletions, function_rules, image, item_key
 from tests.conformance.runners.observations import Observation, ObservedCall, differences
 
-PATIENCE_SECONDS = 15.0
+MAX_WAIT_SECONDS = 15.0
 SETTLE_SECONDS = 0.3
 """How long a poller may make a wrong invocation after the last expected one."""
 BUCKET = {"OnFailure": {"Destination": {"Fn::GetAtt": ["Bucket", "Arn"]}}}
@@ -60,7 +60,7 @@ def play_mappings(engine: Engine, probes: Sequence[MappingProbe]) -> Iterator[tu
             running.append(one)
         start = time.monotonic()
         for one in running:
-            one.wait(start + PATIENCE_SECONDS)
+            one.wait(start + MAX_WAIT_SECONDS)
         time.sleep(SETTLE_SECONDS)
         for one in running:
             one.stop()
