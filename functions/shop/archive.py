@@ -169,16 +169,17 @@ def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expire
 
 
 def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
-    """Return the number of days to wait before archiving, or 0 if no refund or dispute can move money any more.
+    """Return the number of days to wait before archiving, or 0 if no money of the order can move any more.
 
     The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
-    progress or a dispute is open, the result is RECHECK_DAYS. Otherwise the result is the number of days in which the
+    progress, a dispute is open, or staff must still decide what happens with an unmatched payment, the result is
+    RECHECK_DAYS. Otherwise the result is the number of days in which the
     latest successful card refund may still fail.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
     if any(refund.status in REFUNDS_IN_FLIGHT for refund in refunds) or any(
-        payment.is_disputed for payment in payments
+        payment.is_disputed or payment.status == "UNMATCHED" for payment in payments
     ):
         return RECHECK_DAYS
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from functions.dynamodb.writes import Write, WriteConflict, delete_if_held_by, put_if_absent, update
+from functions.dynamodb.writes import Write, WriteConflict, check_unchanged, delete_if_held_by, put_if_absent, update
 from functions.model.entities import Customer, EmailClaim, ErasedCustomer, OrderSummary, Settings, SettingsName
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
 from functions.model.patterns import (
@@ -209,11 +209,13 @@ def update_settings(
         now = shop.now_instant()
         before = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
         if before is None:
-            if shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
+            customer = shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id)
+            if customer is None:
                 raise NotRegistered
             chosen = DEFAULT_NOTIFICATION_CHOICES | choices
             after = Settings(customer_id=customer_id, name=name, choices=chosen, created_at=now, updated_at=now)
-            shop.table.write(put_if_absent(SETTINGS, after))
+            # Without this check, the settings of a customer who is erased at the same time would stay.
+            shop.table.write(put_if_absent(SETTINGS, after), check_unchanged(CUSTOMER, customer))
             return after
         chosen = dict(before.choices) | choices
         if chosen == before.choices:

@@ -17,15 +17,16 @@ identify no person.
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import get_args
 
 from functions.dynamodb.keys import to_instant
-from functions.dynamodb.writes import delete, replace_with, update
-from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
+from functions.dynamodb.writes import Write, WriteConflict, check_absent, delete, replace_with, update
+from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, Settings, SettingsName
 from functions.model.errors import NotFound
 from functions.model.patterns import (
     CUSTOMER_BY_EMAIL,
     CUSTOMER_OR_ERASED_BY_ID,
-    CUSTOMER_SETTINGS,
+    CUSTOMER_SETTINGS_BY_NAME,
     FOLLOW_BY_CUSTOMER_AND_PRODUCT,
     FOLLOWS_OF_CUSTOMER,
     ORDER_BY_ID,
@@ -80,15 +81,23 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
             version=found.version + 1,
         )
         claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=found.email_hash)
-        chosen = shop.table.query(CUSTOMER_SETTINGS, customer_id=customer_id).items
         shop.table.write(
             replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
             *(delete(EMAIL_CLAIM, one) for one in [claim] if one is not None),
-            *(delete(SETTINGS, one) for one in chosen),
+            *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),
         )
         return erased
 
     return retry_on_conflict(shop, attempt)
+
+
+def _delete_settings(shop: Shop, customer_id: str, name: SettingsName) -> Write[Settings]:
+    """Return the write that deletes a group of settings. If there is none yet, it fails if one is written meanwhile."""
+    chosen = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
+    if chosen is not None:
+        return delete(SETTINGS, chosen)
+    key = SETTINGS.key(customer_id=customer_id, name=name)
+    return check_absent(SETTINGS, key, condition_error=lambda _: WriteConflict(SETTINGS.type))
 
 
 def list_unfinished_erasures(shop: Shop) -> Iterator[ErasedCustomer]:

@@ -14,7 +14,7 @@ from functions.model.entities import ArchivedOrder, Order
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.totals import ContributionChange
 from functions.runtime import clients
-from functions.shop import cancellation, orders, payments, placing, refund_processing, returns
+from functions.shop import cancellation, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop.shop import Shop
 from local.expiry import expire_until
 from tests.support.archiving import (
@@ -291,6 +291,23 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
     assert archived_objects(harness, "orders/") == {}
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert_archived(harness, order_id, before, "RETURNED")
+
+
+def test_an_order_stays_while_money_that_matched_nothing_waits_for_a_person(
+    harness: ShopHarness, order_id: str
+) -> None:
+    told = payments.ProviderPaymentEvent("evt_usd", "pi_usd", order_id, "succeeded", 3750, "USD")
+    assert payments.record_payment(harness.shop, told, {"id": "evt_usd"}).result["status"] == "UNMATCHED"
+    (message,) = order_messages(expire_everything(harness))
+    assert run_archive(message) == []
+    assert archived_objects(harness, "orders/") == {}
+    assert [one.payment_id for one in payments.list_unmatched_payments(harness.shop)] == ["pi_usd"]
+    done = refunds.refund_payment(harness.shop, STAFF, "back", order_id, "pi_usd")
+    refund_processing.process_refund(harness.shop, harness.provider, order_id, done.result["refund_ids"][0])
+    harness.advance_days(days=30)
+    for _ in range(2):
+        run_archive(*order_messages(expire_everything(harness)))
+    assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
 
 
 def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(harness: ShopHarness, order_id: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from functions.dynamodb.writes import put_if_absent
 from functions.model import table as t
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered
-from functions.shop import customers
+from functions.shop import customers, erasure
 from functions.shop.orders import list_orders_of_customer
 from functions.shop.shop import Caller, Shop
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
@@ -142,9 +142,24 @@ def test_two_choices_at_once_are_both_kept(shop: Shop, rival: Shop, wire: WireTa
     if first:
         customers.update_settings(shop, ANN, "ann", "notifications", first)
     other = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", {"sms": True}))
-    wire.reply_next("UpdateItem" if first else "PutItem", other)
+    wire.reply_next("UpdateItem" if first else "TransactWriteItems", other)
     chosen = customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
     assert chosen.choices == {"email": False, "sms": True}
+
+
+def test_a_choice_and_an_erasure_at_once_leave_no_settings(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    erased = run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann"))
+    wire.reply_next("TransactWriteItems", erased)
+    with pytest.raises(NotRegistered):
+        customers.update_settings(shop, ANN, "ann", "notifications", {"email": False})
+    assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
+
+
+def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    chosen = run_before_sending(lambda: customers.update_settings(rival, ANN, "ann", "notifications", {"sms": True}))
+    wire.reply_next("TransactWriteItems", chosen)
+    erasure.erase_customer(shop, ANN, "ann")
+    assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
 
 
 # the page ---------------------------------------------------------------------------------------------------

@@ -170,11 +170,12 @@ def test_a_customer_costs_two_items(shop: Shop, wire: WireTap) -> None:
     assert (requests, units) == (["TransactWriteItems"], {"TransactWriteItems": 4})
 
 
-def test_a_choice_costs_one_write(shop: Shop, wire: WireTap) -> None:
+def test_the_first_choice_also_checks_its_customer_and_a_later_one_costs_one_write(shop: Shop, wire: WireTap) -> None:
     def choose(email: bool) -> Any:
         return customers.update_settings(shop, ANN, "ann", "notifications", {"email": email})
 
-    assert spent(wire, lambda: choose(False)) == (["GetItem", "GetItem", "PutItem"], {"GetItem": 2, "PutItem": 1})
+    first = (["GetItem", "GetItem", "TransactWriteItems"], {"GetItem": 2, "TransactWriteItems": 4})
+    assert spent(wire, lambda: choose(False)) == first
     assert spent(wire, lambda: choose(True)) == (["GetItem", "UpdateItem"], {"GetItem": 1, "UpdateItem": 1})
 
 
