@@ -937,17 +937,21 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
     longest = _max_status_seconds(world.template.functions["lapse"].environment)
     for owned in book.orders.values():
         since = world.tasks.now - world.table.history[f"ORDER#{owned.id}", "ORDER"][-1][0]
-        may_move = (
-            MONEY_MOVES_SECONDS
-            if owned.items_of_type("Refund") or any(p.disputes for p in owned.items_of_type("Payment"))
-            else 0
-        )
-        kept = RESTORED_SECONDS if "restored_at" in owned.image else 0
-        if not owned.is_archived and since > longest[owned.status] + may_move + kept:
+        if not owned.is_archived and since > longest[owned.status] + _extra_seconds(owned, book):
             yield f"order {owned.id} has been {owned.status} for {since / 3600:.1f} hours"
     for customer_id, status in book.erasures.items():
         if status == "ERASING" and not _erasure_may_wait(world, book, customer_id):
             yield f"customer {customer_id} is still being erased"
+
+
+def _extra_seconds(owned: OrderAggregate, book: Ledger) -> float:
+    """Return how much longer than others an order may stay in its status."""
+    payments = owned.items_of_type("Payment")
+    if owned.status in CLOSED_STATUSES and any(payment.status == "UNMATCHED" for payment in payments):
+        book.found_exception("staff must decide about money that matches no order")
+        return inf
+    may_move = owned.items_of_type("Refund") or any(payment.disputes for payment in payments)
+    return (MONEY_MOVES_SECONDS if may_move else 0) + (RESTORED_SECONDS if "restored_at" in owned.image else 0)
 
 
 RESTORED_SECONDS = max(KEEP_DAYS) * DAY
