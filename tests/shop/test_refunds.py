@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from functions.dynamodb.errors import TableBusy
 from functions.model.errors import IdempotencyKeyReused, InvalidInput, NotAllowed, NotFound, TooMuch, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.shop import accounts, cancellation, refund_processing, refunds
+from functions.shop import accounts, cancellation, erasure, refund_processing, refunds
 from functions.shop.shop import Shop
 from tests.support import order_money
 from tests.support.actors import (
@@ -267,6 +267,34 @@ def test_a_refund_that_failed_can_go_to_store_credit_and_back_to_the_card(shop: 
     assert again.account_id == accounts.store_credit_account_id(shop, "ann", "EUR")
     refund_processing.process_refund(shop, FakeProvider(), order_id, again.refund_id)
     assert accounts.get_account(shop, ANN, again.account_id).balance == 500
+
+
+def test_a_refund_to_the_credit_of_a_forgotten_customer_fails_and_can_go_back_to_the_card(shop: Shop) -> None:
+    order_id = failed(shop)
+    again = refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1", "credit")
+    erasure.erase_customer(shop, ANN, "ann")
+    refund_processing.process_refund(shop, FakeProvider(), order_id, again.refund_id)
+    assert order_money.refunds(shop, order_id)[0].status == "FAILED"
+    assert refunds.retry_refund(shop, STAFF, order_id, "pi_key-1_0-1").account_id is None
+    provider = FakeProvider()
+    refund_processing.process_refund(shop, provider, order_id, again.refund_id)
+    assert provider.requests == [("refund", "pi_key-1_0-1-3")]
+    assert order_money.refunds(shop, order_id)[0].status == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("fails_first", [False, True])
+def test_yen_that_become_store_credit_stay_yen(shop: Shop, fails_first: bool) -> None:
+    create_stocked_product(shop, "kin", 5, price=4980, currency="JPY")
+    order = place(shop, "yen", kin=1)
+    report_payment(shop, order)
+    give(shop, order.order_id, 980, to="original" if fails_first else "credit")
+    (refund,) = order_money.refunds(shop, order.order_id)
+    if fails_first:
+        refund_processing.process_refund(shop, provider_behaving(REFUSED), order.order_id, refund.refund_id)
+        refund = refunds.retry_refund(shop, STAFF, order.order_id, refund.refund_id, "credit")
+    refund_processing.process_refund(shop, FakeProvider(), order.order_id, refund.refund_id)
+    account = accounts.get_account(shop, ANN, accounts.store_credit_account_id(shop, "ann", "JPY"))
+    assert (refund.currency, account.currency, account.balance) == ("JPY", "JPY", 980)
 
 
 def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
