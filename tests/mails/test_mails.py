@@ -240,12 +240,18 @@ def test_money_that_the_bank_disputes_is_not_promised(event: str) -> None:
 
 
 # notices --------------------------------------------------------------------------------------------------------------
-def notice(event: str, *, name: str = "Ann Ash", product: str = "Blue mug", id: str = "mug") -> Mail:
+def notice(
+    event: str, *, name: str = "Ann Ash", product: str = "Blue mug", id: str = "mug", currency: Currency = "EUR"
+) -> Mail:
     customer = Customer(
         customer_id="ann", name=name, email="ann@example.com", email_hash="h", created_at=AT, updated_at=AT
     )
-    sold = Product(product_id=id, name=product, price=990, currency="EUR", created_at=AT, updated_at=AT)
+    sold = Product(product_id=id, name=product, price=990, currency=currency, created_at=AT, updated_at=AT)
     return notices.render_alert(event, customer, sold, "Elm & Sons", "https://elm.example/p/{product_id}?from=mail")
+
+
+def test_a_notice_shows_the_price_in_the_currency_of_the_product() -> None:
+    assert "Blue mug  990 JPY" in notice("PriceDropped", currency="JPY").text
 
 
 def test_a_notice_names_the_product_its_price_and_where_it_is() -> None:

@@ -24,7 +24,7 @@ from functions.model.errors import (
 )
 from functions.model.patterns import PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import accounts, cancellation, credit_payments, refund_processing
+from functions.shop import accounts, cancellation, credit_payments, erasure, refund_processing
 from functions.shop.accounts import CreditSource
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.refunds import MAX_PAYMENTS
@@ -37,6 +37,7 @@ from tests.support.actors import (
     WAREHOUSE,
     advance_to_status,
     archive_order,
+    create_stocked_product,
     get_order,
     open_shop,
     place,
@@ -153,6 +154,32 @@ def test_a_payment_is_made_once_for_each_key(shop: Shop) -> None:
     with pytest.raises(IdempotencyKeyReused):
         pay(shop, order, mine)
     assert pay(shop, order, mine, 100, key="another").result["payment_id"] != first.result["payment_id"]
+
+
+def test_an_order_in_dollars_is_paid_with_dollars_and_gets_dollars_back(shop: Shop) -> None:
+    create_stocked_product(shop, "cap", 5, price=1500, currency="USD")
+    order = place(shop, cap=1)
+    euros, dollars = new_gift_card(shop, 5000), new_gift_card(shop, 5000, "USD")
+    with pytest.raises(WrongCurrency) as refusal:
+        pay(shop, order, euros)
+    assert (refusal.value.wanted, refusal.value.got) == ("USD", "EUR")
+    pay(shop, order, dollars)
+    assert get_order(shop, order.order_id).status == "PAID"
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    (refund,) = shop.table.query(REFUNDS_OF_ORDER, order_id=order.order_id).items
+    assert refund_processing.process_refund(shop, NO_PROVIDER, order.order_id, refund.refund_id).status == "SUCCEEDED"
+    assert balance(shop, gift_card_account_id(shop, dollars)) == 5000
+
+
+def test_what_a_gift_card_paid_goes_back_to_it_though_its_payer_is_erased(shop: Shop) -> None:
+    card = new_gift_card(shop, 5000)
+    order = place(shop, mug=2)
+    pay(shop, order, card)
+    cancellation.cancel_order(shop, ANN, order.order_id)
+    (refund,) = shop.table.query(REFUNDS_OF_ORDER, order_id=order.order_id).items
+    erasure.erase_customer(shop, ANN, ANN.id)
+    assert refund_processing.process_refund(shop, NO_PROVIDER, order.order_id, refund.refund_id).status == "SUCCEEDED"
+    assert balance(shop, gift_card_account_id(shop, card)) == 5000
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,25 @@ def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
     assert refunds.retry_refund(shop, STAFF, "none-such", "pi_1-1").attempt == 2
 
 
+@pytest.mark.parametrize("command", ["retry", "refund"])
+def test_a_refund_that_an_archive_overtakes_is_not_written(
+    shop: Shop, rival: Shop, wire: WireTap, command: str
+) -> None:
+    """Otherwise the archive, which has listed the items of the order, would delete it."""
+    order = advance_to_status(shop, place(shop), "CANCELLED")
+    report_payment(shop, order, currency="USD")
+    if command == "retry":
+        refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
+        refund_processing.process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id)))
+    with pytest.raises(TableBusy):
+        if command == "retry":
+            refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
+        else:
+            refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
+    assert [one.status for one in order_money.refunds(shop, order.order_id)] == ["FAILED"] * (command == "retry")
+
+
 def test_a_refund_that_did_not_fail_is_not_tried_again(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
