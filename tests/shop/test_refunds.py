@@ -1,5 +1,6 @@
 """Refunds: what may be given back, decided once with the order, and never more than was paid."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -317,12 +318,13 @@ def test_a_refund_that_an_archive_overtakes_is_not_written(
     if command == "retry":
         refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
         refund_processing.process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
+    commands: dict[str, Callable[[], object]] = {
+        "retry": lambda: refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1"),
+        "refund": lambda: refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1"),
+    }
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: archive_order(rival, order.order_id)))
     with pytest.raises(TableBusy):
-        if command == "retry":
-            refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
-        else:
-            refunds.refund_payment(shop, STAFF, "back", order.order_id, "pi_1")
+        commands[command]()
     assert [one.status for one in order_money.refunds(shop, order.order_id)] == ["FAILED"] * (command == "retry")
 
 
