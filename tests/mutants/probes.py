@@ -94,7 +94,10 @@ PROBES = (
     ),
     Probe(
         "erasure keeps the settings",
-        edit_code(erasure.erase_customer, ("            *(delete(SETTINGS, one) for one in chosen),\n", "")),
+        edit_code(
+            erasure.erase_customer,
+            ("            *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),\n", ""),
+        ),
         test_erasures.test_an_erasure_deletes_the_customers_settings,
     ),
     # The next faults concern refunds and disputes.

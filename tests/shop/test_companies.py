@@ -16,7 +16,7 @@ from functions.shop.shop import Caller, Shop
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE, run_concurrently, run_in_threads
 from tests.support.samples import SAMPLES, moment
 from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, reply_with, run_before_sending
+from tests.support.wire_tap import WireTap, reply_with, run_before_sending, send
 
 EVE = Caller("eve")
 
@@ -188,9 +188,11 @@ def test_who_joins_while_they_are_forgotten_is_in_no_company(shop: Shop, rival: 
     assert members(shop) == []
 
 
-@pytest.mark.parametrize("at", ["GetItem", "Query", "TransactWriteItems"])
-def test_who_is_forgotten_while_they_join_is_in_no_company(shop: Shop, rival: Shop, wire: WireTap, at: str) -> None:
-    wire.reply_next(at, run_before_sending(lambda: join(rival)))
+@pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
+def test_who_is_forgotten_while_they_join_is_in_no_company(
+    shop: Shop, rival: Shop, wire: WireTap, at: str, call: int
+) -> None:
+    wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: join(rival)))
     erasure.erase_customer(shop, ANN, "ann")
     assert members(shop) == []
 

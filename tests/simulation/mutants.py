@@ -41,6 +41,7 @@ from functions.shop import (
     placing,
     product_alerts,
     refund_processing,
+    refunds,
     returns,
     reviews,
     shipments,
@@ -582,6 +583,13 @@ MUTANTS = (
         replace_everywhere(pricing, "discounted_value", s.round_share_up),
         2,
         first_seed=10,
+        judge="oracle",
+    ),
+    Mutant(
+        "refunds euros",
+        "every refund is in EUR",
+        replace_everywhere(refunds, "build_refund", s.refund_in_euros),
+        2,
         judge="oracle",
     ),
     Mutant(

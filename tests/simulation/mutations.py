@@ -551,6 +551,13 @@ def round_share_up(order: entities.Order, quantities: Mapping[str, int]) -> int:
     return price + (-taken_off * price // pricing.goods_total(order.lines))
 
 
+_BUILD_REFUND = refunds.build_refund
+
+
+def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
+    return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
+
+
 def count_pieces_twice(
     at: Instant, id: str, currency: str, orders: int, pieces: Mapping[str, int], revenue: int
 ) -> Iterator[Any]:

@@ -147,6 +147,10 @@ def lose_response(request: AWSPreparedRequest) -> NoReturn:
     raise ReadTimeoutError(endpoint_url=request.url)
 
 
+def send(request: AWSPreparedRequest) -> None:
+    """Send the request. A test passes this function to `WireTap.reply_next` to reply only to a later request."""
+
+
 def run_before_sending(action: Callable[[], object]) -> Reply:
     """Return a `Reply` function that calls `action`. After that, the request is sent."""
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tests.simulation.oracle import accounts, answers, invoices, mails, money, prices, states, stock, totals
+from tests.simulation.oracle import accounts, answers, copies, invoices, mails, money, prices, states, stock, totals
 from tests.simulation.oracle.books import Books
 from tests.simulation.oracle.observations import Observations
 
@@ -32,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     money.the_shop_keeps_what_it_earned,
     money.money_matches_its_order,
     money.refunds_are_paid_once,
+    money.refunds_have_the_currency_of_their_payment,
     money.goodwill_is_what_staff_gave,
     money.returns_are_worth_what_was_paid,
     accounts.balances_are_what_was_issued_moved_and_spent,
@@ -43,6 +44,8 @@ RULES: tuple[Rule, ...] = (
     totals.orders_were_paid_when_they_say,
     totals.ratings_are_the_stars_of_the_reviews,
     totals.reviews_are_the_last_ones_written,
+    copies.lists_show_the_order,
+    copies.lists_of_goods_show_the_order,
     states.nothing_is_sent_without_sale,
     states.orders_end_for_a_reason,
     states.delivered_orders_have_arrived,

@@ -158,6 +158,21 @@ def refunds_are_paid_once(books: Books) -> Iterator[str]:
             yield f"payment {payment.id} of {payment.amount} has refunds of {decided}"
 
 
+def refunds_have_the_currency_of_their_payment(books: Books) -> Iterator[str]:
+    """Check the currency of each refund, and of the account that got its money."""
+    paid = {one.id: one.currency for one in books.seen.payments}
+    accounts = {item["account_id"]: item["currency"] for item in books.of_type("Account")}
+    for item in _all_refunds(books):
+        order = books.orders.get(item["order_id"])
+        currency = paid.get(item["payment_id"]) or (order.item["currency"] if order else item["currency"])
+        books.holds(f"a refund had a currency: {currency}")
+        if item["currency"] != currency:
+            yield f"refund {item['refund_id']} of {currency} is in {item['currency']}"
+        account = item.get("account_id")
+        if account and item["status"] == "SUCCEEDED" and accounts[account] != currency:
+            yield f"refund {item['refund_id']} of {currency} went to an account in {accounts[account]}"
+
+
 def _all_refunds(books: Books) -> list[Item]:
     """Return the refunds of all orders and of all payments without an order."""
     in_orders = [item for order in books.orders.values() for item in order.of_type("Refund")]
