@@ -92,7 +92,10 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
 
 
 def _delete_settings(shop: Shop, customer_id: str, name: SettingsName) -> Write[Settings]:
-    """Return the write that deletes a group of settings. If there is none yet, it fails if one is written meanwhile."""
+    """Return the write that deletes a group of settings.
+
+    If the group does not exist, the result is a check. It fails if another command has created the group by then.
+    """
     chosen = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
     if chosen is not None:
         return delete(SETTINGS, chosen)

@@ -296,8 +296,8 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
 def test_an_order_stays_while_money_that_matched_nothing_waits_for_a_person(
     harness: ShopHarness, order_id: str
 ) -> None:
-    told = payments.ProviderPaymentEvent("evt_usd", "pi_usd", order_id, "succeeded", 3750, "USD")
-    assert payments.record_payment(harness.shop, told, {"id": "evt_usd"}).result["status"] == "UNMATCHED"
+    event = payments.ProviderPaymentEvent("evt_usd", "pi_usd", order_id, "succeeded", 3750, "USD")
+    assert payments.record_payment(harness.shop, event, {"id": "evt_usd"}).result["status"] == "UNMATCHED"
     (message,) = order_messages(expire_everything(harness))
     assert run_archive(message) == []
     assert archived_objects(harness, "orders/") == {}

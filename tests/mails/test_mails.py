@@ -55,8 +55,8 @@ def mail(
         currency=of,
         why="GOODWILL",
     )
-    told = refund if event == "RefundSucceeded" else None
-    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", told)
+    refund_of_event = refund if event == "RefundSucceeded" else None
+    return render_notification(event, customer, replace(order, **changed), "Elm & Sons", refund_of_event)
 
 
 class Reader(HTMLParser):
