@@ -59,7 +59,7 @@ simulate: installed ## run the simulation with injected faults; SEEDS=1-5000, or
 	$(python) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(LEDGER),--ledger $(LEDGER)) $(ARGS)
 
 mutants: installed ## run mutation tests: the simulation or a check must detect each planted bug
-	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py tests/mutants/test_probes.py $(ARGS)
+	$(python) -m pytest -m mutants --numprocesses auto --maxprocesses 2 tests/simulation/test_mutants.py tests/mutants/test_checked_mutants.py $(ARGS)
 
 outage: installed ## expire 10,000 items while the archive fails for 48 hours; no item may be lost
 	$(python) -m pytest -m outage -s tests/simulation/test_outage.py $(ARGS)

@@ -84,7 +84,7 @@ def customers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         {(image["customer_id"]["S"], image["email_hash"]["S"]) for image in world.table.of_type(kind)}
         for kind in ("Customer", "EmailClaim")
     )
-    book.found_premise(len(had))
+    book.count_premise(len(had))
     yield from (f"{customer_id} has an address and no claim on it" for customer_id, _ in sorted(had - claimed))
     yield from (f"{customer_id} claims an address and has it not" for customer_id, _ in sorted(claimed - had))
     for image in world.table.items():
@@ -100,7 +100,7 @@ def categories_hang_together(world: Simulation, book: Ledger) -> Iterator[str]:
     there = {(image["catalog"]["S"], image["path"]["S"]): image for image in world.table.of_type("Category")}
     missing = world.traffic.known.categories - {path for _, path in there}
     yield from (f"category {path} was made and is not there" for path in sorted(missing))
-    book.found_premise(len(world.traffic.known.categories))
+    book.count_premise(len(world.traffic.known.categories))
     for (catalog, path), image in there.items():
         parent = path[: path.rstrip("/").rfind("/") + 1]
         if parent != "/" and (catalog, parent) not in there:
@@ -124,7 +124,7 @@ def open_orders_bear_their_customers_name(world: Simulation, book: Ledger) -> It
     for owned in book.orders.values():
         if owned.order is None:
             continue
-        book.found_premise()
+        book.count_premise()
         had, bears = names.get(owned.order.customer_id, []), owned.order.customer_name
         if owned.order.status in OPEN_STATUSES:
             if had and bears != had[-1][1]:
@@ -146,7 +146,7 @@ def no_order_is_lost(world: Simulation, book: Ledger) -> Iterator[str]:
         if len(ids) > 1:
             yield f"{key} made {len(ids)} orders"
     for id, told in world.traffic.known.orders.items():
-        book.found_premise()
+        book.count_premise()
         owned = book.orders.get(id)
         if owned is None:
             yield f"order {id} was accepted and is gone"
@@ -176,7 +176,7 @@ def stock_adds_up(world: Simulation, book: Ledger) -> Iterator[str]:
         parts = [p for p in world.table.of_type("Stock") if p["product_id"]["S"] == product]
         available = sum(int(part["available"]["N"]) for part in parts)
         received = sum(int(part["received"]["N"]) for part in parts)
-        book.found_premise(taken[product])
+        book.count_premise(taken[product])
         if received - available != taken[product]:
             yield f"{product}: {received} came in, {available} are left, but orders hold {taken[product]}"
         if not told.received[product] <= received <= told.received[product] + told.maybe_received[product]:
@@ -202,7 +202,7 @@ def imports_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         reports[made.import_id] = (written, rejected)
         if made.ttl > now and (len(found), written + rejected) != (made.parts, made.count):
             yield f"import {made.import_id} has {made.count} lines, {written} written and {rejected} rejected"
-    book.found_premise(len(told.imports))
+    book.count_premise(len(told.imports))
     for import_id, (right, wrong, since) in told.imports.items():
         if now < since + IMPORT_DAYS * DAY and reports.get(import_id) != (right, wrong):
             yield f"import {import_id} has {right} right and {wrong} wrong lines, and reports {reports.get(import_id)}"
@@ -230,7 +230,7 @@ def invoices_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             yield f"order {owned.id} is {owned.status} and has invoices over {[i.total for i in invoices]}"
         amounts = {payment.payment_id: payment.amount for payment in owned.items_of_type("Payment")}
         for invoice in invoices:
-            book.found_premise()
+            book.count_premise()
             paid = {one.payment_id: one.amount for one in invoice.payments}
             if invoice.total != owned.order.total or sum(paid.values()) != invoice.total:
                 yield f"invoice {invoice.invoice_id} is over {invoice.total}, paid with {paid}, of {owned.order.total}"
@@ -254,7 +254,7 @@ def parcels_hold_what_was_ordered(world: Simulation, book: Ledger) -> Iterator[s
         if owned.order is None:
             continue
         shipments, lines = owned.items_of_type("Shipment"), owned.order.lines
-        book.found_premise(len(shipments))
+        book.count_premise(len(shipments))
         asked = _pieces(shipments, "REQUESTED", "DISPATCHED", "DELIVERED")
         ordered = Counter({id: line.quantity_to_ship for id, line in lines.items()})
         if asked != (ordered if owned.status in SOLD_STATUSES else Counter()):
@@ -283,7 +283,7 @@ def parcels_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
     left = {parcel.id for parcel in world.warehouse.parcels.values() if parcel.has_left}
     for owned in book.orders.values():
         for one in owned.items_of_type("Shipment"):
-            book.found_premise()
+            book.count_premise()
             packed = world.warehouse.pack_counts[one.shipment_id]
             if one.status != "CANCELLED" and packed != 1:
                 yield f"the warehouse packed {one.shipment_id} {packed} times"
@@ -315,7 +315,7 @@ def snapshots_are_what_their_primaries_say(world: Simulation, book: Ledger) -> I
         place = image["PK"]["S"], image["SK"]["S"]
         copy = expected.pop(place, None)
         found = ROWS_BY_TYPE[image["type"]["S"]].decode(image)
-        book.found_premise()
+        book.count_premise()
         if copy is None:
             yield f"{place} is a copy of nothing"
         elif copies.copies_differ(copy, found):
@@ -347,7 +347,7 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             if one.at <= world.readers["copies"].lost_up_to:
                 lost[change.item.order_id].add(change.version)
     for id, owned in book.orders.items():
-        book.found_premise(len(entries[id]))
+        book.count_premise(len(entries[id]))
         book.found_exception("the stream lost the record", len(lost[id]))
         kept = {(image["PK"]["S"], image["SK"]["S"]) for image in (*owned.table_images, *owned.archived_images)}
         copies_of = Counter(entry.change_id for entry in entries[id])
@@ -391,7 +391,7 @@ def activity_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
         told = change.row.type == "Order" and change.after is not None and change.name != "OrderArchiving"
         if not told:
             continue
-        book.found_premise()
+        book.count_premise()
         if there[change.id] > 1:
             yield f"{change.name} of order {change.item.order_id} is {there[change.id]} entries of activity"
         was_lost = one.at <= world.readers["copies"].lost_up_to
@@ -428,7 +428,7 @@ def totals_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
         for todo in standing
         if todo
     }
-    book.found_premise(len(wanted))
+    book.count_premise(len(wanted))
     for source, its_own in wanted.items():
         if source not in marks or marks[source].amounts != its_own:
             yield f"{source} is counted with {marks.get(source)}, and should be with {its_own}"
@@ -481,7 +481,7 @@ def a_copy_never_goes_back(world: Simulation, book: Ledger) -> Iterator[str]:
 
     Also check that no write replaces the customer's name in an order with an older version of the name.
     """
-    book.found_premise(world.write_checks.checked["version"])
+    book.count_premise(world.write_checks.checked["version"])
     yield from world.write_checks.violations["version"]
 
 
@@ -506,7 +506,7 @@ def every_change_is_told(world: Simulation, book: Ledger) -> Iterator[str]:
         if not one.is_published:
             continue
         place, item = published.get(one.change.id), str(one.record["dynamodb"]["Keys"])
-        book.found_premise()
+        book.count_premise()
         if place is None:
             personal = one.change.name in ("OrderReaddressed", "CustomerRenamed")
             if one.at <= lost_up_to and not _is_current_status(world, book, one):
@@ -573,7 +573,7 @@ def mails_are_sent_once(world: Simulation, book: Ledger) -> Iterator[str]:
             or one.at <= world.readers["relay"].lost_up_to
             or _was_archived_soon(world, one)
         )
-        book.found_premise()
+        book.count_premise()
         if not sent and excused:
             book.found_exception("no mail was due")
         elif not sent:
@@ -739,7 +739,7 @@ def followers_told_once(world: Simulation, book: Ledger) -> Iterator[str]:
     for told in campaigns:
         one = told.image
         what = f"{one.event} of {one.product_id}"
-        book.found_premise()
+        book.count_premise()
         if one.status == "TELLING" and latest[one.product_id, one.event] is told:
             yield f"{what} was never told to the end"
         last = before.get((one.product_id, one.event))
@@ -818,7 +818,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
         f"order {id} was restored, and never came back" for id in world.operator.restored_orders if not back[id]
     )
     for owned in book.orders.values():
-        book.found_premise(int(owned.is_archived))
+        book.count_premise(int(owned.is_archived))
         if owned.is_archived and (not 1 <= objects[owned.id] <= 1 + back[owned.id] or not owned.archived_images):
             items = len(owned.archived_images)
             yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
@@ -906,7 +906,7 @@ def activity_that_ended_is_archived(world: Simulation, book: Ledger) -> Iterator
     """
     held = {image["SK"]["S"]: image for image in book.archived_activity}
     for record in _expiry_records(world, "Activity"):
-        book.found_premise()
+        book.count_premise()
         old = record["dynamodb"]["OldImage"]
         if held.get(old["SK"]["S"]) != old and _created_at(record) > world.readers["relay"].lost_up_to:
             yield f"{old['SK']['S']} ended, and is not in the archive as it was"
@@ -925,7 +925,7 @@ def nothing_waits_for_ever(world: Simulation, book: Ledger) -> Iterator[str]:
 
     An order must leave its status in time, and the erasure of a customer's personal data must finish in time.
     """
-    book.found_premise(len(world.queues) + len(world.readers) + len(book.orders))
+    book.count_premise(len(world.queues) + len(world.readers) + len(book.orders))
     for queue in world.queues.values():
         if queue.messages:
             yield f"{len(queue.messages)} messages in {queue.settings.name}"
@@ -982,7 +982,7 @@ def reviews_are_by_buyers(world: Simulation, book: Ledger) -> Iterator[str]:
     """
     for image in world.table.items():
         if image["type"]["S"] == "Review":
-            book.found_premise()
+            book.count_premise()
             review = ROWS_BY_TYPE["Review"].decode(image)
             owned = book.orders.get(review.order_id)
             line = owned.order.lines.get(review.product_id) if owned and owned.order else None
@@ -999,7 +999,7 @@ def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[st
     """
     for customer_id, status in book.erasures.items():
         if status == "ERASED":
-            book.found_premise()
+            book.count_premise()
             words = personal_words(customer_id)
             for place, text in _places(world, book):
                 if any(word in text for word in words):
@@ -1008,7 +1008,7 @@ def who_was_forgotten_is_nowhere(world: Simulation, book: Ledger) -> Iterator[st
 
 def logs_name_nobody(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that no log line contains a customer's name, email address or street."""
-    book.found_premise(len(world.log_lines))
+    book.count_premise(len(world.log_lines))
     text = "\n".join(world.log_lines)
     for customer in CUSTOMERS:
         for word in personal_words(customer.sub):
@@ -1055,7 +1055,7 @@ def poison_is_parked(world: Simulation, book: Ledger) -> Iterator[str]:
         for reader in world.readers.values():
             met = reader.settings.filters.matches(record) and _created_at(record) > reader.lost_up_to
             kept = [*book.parked_records(reader.function), *book.discarded_records(reader.function)]
-            book.found_premise(int(met))
+            book.count_premise(int(met))
             if met and record["eventID"] not in [one.get("eventID") for one in kept]:
                 yield f"{reader.function} has not parked {record['eventID']}"
     for function, body in world.poison.messages:
@@ -1068,7 +1068,7 @@ def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
 
     A webhook's signature may be refused only until all functions must know the new secret of a rotation.
     """
-    book.found_premise(len(world.clients.exchanges))
+    book.count_premise(len(world.clients.exchanges))
     yield from world.traffic.known.unexpected_answers
     yield from world.provider.refused_signatures
     yield from (f"500: {answer}" for answer in dict.fromkeys(world.clients.server_errors))
@@ -1076,12 +1076,12 @@ def every_answer_makes_sense(world: Simulation, book: Ledger) -> Iterator[str]:
 
 def states_move_as_allowed(world: Simulation, book: Ledger) -> Iterator[str]:
     """Check that orders, shipments, payments and refunds change status only along the allowed transitions."""
-    book.found_premise(world.write_checks.checked["state"])
+    book.count_premise(world.write_checks.checked["state"])
     yield from world.write_checks.violations["state"]
 
 
 def stock_is_never_negative(world: Simulation, book: Ledger) -> Iterator[str]:
-    book.found_premise(world.write_checks.checked["stock"])
+    book.count_premise(world.write_checks.checked["stock"])
     yield from world.write_checks.violations["stock"]
 
 

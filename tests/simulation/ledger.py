@@ -122,7 +122,7 @@ class Ledger:
             if id not in self.orders and id not in world.poison.order_ids
         }
 
-    def found_premise(self, times: int = 1) -> None:
+    def count_premise(self, times: int = 1) -> None:
         """Count things to which the current invariant applies. An invariant that never applies proves nothing."""
         self.world.premises[self.invariant] += times
 

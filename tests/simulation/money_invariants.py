@@ -31,7 +31,7 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     refunded.
     """
     for intent in world.provider.intents:
-        book.found_premise()
+        book.count_premise()
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
@@ -106,7 +106,7 @@ def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
             given[one.metadata["order_id"], one.metadata["refund_id"]].append(one.amount)
     for order_id, _, refunds in book.payments_and_refunds():
         for refund in refunds:
-            book.found_premise()
+            book.count_premise()
             there = given.pop((order_id, refund.refund_id), [])
             done = refund.status == "SUCCEEDED" and refund.account_id is None
             if refund.status not in ("SUCCEEDED", "FAILED"):
@@ -132,7 +132,7 @@ def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Ite
     for _, payments, refunds in book.payments_and_refunds():
         for payment in payments:
             own = [refund for refund in refunds if refund.payment_id == payment.payment_id]
-            book.found_premise(len(own))
+            book.count_premise(len(own))
             if sum(refund.amount for refund in own) > payment.amount:
                 yield f"payment {payment.payment_id} of {payment.amount} has refunds of {[r.amount for r in own]}"
             back = sum(refund.amount for refund in own if refund.status == "SUCCEEDED")
@@ -161,7 +161,7 @@ def ledgers_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
     yield from (f"account {id} is not there, and has entries" for id in entries)
     moved: Counter[str] = Counter()
     for entry in book.account_entries():
-        book.found_premise()
+        book.count_premise()
         moved[entry.reason] += entry.amount
     told = world.traffic.known
     if not told.issued <= moved["ISSUED"] <= told.issued + told.maybe_issued:
@@ -197,6 +197,6 @@ def discounts_add_up(world: Simulation, book: Ledger) -> Iterator[str]:
             and owned.order.discount.code == code
             and owned.status not in (*UNSOLD_STATUSES, "RETURNED")
         ]
-        book.found_premise(len(have))
+        book.count_premise(len(have))
         if parts and limit - left != len(have):
             yield f"{code}: {left} of {limit} are left, {len(have)} orders have it: {have}"

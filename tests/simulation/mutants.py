@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from functions.adapters import object_store
 from functions.api.http import problems
+from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.handlers import (
@@ -593,6 +594,14 @@ MUTANTS = (
         judge="oracle",
     ),
     Mutant(
+        "one refund a payment",
+        "a payment that has a refund gets no second one",
+        patch_attribute(refund_processing, "_block_reason", s.block_second_refund),
+        2,
+        first_seed=2,
+        judge="oracle",
+    ),
+    Mutant(
         "counts pieces twice",
         "best sellers and minutes have each sold piece twice",
         replace_everywhere(totals, "_sales_contributions", s.count_pieces_twice),
@@ -691,6 +700,13 @@ MUTANTS = (
         patch_attribute(Caller, "can_see", lambda *_: True),
         2,
         first_seed=7,
+        judge="oracle",
+    ),
+    Mutant(
+        "shows a name too late",
+        "an order is shown with the name of the order that was shown before",
+        patch_attribute(OrderAnswer, "of", s.show_name_of_last_order),
+        1,
         judge="oracle",
     ),
 )

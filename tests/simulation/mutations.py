@@ -15,6 +15,7 @@ from unittest import mock
 
 from functions.adapters import mailer as posting
 from functions.adapters import object_store
+from functions.api.routes.order_responses import OrderAnswer
 from functions.dynamodb import writes
 from functions.dynamodb.keys import Instant, to_instant
 from functions.dynamodb.stream_batch import StreamBatch
@@ -556,6 +557,21 @@ _BUILD_REFUND = refunds.build_refund
 
 def refund_in_euros(*arguments: Any, **options: Any) -> entities.Refund:
     return replace(_BUILD_REFUND(*arguments, **options), currency="EUR")
+
+
+def block_second_refund(payment: entities.Payment) -> str:
+    return "the payment has a refund" if payment.refunded else ""
+
+
+def show_name_of_last_order(item: entities.Order | entities.ArchivedOrder) -> OrderAnswer:
+    """Show each order with the name of the answer before, as a forgotten global variable would."""
+    answer = _ORDER_ANSWER(item)
+    _NAMES.append(answer.customer_name)
+    return answer.model_copy(update={"customer_name": _NAMES[-2]})
+
+
+_ORDER_ANSWER = OrderAnswer.of
+_NAMES: list[str | None] = [None]
 
 
 def count_pieces_twice(

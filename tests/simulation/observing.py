@@ -30,7 +30,7 @@ def collect_observations(world: Simulation) -> Observations:
         ],
         refunds=[
             CardRefund(one.payment_id, one.metadata["order_id"], one.metadata["refund_id"], one.amount, one.status)
-            for one in world.provider.refunds
+            for one in [*world.provider.refunds, *world.provider.refused_refunds]
         ],
         events=[event["detail"] for event in world.bus.published],
         mails=[_to_mail(one) for one in sorted(world.ses.mails, key=lambda mail: not landed_late(mail))],

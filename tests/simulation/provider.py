@@ -93,9 +93,10 @@ class RecordedAnswer:
 class SimulatedProvider:
     """Replaces the shop's client of the payment provider, and sends the provider's webhooks to the shop.
 
-    `request_counts`: how many refund requests came with each idempotency key. `undelivered`: how many webhooks the shop
-    has not accepted yet. `accepted_keys`: the API keys that are not revoked. `signing_secret`: the secret that signs
-    the webhooks. Each function of the shop must know it from `secret_known_at` on. `refused_signatures`: the webhooks
+    `refused_refunds`: the refunds that the provider refused for a reason of its own. `request_counts`: how many refund
+    requests came with each idempotency key. `undelivered`: how many webhooks the shop has not accepted yet.
+    `accepted_keys`: the API keys that are not revoked. `signing_secret`: the secret that signs the webhooks. Each
+    function of the shop must know it from `secret_known_at` on. `refused_signatures`: the webhooks
     whose signature the shop refused although it had to know the secret.
     """
 
@@ -104,6 +105,7 @@ class SimulatedProvider:
     chance: SeededRandom
     intents: list[SimulatedIntent] = field(default_factory=list)
     refunds: list[SimulatedRefund] = field(default_factory=list)
+    refused_refunds: list[SimulatedRefund] = field(default_factory=list)
     request_counts: Counter[str] = field(default_factory=Counter)
     undelivered: int = 0
     accepted_keys: set[str] = field(default_factory=lambda: {FIRST_API_KEY})
@@ -285,6 +287,7 @@ class SimulatedProvider:
         if any(intent.dispute in ("open", "lost") for intent in self.intents if intent.id == payment_id):
             return RefundRejected("charge_disputed")
         if self.faults.draw("refund refused", key):
+            self.refused_refunds.append(SimulatedRefund("", payment_id, amount, metadata, "failed"))
             return RefundRejected("charge_expired_for_refund")
         made = SimulatedRefund(f"re_{len(self.refunds) + 1}", payment_id, amount, metadata)
         self.refunds.append(made)

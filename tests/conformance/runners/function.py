@@ -1,7 +1,7 @@
 """The Lambda function of the mapping probes. It behaves as the probe says and logs each invocation.
 
-The model and the laptop runner import `decide`. For a real mapping, this file alone is the deployed function, so it
-imports nothing from this project. Its state is one DynamoDB table with the keys PK and SK:
+The runners of the model and of the pollers import `decide`. For a real mapping, this file alone is the deployed
+function, so it imports nothing from this project. Its state is one DynamoDB table with the keys PK and SK:
 
 - PK: the table or queue that the mapping reads. SK "script": what the function must do, as JSON.
 - SK "seen ...": how often a rule of the script has applied.

@@ -22,7 +22,7 @@ def the_same_key_gets_the_same_answer(books: Books) -> Iterator[str]:
             by_key[request.caller, request.method, request.path, request.key].append(request)
     for (caller, method, path, key), (first, *others) in by_key.items():
         for other in others:
-            books.holds("an idempotency key was used again")
+            books.count_premise("an idempotency key was used again")
             if other.body != first.body:
                 yield f"{method} {path} of {caller} with the key {key} was done for two different bodies"
             if _fixed(path, other.answer) != _fixed(path, first.answer):
@@ -45,9 +45,9 @@ def nobody_sees_another_customer(books: Books) -> Iterator[str]:
     for request in books.seen.requests:
         if not request.is_customer or request.status is None:
             continue
-        books.holds(f"an answer to a customer was read: {'success' if request.succeeded else 'problem'}")
+        books.count_premise(f"an answer to a customer was read: {'success' if request.succeeded else 'problem'}")
         if any(f"/{other}/" in request.path for other in customers - {request.caller}):
-            books.holds("a customer asked for data of another customer")
+            books.count_premise("a customer asked for data of another customer")
         sent = _texts([request.path, request.body])
         texts = [text for text in _texts(request.answer) if text not in sent]
         for other in customers - {request.caller}:

@@ -14,6 +14,8 @@ SHIPPING = 490
 TAX_PERCENT = 20
 PERCENT_OFF = {"SPRING": 20, "FREE": 100}
 MAX_USES = {"SPRING": 3, "FREE": 2}
+MAX_CLOCK_ERROR_SECONDS = 3
+"""How wrong the clock of a function may be."""
 BACKORDERED = "rug"
 """The only product that customers can order without stock."""
 

@@ -120,7 +120,7 @@ class Books:
         self.premises: Counter[str] = Counter()
         self.current = [to_plain(image) for versions in seen.history.values() if (image := versions[-1][1])]
 
-    def holds(self, premise: str, times: int = 1) -> None:
+    def count_premise(self, premise: str, times: int = 1) -> None:
         """Count that a premise of the rule held: that the rule had something to check."""
         if times:
             self.premises[f"{self.rule}: {premise}"] += times

@@ -14,7 +14,7 @@ def lists_show_the_order(books: Books) -> Iterator[str]:
     entries = {(item["customer_id"], item["order_id"]): item for item in books.of_type("OrderSummary")}
     for order in books.orders.values():
         entry = entries.get((order.customer, order.id))
-        books.holds("an order was looked up in the list of its customer")
+        books.count_premise("an order was looked up in the list of its customer")
         if entry is None:
             yield f"order {order.id} is not in the list of {order.customer}"
             continue
@@ -32,7 +32,7 @@ def lists_of_goods_show_the_order(books: Books) -> Iterator[str]:
     for order in books.orders.values():
         if order.is_sold and not _is_archived(order):
             for product, line in order.item["lines"].items():
-                books.holds("sold goods were looked up in the list of their product")
+                books.count_premise("sold goods were looked up in the list of their product")
                 wanted = (
                     (order.ordered - order.dropped)[product],
                     line["returned"],

@@ -71,7 +71,7 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
             text, times = subject.format(order.id[:8].upper()), due.get(subject, [])
             certain = [] if order.customer in settled else [at for at in times if _is_certain(books, order, at)]
             events = {mail.event_id for mail in sent.pop(text, [])}
-            books.holds(f"a mail had to be sent: {subject}", len(certain))
+            books.count_premise(f"a mail had to be sent: {subject}", len(certain))
             needed = f"changes of order {order.id} need the mail {text!r}, and {len(events)} were sent"
             if len(events) < len(certain):
                 missing += [f"{len(certain)} {needed}"] * (len(certain) - len(events))
@@ -80,7 +80,9 @@ def each_change_is_mailed_once(books: Books) -> Iterator[str]:
                 guessed += min(guesses, len(events) - len(times))
                 if not guesses:
                     yield f"{len(times)} {needed}"
-        books.holds("exempt: the mail was about a change that an operator's tool guessed", min(guessed, len(missing)))
+        books.count_premise(
+            "exempt: the mail was about a change that an operator's tool guessed", min(guessed, len(missing))
+        )
         yield from missing[guessed:]
     beginnings = tuple(subject.partition("{}")[0] for subject in subjects)
     yield from (f"the mail {text!r} is about no order" for text in sent if text.startswith(beginnings))
@@ -130,7 +132,7 @@ def mails_go_to_the_customer_of_the_order(books: Books) -> Iterator[str]:
         order = next((order for number, order in owners.items() if number in mail.subject), None)
         if order is None:
             continue
-        books.holds("the address of a mail was checked")
+        books.count_premise("the address of a mail was checked")
         if mail.to not in _addresses(books, order.customer, mail):
             yield f"the mail {mail.subject!r} of {order.customer} went to {mail.to}"
         if (same := last.get(mail.event_id)) and not same.may_be_repeated:
@@ -163,7 +165,7 @@ def mails_show_the_amounts_of_the_order(books: Books) -> Iterator[str]:
         total, shipping, currency = order.item["total"], order.item["shipping"], order.item["currency"]
         rows = [f"Total  {shown_amount(total, currency)}", f"% tax  {shown_amount(tax_in(total), currency)}"]
         rows += [f"Shipping  {shown_amount(shipping, currency)}"] * bool(shipping)
-        books.holds("the amounts in a mail were checked")
+        books.count_premise("the amounts in a mail were checked")
         yield from (f"the mail {mail.subject!r} does not show {row!r}" for row in rows if row not in mail.text)
         if mail.subject.startswith("Refund") and not any(
             f"We have refunded {amount} to you" in mail.text for amount in refunded[order.id]

@@ -76,7 +76,7 @@ def the_shop_keeps_what_it_earned(books: Books) -> Iterator[str]:
         payments = _payments_of(books, order)
         kept = sum(one.kept for one in payments)
         least, most = _expected_to_keep(books, order, payments)
-        books.holds(f"the money of an order was counted: {order.status}")
+        books.count_premise(f"the money of an order was counted: {order.status}")
         if not least <= kept <= most:
             yield (
                 f"order {order.id} is {order.status} and costs {order.item['total']}: the shop keeps {kept} and should "
@@ -101,7 +101,7 @@ def _expected_to_keep(books: Books, order: OrderRecord, payments: list[Paid]) ->
         (lost, "a bank took money back"),
         (order.dropped.total(), "an order was cut short"),
     ):
-        books.holds(premise, bool(amount))
+        books.count_premise(premise, bool(amount))
     rest = order.item["total"] - goodwill - lost
     return max(0, rest - worth), max(0, rest if lost else rest - worth)
 
@@ -114,7 +114,7 @@ def orders_record_the_money_that_came(books: Books) -> Iterator[str]:
         recorded = Counter((item["payment_id"], item["amount"]) for item in order.of_type("Payment"))
         for one in books.seen.payments:
             if one.order_id == order.id and one.captured:
-                books.holds("a captured payment was recorded")
+                books.count_premise("a captured payment was recorded")
                 if recorded[one.id, one.amount] != 1:
                     yield f"payment {one.id} of {one.amount} for order {order.id} is recorded as {dict(recorded)}"
 
@@ -132,9 +132,9 @@ def money_matches_its_order(books: Books) -> Iterator[str]:
             continue
         id = versions[0][1]["payment_id"]
         if currencies[id] != order.item["currency"]:
-            books.holds("a payment came in another currency")
+            books.count_premise("a payment came in another currency")
         else:
-            books.holds("a payment came for an archived order")
+            books.count_premise("a payment came for an archived order")
             if not any(since <= at < until for since, until in order.archived):
                 yield f"payment {id} matches no order, but order {order.id} was there"
 
@@ -149,13 +149,31 @@ def refunds_are_paid_once(books: Books) -> Iterator[str]:
         if item["status"] == "SUCCEEDED" and not item.get("account_id")
     )
     for place in paid.keys() | expected.keys():
-        books.holds("a card refund was paid")
+        books.count_premise("a card refund was paid")
         if paid[place] != expected[place]:
             yield f"refund {place} was paid {paid[place]} times, and should be paid {expected[place]} times"
     for payment in books.seen.payments:
         decided = sum(item["amount"] for item in recorded.values() if item["payment_id"] == payment.id)
         if decided > payment.amount:
             yield f"payment {payment.id} of {payment.amount} has refunds of {decided}"
+
+
+def refunds_fail_for_a_reason(books: Books) -> Iterator[str]:
+    """Check that each refund that failed was refused outside the shop, or that its customer was forgotten.
+
+    The provider refused it or could not deliver it, or the customer's bank disputed the payment.
+    """
+    refused = {one.refund_id for one in books.seen.refunds if one.status == "failed"}
+    disputed = {one.id for one in books.seen.payments if one.dispute}
+    for versions in books.versions_of("Refund"):
+        item = next((item for _, item in versions if item["status"] == "FAILED"), None)
+        if item is None:
+            continue
+        to_credit = bool(item.get("account_id"))
+        books.count_premise(f"a refund failed: {'credit' if to_credit else 'card'}")
+        is_excused = item["customer_id"] in books.erased if to_credit else item["refund_id"] in refused
+        if not is_excused and item["payment_id"] not in disputed:
+            yield f"refund {item['refund_id']} of payment {item['payment_id']} failed: {item['reason']}"
 
 
 def refunds_have_the_currency_of_their_payment(books: Books) -> Iterator[str]:
@@ -165,7 +183,7 @@ def refunds_have_the_currency_of_their_payment(books: Books) -> Iterator[str]:
     for item in _all_refunds(books):
         order = books.orders.get(item["order_id"])
         currency = paid.get(item["payment_id"]) or (order.item["currency"] if order else item["currency"])
-        books.holds(f"a refund had a currency: {currency}")
+        books.count_premise(f"a refund had a currency: {currency}")
         if item["currency"] != currency:
             yield f"refund {item['refund_id']} of {currency} is in {item['currency']}"
         account = item.get("account_id")
@@ -186,7 +204,7 @@ def goodwill_is_what_staff_gave(books: Books) -> Iterator[str]:
         least = sum(one.body["amount"] for one in asked if one.succeeded)
         most = least + sum(one.body["amount"] for one in asked if one.is_unanswered)
         given = sum(item["amount"] for item in order.of_type("Refund") if item["why"] == "GOODWILL")
-        books.holds("staff gave goodwill", bool(most))
+        books.count_premise("staff gave goodwill", bool(most))
         if not least <= given <= most:
             yield f"order {order.id}: staff gave {least} to {most} as goodwill, and {given} are recorded"
 
@@ -214,6 +232,6 @@ def returns_are_worth_what_was_paid(books: Books) -> Iterator[str]:
             worth += books.shipping_of(order.item["lines"]) * (asked.body["refund_shipping"] and not is_shipping_back)
             is_shipping_back |= item["shipping"] > 0
             refunded = item["amount"] + item["owed"]
-            books.holds("a return was refunded")
+            books.count_premise("a return was refunded")
             if refunded > worth or (refunded < worth and not is_less):
                 yield f"return {item['return_id']} of order {order.id} is worth {worth}, and {refunded} are refunded"

@@ -57,7 +57,7 @@ class CardPayment:
 
 @dataclass(frozen=True)
 class CardRefund:
-    """A refund as the payment provider knows it. `status`: "pending", "succeeded" or "failed"."""
+    """A refund as the payment provider knows it. `status`: "pending", "succeeded", or "failed", also if refused."""
 
     payment_id: str
     order_id: str

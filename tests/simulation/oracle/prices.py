@@ -27,7 +27,7 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
         since = min(one.asked_at for one in asked)
         until = min((one.answered_at for one in asked if one.succeeded), default=inf)
         for product, line in item["lines"].items():
-            books.holds("the price of an order line was known")
+            books.count_premise("the price of an order line was known")
             if line["price"] not in (valid := _prices_between(books, product, since, until)):
                 yield f"order {order.id}: a {product} costs {line['price']}, and the price was one of {sorted(valid)}"
         if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
@@ -46,8 +46,8 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
 
 
 def _count_discount(books: Books, goods: int, code: str) -> None:
-    books.holds("an order had a discount", bool(code))
-    books.holds("a discount was rounded", goods * PERCENT_OFF.get(code, 0) % 100 > 0)
+    books.count_premise("an order had a discount", bool(code))
+    books.count_premise("a discount was rounded", goods * PERCENT_OFF.get(code, 0) % 100 > 0)
 
 
 def _prices_between(books: Books, product: str, since: float, until: float) -> set[int]:
@@ -72,7 +72,7 @@ def answers_show_the_price_of_the_order(books: Books) -> Iterator[str]:
     for request in books.seen.requests:
         shown = request.answer
         if request.succeeded and isinstance(shown, dict) and shown.get("lines") and "due" in shown:
-            books.holds("an answer showed the price of an order")
+            books.count_premise("an answer showed the price of an order")
             yield from (f"{request.method} {request.path}: {wrong}" for wrong in _wrong_amounts(books, shown))
 
 
@@ -96,7 +96,7 @@ def later_states_keep_the_price(books: Books) -> Iterator[str]:
     events = [(event["data"], event["type"]) for event in books.seen.events if event["type"].startswith("Order")]
     for data, where in [*shown, *events]:
         if data.get("order_id") in told and "total" in data:
-            books.holds("the total of an order was shown again")
+            books.count_premise("the total of an order was shown again")
             if data["total"] != told[data["order_id"]]:
                 yield f"{where}: order {data['order_id']} costs {data['total']}, and cost {told[data['order_id']]}"
     for order in books.orders.values():
@@ -109,7 +109,7 @@ def codes_are_used_as_often_as_allowed(books: Books) -> Iterator[str]:
     uses = Counter(order.code for order in books.orders.values() if not _is_undone(order))
     for code, limit in MAX_USES.items():
         left = sum(item["left"] for item in books.of_type("Redemptions") if item["code"] == code)
-        books.holds("the uses of a discount code were counted", bool(uses[code]))
+        books.count_premise("the uses of a discount code were counted", bool(uses[code]))
         if left != limit - uses[code] or left < 0:
             yield f"{code}: {left} of {limit} uses are left, and {uses[code]} orders use it"
     for versions in books.versions_of("Redemptions"):

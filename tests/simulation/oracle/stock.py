@@ -17,10 +17,10 @@ def received_goods_are_there_or_in_an_order(books: Books) -> Iterator[str]:
         held.update(order.kept)
         for item in order.of_type("Return"):
             held.subtract(item["restocked"])
-            books.holds("returned goods went back to stock")
-        books.holds("unsent pieces of a partly sent order went back to stock", bool(order.dropped))
+            books.count_premise("returned goods went back to stock")
+        books.count_premise("unsent pieces of a partly sent order went back to stock", bool(order.dropped))
     for product, pieces in received.items():
-        books.holds("the stock of a product was counted")
+        books.count_premise("the stock of a product was counted")
         if pieces - held[product] != available[product]:
             yield f"{product}: of {pieces} pieces orders have {held[product]}, and {available[product]} are available"
 
@@ -37,7 +37,7 @@ def receipts_are_counted_once(books: Books) -> Iterator[str]:
         least[product] += quantity * request.succeeded
         most[product] += quantity * (request.succeeded or request.is_unanswered)
     for product, pieces in _sum_stock(books, "received").items():
-        books.holds("the receipts of a product were summed up")
+        books.count_premise("the receipts of a product were summed up")
         if not least[product] <= pieces <= most[product]:
             yield f"{product}: {least[product]} to {most[product]} pieces came in, and {pieces} are recorded"
 
@@ -54,11 +54,11 @@ def nothing_is_sold_that_is_not_there(books: Books) -> Iterator[str]:
     for versions in books.versions_of("Stock"):
         product, lowest = versions[0][1]["product_id"], min(item["available"] for _, item in versions)
         if product == BACKORDERED:
-            books.holds("a product was ordered without stock", lowest < 0)
+            books.count_premise("a product was ordered without stock", lowest < 0)
         elif lowest < 0:
             yield f"{product}: {lowest} pieces were available at some time"
         elif lowest == 0:
-            books.holds("a stock item was sold out")
+            books.count_premise("a stock item was sold out")
 
 
 def _sum_stock(books: Books, name: str) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Declares the probes: single faults in the product, each with a check of its own that detects it.
+"""Declares the checked mutants: single faults in the product, each with a check of its own that detects it.
 
 The simulation and other tests miss most of these faults. A check calls the product through handlers, HTTP
 requests and commands, and compares stored items, mails and metrics with literal values. It computes no expected value
@@ -44,7 +44,7 @@ from tests.support.harness import ShopHarness
 
 
 @dataclass(frozen=True)
-class Probe:
+class CheckedMutant:
     """A fault that `plant` plants in the product, and the `check` that raises AssertionError while it is planted.
 
     `check`: a test of this folder. It gets an empty shop.
@@ -59,14 +59,14 @@ REFRESH_NAME = """
     if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
 """
-PROBES = (
+CHECKED_MUTANTS = (
     # The next faults concern the erasure of a customer's data.
-    Probe(
+    CheckedMutant(
         "erasure deletes the next archive object",
         edit_code(customer_erasure._delete_earlier_archives, ("> order.version", "> order.version + 1")),
         test_erasures.test_an_erasure_keeps_the_object_of_a_restored_order_that_is_archived_again_meanwhile,
     ),
-    Probe(
+    CheckedMutant(
         "erasure deletes every archive object but the one it knows",
         edit_code(
             customer_erasure._rewrite_archive_without_address,
@@ -77,22 +77,22 @@ PROBES = (
         ),
         test_erasures.test_an_erasure_keeps_the_object_of_an_order_that_is_restored_and_archived_meanwhile,
     ),
-    Probe(
+    CheckedMutant(
         "erasure deletes the object of an order that is being archived",
         edit_code(customer_erasure.remove_address, ('(order.address or order.status == "ARCHIVING")', "order.address")),
         test_erasures.test_an_erasure_keeps_the_object_of_a_restored_order_whose_archiving_was_interrupted,
     ),
-    Probe(
+    CheckedMutant(
         "erasure updates a stub without a condition",
         patch_attribute(erasure, "update", without_condition(writes.update)),
         test_erasures.test_an_erasure_does_not_write_its_object_key_into_an_order_that_is_restored_meanwhile,
     ),
-    Probe(
+    CheckedMutant(
         "settle period counts from the request",
         edit_code(erasure.finish_erasure, ("< erased.updated_at", "< erased.erased_at")),
         test_erasures.test_an_erasure_ends_14_days_after_the_last_data_was_removed_and_not_after_the_request,
     ),
-    Probe(
+    CheckedMutant(
         "erasure keeps the settings",
         edit_code(
             erasure.erase_customer,
@@ -101,26 +101,26 @@ PROBES = (
         test_erasures.test_an_erasure_deletes_the_customers_settings,
     ),
     # The next faults concern refunds and disputes.
-    Probe(
+    CheckedMutant(
         "won dispute pays while another is open",
         edit_code(
             disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_charged_back")
         ),
         test_money.test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_open,
     ),
-    Probe(
+    CheckedMutant(
         "won dispute retries refunds after another was lost",
         edit_code(
             disputes._adjust_order_money, ("if after.is_disputed or after.is_charged_back", "if after.is_disputed")
         ),
         test_money.test_a_won_dispute_retries_no_refund_of_a_payment_that_another_dispute_took,
     ),
-    Probe(
+    CheckedMutant(
         "retry of a refund does not check the payment",
         edit_code(refunds.retry_refund, ("check_unchanged(PAYMENT, payment), ", "")),
         test_money.test_a_refund_is_not_retried_if_its_payment_is_disputed_at_the_same_time,
     ),
-    Probe(
+    CheckedMutant(
         "retry of a refund checks no version",
         edit_code(
             refunds.retry_refund,
@@ -131,18 +131,18 @@ PROBES = (
         ),
         test_money.test_two_retries_of_a_refund_at_once_pay_it_once,
     ),
-    Probe(
+    CheckedMutant(
         "refunded amount without a condition",
         patch_attribute(refund_processing, "update", without_condition(writes.update)),
         test_money.test_two_refunds_of_a_payment_at_once_are_both_in_its_refunded_amount,
     ),
-    Probe(
+    CheckedMutant(
         "31 days count from the first refund",
         edit_code(archive._days_until_money_settles, ("max(done)", "min(done)")),
         test_money.test_an_order_stays_in_the_table_until_31_days_after_the_later_of_its_two_refunds,
     ),
     # The next faults concern requests and deliveries that come twice, late, or at the same moment as another.
-    Probe(
+    CheckedMutant(
         "idempotency keys are odd or even",
         edit_code(
             idempotency.run_idempotently,
@@ -150,17 +150,17 @@ PROBES = (
         ),
         test_retries.test_receipts_with_different_keys_all_add_to_the_stock_and_a_repeated_one_does_not,
     ),
-    Probe(
+    CheckedMutant(
         "idempotency keys have 16 bits",
         edit_code(idempotency.run_idempotently, (".hex()[:32]", ".hex()[:4]")),
         test_retries.test_two_receipts_add_to_the_stock_although_the_hashes_of_their_keys_begin_alike,
     ),
-    Probe(
+    CheckedMutant(
         "order ids have 16 bits",
         edit_code(Shop.derive_id, ("[:16]", "[:2]")),
         test_retries.test_two_orders_are_placed_although_the_hashes_of_their_keys_begin_alike,
     ),
-    Probe(
+    CheckedMutant(
         "name is refreshed before the summary exists",
         edit_code(
             copies_reader.apply_record,
@@ -172,7 +172,7 @@ PROBES = (
         ),
         test_retries.test_an_order_gets_the_new_name_if_its_customer_is_renamed_just_before_its_summary_is_written,
     ),
-    Probe(
+    CheckedMutant(
         "campaign is not compared with its event",
         edit_code(
             product_alerts.get_follower_page,
@@ -180,7 +180,7 @@ PROBES = (
         ),
         test_retries.test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new_one,
     ),
-    Probe(
+    CheckedMutant(
         "late page is not compared with its campaign",
         edit_code(
             product_alerts.get_follower_page,
@@ -188,22 +188,22 @@ PROBES = (
         ),
         test_retries.test_a_late_page_of_an_old_campaign_sends_no_mails_to_the_followers_of_a_new_one,
     ),
-    Probe(
+    CheckedMutant(
         "review written again begins at version 1",
         edit_code(reviews.write_review, ("deleted.version + 1 if deleted else 1", "1")),
         test_retries.test_a_review_that_is_deleted_and_written_again_keeps_its_creation_time_and_counts_versions_on,
     ),
-    Probe(
+    CheckedMutant(
         "review written again has a new creation time",
         edit_code(reviews.write_review, ("deleted.created_at if deleted else now", "now")),
         test_retries.test_a_review_that_is_deleted_and_written_again_keeps_its_creation_time_and_counts_versions_on,
     ),
-    Probe(
+    CheckedMutant(
         "archive does not wait for the totals",
         edit_code(archive._uncounted_sources, ("if counted.get(one.source_id) != one.amounts", "if False")),
         test_retries.test_an_order_stays_in_the_table_until_the_totals_include_it,
     ),
-    Probe(
+    CheckedMutant(
         "part of a restore does not check the stub",
         edit_code(
             restore.restore_order,
@@ -211,44 +211,44 @@ PROBES = (
         ),
         test_retries.test_an_order_whose_stub_is_gone_gets_no_items_from_a_restore,
     ),
-    Probe(
+    CheckedMutant(
         "SES client retries once",
         edit_code(clients.client_config, ('"total_max_attempts"', '"max_attempts"')),
         test_mails.test_a_mail_is_sent_with_one_request_if_ses_fails,
     ),
-    Probe(
+    CheckedMutant(
         "SES client has the retries of the other clients",
         edit_code(clients.client_config, ('service == "sesv2"', 'service == "ses"')),
         test_mails.test_a_mail_is_sent_with_one_request_if_ses_fails,
     ),
-    Probe(
+    CheckedMutant(
         "month of 31 days is final a month early",
         edit_code(totals.season_final_at, ("days=31", "days=30")),
         test_times.test_totals_of_january_change_until_60_days_after_its_31st_day,
     ),
     # The next faults concern the data that a caller may see.
-    Probe(
+    CheckedMutant(
         "ownership compares the beginning of an id",
         edit_code(Caller.can_see, ("self.id == customer_id", "customer_id.startswith(self.id)")),
         test_access.test_a_customer_gets_no_data_of_a_customer_whose_id_begins_with_theirs,
     ),
-    Probe(
+    CheckedMutant(
         "ownership finds an id in another",
         edit_code(Caller.can_see, ("self.id == customer_id", "customer_id in self.id")),
         test_access.test_a_customer_gets_no_data_of_a_customer_whose_id_is_the_beginning_of_theirs,
     ),
-    Probe(
+    CheckedMutant(
         "caller without an id sees everything",
         edit_code(Caller.can_see, ("self.id == customer_id", "self.id in (customer_id, '')")),
         test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
     ),
-    Probe(
+    CheckedMutant(
         "token without a subject is accepted",
         edit_code(context.authenticate_caller, ("[A-Za-z0-9][A-Za-z0-9._-]{0,63}", "[A-Za-z0-9._-]{0,64}")),
         test_access.test_a_caller_without_an_id_gets_no_data_of_any_customer,
     ),
     # The next faults concern personal data in log lines.
-    Probe(
+    CheckedMutant(
         "order mail logs its address",
         edit_code(
             order_notification_worker.send_notification,
@@ -256,7 +256,7 @@ PROBES = (
         ),
         test_log_lines.test_no_log_line_contains_a_word_of_a_customer_whose_order_is_handled,
     ),
-    Probe(
+    CheckedMutant(
         "rejected product alert logs its address",
         edit_code(
             product_alert_worker._send_alerts,
@@ -264,7 +264,7 @@ PROBES = (
         ),
         test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,
     ),
-    Probe(
+    CheckedMutant(
         "failed product alert logs the text of SES",
         edit_code(
             product_alert_worker._send_alerts,
@@ -275,12 +275,12 @@ PROBES = (
         ),
         test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,
     ),
-    Probe(
+    CheckedMutant(
         "failed record logs the text of the error",
         edit_code(observability.failure_logger, ("type(error).__name__", "str(error)")),
         test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,
     ),
-    Probe(
+    CheckedMutant(
         "failed record is logged with its images",
         edit_code(
             observability.record_identifiers,
@@ -288,100 +288,100 @@ PROBES = (
         ),
         test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_items_or_messages_are_damaged,
     ),
-    Probe(
+    CheckedMutant(
         "request logs its path",
         edit_code(api._handle_request, ('line["route"] = route.key', 'line["route"] = request.path')),
         test_log_lines.test_no_log_line_contains_a_word_of_a_request_to_the_api,
     ),
     # The next faults concern alarms.
-    Probe(
+    CheckedMutant(
         "alarms on the stream's lag count in seconds",
         edit_template(partial(scale_thresholds, "IteratorAge", 1 / 1000)),
         test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
     ),
-    Probe(
+    CheckedMutant(
         "alarms on the queues' lag count in milliseconds",
         edit_template(partial(scale_thresholds, "ApproximateAgeOfOldestMessage", 1000)),
         test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
     ),
-    Probe(
+    CheckedMutant(
         "alarms on the queues' lag count in minutes",
         edit_template(partial(scale_thresholds, "ApproximateAgeOfOldestMessage", 1 / 60)),
         test_alarms.test_each_alarm_on_a_metric_of_aws_has_its_threshold_in_the_unit_of_the_metric,
     ),
-    Probe(
+    CheckedMutant(
         "alarm on throttling counts thousands",
         edit_template(partial(scale_thresholds, "Throttles", 1000)),
         test_alarms.test_throttled_requests_raise_an_alarm_if_there_are_more_than_20,
     ),
-    Probe(
+    CheckedMutant(
         "alarms are evaluated each 5 hours",
         edit_template(partial(scale_thresholds, "OrdersStalled", 60, attribute="Period")),
         test_alarms.test_each_alarm_is_evaluated_every_5_minutes_but_for_crashes_and_silence,
     ),
-    Probe(
+    CheckedMutant(
         "paid orders count as stalled after 10 hours",
         patch_attribute(backlog_metrics, "STALLED_AFTER", timedelta(hours=10)),
         test_alarms.test_an_order_without_a_shipment_raises_an_alarm_10_minutes_after_its_payment,
     ),
-    Probe(
+    CheckedMutant(
         "payment window is in seconds",
         edit_code(backlog_metrics.handler, ("timedelta(minutes=environment", "timedelta(seconds=environment")),
         test_alarms.test_an_unpaid_order_raises_an_alarm_5_minutes_after_its_30_minutes_for_the_payment,
     ),
-    Probe(
+    CheckedMutant(
         "time for the delivery is in hours",
         edit_code(backlog_metrics.handler, ("timedelta(days=environment", "timedelta(hours=environment")),
         test_alarms.test_a_sent_order_raises_an_alarm_5_minutes_after_its_30_days_for_the_delivery,
     ),
-    Probe(
+    CheckedMutant(
         "mismatches count as parked",
         edit_code(archive_worker.handler, (".startswith(Mismatch.__name__)", ".endswith(Mismatch.__name__)")),
         test_alarms.test_each_kind_of_object_in_the_failure_store_raises_its_alarm,
     ),
     # The next faults are actions that a role in the template lacks.
-    Probe(
+    CheckedMutant(
         "name worker may not store the position of the next page",
         edit_template(partial(remove_action, "dynamodb:PutItem", "customer_name_worker")),
         test_permissions.test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_actions_of_the_roles,
     ),
-    Probe(
+    CheckedMutant(
         "erasure may not delete follows",
         edit_template(partial(remove_action, "dynamodb:DeleteItem", "customer_erasure")),
         test_permissions.test_a_customer_with_more_than_100_orders_is_renamed_and_erased_with_the_actions_of_the_roles,
     ),
-    Probe(
+    CheckedMutant(
         "archive may not delete items in batches",
         edit_template(partial(remove_action, "dynamodb:BatchWriteItem", "archive_worker")),
         test_permissions.test_an_order_with_more_than_100_items_is_archived_with_the_actions_of_the_roles,
     ),
-    Probe(
+    CheckedMutant(
         "product alert worker may not queue the next page",
         edit_template(partial(remove_action, "sqs:SendMessage", "product_alert_worker")),
         test_permissions.test_more_than_100_followers_get_a_mail_with_the_actions_of_the_roles,
     ),
-    Probe(
+    CheckedMutant(
         "deadlines Lambda may not store expiry markers",
         edit_template(partial(remove_action, "dynamodb:PutItem", "order_deadlines")),
         test_permissions.test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles,
     ),
     # The next faults are filters in the template that let too little pass.
-    Probe(
+    CheckedMutant(
         "publisher gets no changed refunds",
         edit_template(partial(replace_in_filters, '"Product","Refund","Shipment"', '"Product","Shipment"')),
         test_filters.test_a_customer_gets_a_mail_for_each_step_of_an_order_and_for_its_refund,
     ),
-    Probe(
+    CheckedMutant(
         "publisher gets no stock that was below zero",
         edit_template(partial(replace_in_filters, '["0",{"prefix":"-"}]', '["0"]')),
         test_filters.test_followers_of_a_product_with_backorders_get_a_mail_when_it_is_in_stock_again,
     ),
-    Probe(
+    CheckedMutant(
         "copies get no deleted reviews",
         edit_template(partial(replace_in_filters, '"DeletedReview",', "")),
         test_filters.test_a_deleted_review_leaves_the_rating,
     ),
-    Probe(
+    CheckedMutant(
         "name worker gets no erased customers",
         edit_template(partial(replace_in_filters, '"CustomerRenamed","CustomerErased"', '"CustomerRenamed"')),
         test_filters.test_an_erased_customer_has_no_name_on_an_open_order,
