@@ -177,6 +177,17 @@ def test_what_comes_back_while_its_payment_is_disputed_is_given_back_once_that_i
     assert order_money.refunded_total(shop, order.order_id) == 2500
 
 
+def test_what_comes_back_in_two_parts_during_one_dispute_is_owed_together(shop: Shop) -> None:
+    order = advance_to_status(shop, place(shop), "DELIVERED")
+    dispute(shop, order, "opened")
+    for key, owed in (("first", 1250), ("second", 2500)):
+        assert return_items(shop, order.order_id, key, mug=1).result["owed"] == 1250
+        assert money_of(get_order(shop, order.order_id)) == (2500, 0, owed)
+    dispute(shop, order, "won")
+    assert money_of(get_order(shop, order.order_id)) == (2500, 2500, 0)
+    assert order_money.refunded_total(shop, order.order_id) == 2500
+
+
 def test_what_the_bank_takes_pays_what_is_owed_first(shop: Shop) -> None:
     placed = place(shop)
     for number, amount in enumerate((1000, 1500)):
