@@ -308,6 +308,19 @@ def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: 
 
 
 # what can never be written --------------------------------------------------------------------------------------------
+def test_an_import_ends_when_its_last_part_ends(harness: ShopHarness) -> None:
+    import_id = send(harness, *jugs(LINES_PER_PART + 1))
+    first, second = queued(harness)
+    assert handle(second) == []
+    assert report(harness, import_id).ended_at is None
+    harness.clock_offset += timedelta(minutes=7)
+    at = harness.shop.now_instant()
+    assert handle(first) == []
+    ended_at = report(harness, import_id).ended_at
+    assert ended_at is not None
+    assert ended_at >= at
+
+
 def test_a_part_whose_time_is_over_is_left_alone(harness: ShopHarness) -> None:
     send(harness, *jugs(2))
     messages = queued(harness)
