@@ -332,6 +332,7 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     Exception: if stream records were lost, an operator's tool writes the missing entries. The tool does not know the
     lost statuses, so these entries may have a wrong status. But each change of status in the timeline must be an
     allowed change. If the operator redrives the record later, the right entry replaces the entry with this change id.
+    Beside it, the other entries that the tool wrote may still have a wrong status.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
@@ -360,8 +361,17 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
         wanted = sorted(happened[id].items())
         if [version for version, _ in logged] != [version for version, _ in wanted] or not set(known) <= set(wanted):
             yield f"order {id} has been through {wanted}, its timeline says {logged}"
-        elif not all(one in _POSSIBLE_STEPS for one in pairwise(status for _, status in logged)):
-            yield f"order {id} has a timeline that cannot be: {logged}"
+        else:
+            redriven = {entry.version for entry in entries[id] if copies_of[entry.change_id] > 1}
+            wrong = [
+                {before, after}
+                for (before, was), (after, then) in pairwise(logged)
+                if (was, then) not in _POSSIBLE_STEPS
+            ]
+            excused = [versions for versions in wrong if versions <= lost[id] and versions & redriven]
+            book.found_exception("a redriven record replaced one of several guessed entries", len(excused))
+            if wrong != excused:
+                yield f"order {id} has a timeline that cannot be: {logged}"
 
 
 def _key_of_entry(entry: Any) -> tuple[str, str]:

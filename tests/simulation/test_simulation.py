@@ -28,7 +28,7 @@ from tests.simulation.world import Simulation
 from tests.support.scale import many
 
 QUICK = (1,)
-FOUND = (111, 295, 5065, 5070)
+FOUND = (111, 295, 1357, 5065, 5070)
 """Seeds that have found an error of the shop."""
 
 
