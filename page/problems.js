@@ -53,6 +53,5 @@ export function fieldErrors(error) {
 function plain(why) {
   return why
     .replace(/^String should have at least 1 character$/, "must not be empty")
-    .replace(/^String should match pattern.*$/, "contains a character that is not allowed")
     .replace(/^(String|Input|Value) should /, "should ");
 }

@@ -12,6 +12,7 @@ from functions.shop import idempotency
 T = TypeVar("T")
 NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f-\x9f]*$"
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+ID_CHARACTERS = "letters (A-Z, a-z), digits, dots, hyphens and underscores, and begin with a letter or digit"
 
 # These are the country codes of ISO 3166-1 alpha-2: https://www.iso.org/obp/ui/#search/code/
 COUNTRY_CODES = frozenset(
@@ -31,19 +32,45 @@ def _check_country_code(code: str) -> str:
     return code
 
 
+PATTERN_RULES: dict[str, str] = {}
+"""For each pattern of a field: the rule in words. A problem shows the words instead of the regular expression."""
+
+
+def text_matching(pattern: str, rule: str, **limits: Any) -> StringConstraints:
+    """Return pydantic constraints for a text that matches a pattern. `rule`: the pattern in words, for people."""
+    PATTERN_RULES[pattern] = rule
+    return StringConstraints(pattern=pattern, **limits)
+
+
 def one_line_text(max_length: int, min_length: int = 1) -> StringConstraints:
     """Return pydantic constraints for a text of one line. Pydantic also removes spaces at both ends of the text."""
-    return StringConstraints(
-        strip_whitespace=True, min_length=min_length, max_length=max_length, pattern=NO_CONTROL_CHARACTERS
+    return text_matching(
+        NO_CONTROL_CHARACTERS,
+        "must be one line without control characters",
+        strip_whitespace=True,
+        min_length=min_length,
+        max_length=max_length,
     )
 
 
-Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
+Id = Annotated[str, text_matching(ID_PATTERN, f"must be 1 to 64 {ID_CHARACTERS}, such as mug-1")]
 Name = Annotated[str, one_line_text(200)]
-DiscountCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")]
+DiscountCode = Annotated[
+    str, text_matching(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$", f"must be 1 to 40 {ID_CHARACTERS}, such as SPRING-10")
+]
 # The path of a category is part of a sort key. The maximum length keeps the key below DynamoDB's limit of 1,024 bytes.
-CategoryPath = Annotated[str, StringConstraints(pattern=r"^/([a-z0-9-]{1,40}/)*$", max_length=1000)]
-CatalogId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,40}$")]
+CategoryPath = Annotated[
+    str,
+    text_matching(
+        r"^/([a-z0-9-]{1,40}/)*$",
+        "must start and end with a slash, with names of 1 to 40 lower-case letters (a-z), digits and hyphens between, "
+        "such as /kitchen/mugs/",
+        max_length=1000,
+    ),
+]
+CatalogId = Annotated[
+    str, text_matching(r"^[a-z0-9-]{1,40}$", "must be 1 to 40 lower-case letters (a-z), digits and hyphens")
+]
 Quantity = Annotated[int, Field(ge=1, le=10_000)]
 Price = Annotated[int, Field(ge=1, le=10**9, description="In minor units (cents).")]
 Country = Annotated[
@@ -51,9 +78,21 @@ Country = Annotated[
     AfterValidator(_check_country_code),
     Field(min_length=2, max_length=2, json_schema_extra={"pattern": "^[A-Z]{2}$", "examples": ["AT"]}),
 ]
-Email = Annotated[str, StringConstraints(max_length=254, pattern=r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$")]
+Email = Annotated[
+    str,
+    text_matching(
+        r"^[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+$",
+        "must be an e-mail address, such as ann@example.com",
+        max_length=254,
+    ),
+]
 # This text becomes part of a DynamoDB key. So it is one line and does not contain "#", the separator of key parts.
-KeySafeText = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$")]
+KeySafeText = Annotated[
+    str,
+    text_matching(
+        r"^[^#\x00-\x1f\x7f-\x9f]{1,64}$", "must be one line of 1 to 64 characters without #", strip_whitespace=True
+    ),
+]
 IdempotencyKey = Annotated[
     str,
     Header(
@@ -61,7 +100,7 @@ IdempotencyKey = Annotated[
         description="A unique text of your choice, up to 255 visible characters. If you repeat a request with its "
         "key, you get the first response again, and nothing is done twice.",
     ),
-    StringConstraints(pattern=r"^[!-~]{1,255}$"),
+    text_matching(r"^[!-~]{1,255}$", "must be 1 to 255 visible ASCII characters without spaces"),
 ]
 
 

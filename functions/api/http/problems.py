@@ -18,6 +18,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import RequestValida
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
 
+from functions.api.http.fields import PATTERN_RULES
 from functions.dynamodb.cursors import InvalidCursor
 from functions.dynamodb.errors import TableBusy, Unreadable
 from functions.dynamodb.keys import InvalidKeyValue
@@ -115,6 +116,8 @@ def field_path(location: Sequence[str | int]) -> str:
 
 def validation_message(found: Mapping[str, Any]) -> str:
     """Return the message of a pydantic error. The message does not contain the value that the caller sent."""
+    if found["type"] == "string_pattern_mismatch":
+        return PATTERN_RULES[found["ctx"]["pattern"]]
     plain = {"missing": "is required", "extra_forbidden": "is not a known field"}
     return plain.get(found["type"]) or str(found["msg"]).removeprefix("Value error, ")
 

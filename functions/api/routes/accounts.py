@@ -6,10 +6,18 @@ Anyone who knows the code of a gift card can use the card.
 from typing import Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
+from functions.api.http.fields import (
+    Id,
+    IdempotencyKey,
+    Listed,
+    RequestModel,
+    ResponseModel,
+    command_response,
+    text_matching,
+)
 from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -23,7 +31,10 @@ router = Router()
 Amount = Annotated[int, Field(ge=1, le=MAX_MINOR_UNITS, description="In minor units (cents).")]
 CardCode = Annotated[
     str,
-    StringConstraints(pattern=r"^[0-9A-Za-z -]{20,40}$"),
+    text_matching(
+        r"^[0-9A-Za-z -]{20,40}$",
+        "must be 20 to 40 letters, digits, spaces and hyphens, such as 7KQ2M-9XW4H-0RTZC-5B8VD",
+    ),
     Field(description="The code on the card. Upper or lower case and hyphens do not matter."),
 ]
 GIFT_CARD_EXAMPLE: Any = {"code": "7KQ2M-9XW4H-0RTZC-5B8VD"}

@@ -96,7 +96,7 @@ def _parse_line(number: int, raw: bytes, read: Callable[[str], Mapping[str, Any]
         # `Rejected` has the real number of the line.
         why = why.replace("line 1, ", "")
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        found = error.errors(include_url=False, include_input=False)[0]
         field, why = field_path(found["loc"]), validation_message(found)
     else:
         return ParsedLine(number, given, given.pop("quantity", 0))

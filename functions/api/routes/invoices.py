@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import StringConstraints
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Id, Listed, ResponseModel
+from functions.api.http.fields import Id, Listed, ResponseModel, text_matching
 from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -22,7 +22,7 @@ from functions.shop import invoices
 router = Router()
 
 Epoch = Annotated[
-    Annotated[str, StringConstraints(pattern="^[0-9]{1,12}$")],
+    Annotated[str, text_matching("^[0-9]{1,12}$", "must be 1 to 12 digits (epoch seconds)")],
     Query(description="When the link expires (epoch seconds)."),
 ]
 Signature = Annotated[

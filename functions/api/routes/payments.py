@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from functions.api.http import webhook_signature
 from functions.api.http.context import log_order_id, shop
-from functions.api.http.fields import ID_PATTERN, ResponseModel
+from functions.api.http.fields import ID_CHARACTERS, ID_PATTERN, ResponseModel, text_matching
 from functions.api.http.problems import (
     BadSignature,
     MalformedRequest,
@@ -41,7 +41,9 @@ router = Router()
 
 # The length is limited, because a provider id becomes part of an idempotency key of at most 255 characters:
 # https://docs.stripe.com/api/idempotent_requests
-ProviderId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$")]
+ProviderId = Annotated[
+    str, text_matching(r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$", f"must be 1 to 200 colons, {ID_CHARACTERS}")
+]
 REFUND_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,254}$"
 Amount = Annotated[int, Field(ge=0, le=MAX_MINOR_UNITS)]
 Reason = Annotated[str, StringConstraints(max_length=200)]
@@ -70,7 +72,7 @@ class PaymentIntent(ProviderModel):
     id: ProviderId
     amount: Amount
     amount_received: Amount | None = None
-    currency: Annotated[str, StringConstraints(pattern="^[a-z]{3}$")]
+    currency: Annotated[str, text_matching("^[a-z]{3}$", "must be three lower-case letters, such as eur")]
     metadata: dict[str, str] = {}
     last_payment_error: PaymentError | None = None
     cancellation_reason: Reason | None = None

@@ -4,10 +4,19 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 
 from functions.api.http.context import SignedIn, shop
-from functions.api.http.fields import Id, IdempotencyKey, Listed, RequestModel, ResponseModel, command_response
+from functions.api.http.fields import (
+    ID_CHARACTERS,
+    Id,
+    IdempotencyKey,
+    Listed,
+    RequestModel,
+    ResponseModel,
+    command_response,
+    text_matching,
+)
 from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -20,7 +29,7 @@ from functions.shop import refunds
 
 router = Router()
 
-RefundId = Annotated[str, StringConstraints(pattern=REFUND_ID)]
+RefundId = Annotated[str, text_matching(REFUND_ID, f"must be 1 to 255 colons, {ID_CHARACTERS}")]
 RefundDestination = Annotated[
     refunds.RefundDestination, Field(description="To the original payment method, or to the customer's store credit.")
 ]

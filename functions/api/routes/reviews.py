@@ -2,10 +2,10 @@
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 
 from functions.api.http.context import ANONYMOUS, SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel
+from functions.api.http.fields import Id, Listed, RequestModel, ResponseModel, text_matching
 from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -17,7 +17,13 @@ from functions.shop import reviews
 router = Router()
 # The pattern allows line breaks but no other control characters: a review may have several lines.
 ReviewText = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=4000, pattern=r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$")
+    str,
+    text_matching(
+        r"^[^\x00-\x09\x0b-\x1f\x7f-\x9f]*$",
+        "must not contain control characters, except line breaks",
+        strip_whitespace=True,
+        max_length=4000,
+    ),
 ]
 
 

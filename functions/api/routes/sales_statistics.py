@@ -3,10 +3,9 @@
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import StringConstraints
 
 from functions.api.http.context import ANONYMOUS, SignedIn, shop
-from functions.api.http.fields import Id, Listed, ResponseModel
+from functions.api.http.fields import Id, Listed, ResponseModel, text_matching
 from functions.api.http.paging import Cursor, Limit, ListRequest, Since, Until, check_time_range, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
@@ -17,7 +16,7 @@ from functions.shop import sales_statistics
 
 router = Router()
 Season = Annotated[
-    Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$")] | None,
+    Annotated[str, text_matching(r"^[0-9]{4}-(0[1-9]|1[0-2])$", "must be a month, such as 2026-11")] | None,
     Query(description="A month (UTC), such as 2026-11. Default: the current month."),
 ]
 
