@@ -167,7 +167,7 @@ def issue_gift_card(caller: SignedIn, key: IdempotencyKey, new: NewCredit) -> Re
 
 @router.post("/gift-cards/balance", openapi_extensions=problem_responses(NotFound))
 def gift_card_by_code(caller: SignedIn, card: GiftCardCode) -> AccountAnswer:  # noqa: ARG001  any user
-    """Show a gift card and its balance, by its code."""
+    """Show a gift card and its balance, by its code. For every signed-in user who knows the code."""
     return AccountAnswer.of(accounts.get_gift_card(shop(), card.code))
 
 
