@@ -71,10 +71,14 @@ def get_order_item_collection(
 ) -> QueryPage[Any]:
     """Return the order and all its items, such as invoices and payments, in key order (access pattern A12b).
 
-    Raises NotFound if the order does not exist or the caller may not see the order.
+    The first page begins with the order, in addition to `limit` items. In key order, the invoice and the lines come
+    before the order. Raises NotFound if the order does not exist or the caller may not see the order.
     """
-    get_order_owner(shop, caller, order_id)
-    return shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
+    order = get_order(shop, caller, order_id)
+    page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
+    first = () if after else (next((item for item in page.items if isinstance(item, Order | ArchivedOrder)), order),)
+    others = tuple(item for item in page.items if not isinstance(item, Order | ArchivedOrder))
+    return QueryPage((*first, *others), page.after)
 
 
 def get_order_owner(shop: Shop, caller: Caller, order_id: str) -> OrderOwner:

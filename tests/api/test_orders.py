@@ -7,6 +7,7 @@ import pytest
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder
 from functions.model.table import ARCHIVED_ORDER, ORDER
+from functions.shop.invoices import issue_invoice
 from functions.shop.shipments import request_shipment
 from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
 
@@ -91,6 +92,17 @@ def test_the_whole_order_goes_on_over_pages(api: ApiHarness) -> None:
             break
         asked = {"cursor": page["cursor"]}
     assert (orders, seen) == (1, [f"pi_{number}" for number in range(5)])
+
+
+def test_the_first_page_of_a_whole_order_shows_the_order_whatever_the_limit(api: ApiHarness) -> None:
+    id = placed(api)
+    api.pay(id)
+    invoice_id = issue_invoice(api.shop, id)
+    first = api.call("GET", f"/orders/{id}/whole", ANN, limit=1).body
+    assert first["order"]["order_id"] == id
+    assert [invoice["invoice_id"] for invoice in first["invoices"]] == [invoice_id], "which comes before it"
+    second = api.call("GET", f"/orders/{id}/whole", ANN, cursor=first["cursor"]).body
+    assert (second["order"], len(second["payments"])) == (None, 1)
 
 
 def test_a_closed_order_says_when_it_ends(api: ApiHarness) -> None:

@@ -316,7 +316,8 @@ class Happened(ResponseModel):
 class WholeOrder(ResponseModel):
     """An order with all items that belong to it, grouped by kind.
 
-    If there are several pages, each page has some of the items, and the next page can have more items of each kind.
+    If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
+    page can have more items of each kind.
     `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
     """
 

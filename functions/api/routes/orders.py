@@ -208,7 +208,7 @@ def order(caller: SignedIn, order_id: Id) -> OrderAnswer:
 
 @router.get("/orders/<order_id>/whole")
 def whole_order(caller: SignedIn, order_id: Id, limit: Limit = 100, cursor: Cursor = None) -> WholeOrder:
-    """Show an order with all items that belong to it, in one request."""
+    """Show an order with all items that belong to it. If there are several pages, the order is on the first page."""
     asked = ListRequest(caller, ORDER_ITEM_COLLECTION, (order_id,), cursor)
     found = orders.get_order_item_collection(shop(), caller, order_id, limit, asked.after)
     return WholeOrder.of_items(found.items, asked.seal_cursor(found.after))
