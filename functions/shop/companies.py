@@ -102,15 +102,17 @@ def get_company_with_members(
     """Return a company and a page of its members in one query (access pattern A6).
 
     Raises NotFound if the company does not exist, or if the caller is neither a member nor staff. `limit`: the maximum
-    number of items of the page; the company itself counts as one item. The index is eventually consistent. So a
-    customer who has just joined may be missing, and a customer who has just left may still appear.
+    number of members of the page. The index is eventually consistent. So a customer who has just joined may be missing,
+    and a customer who has just left may still appear.
     """
     if not (caller.is_staff or _is_member(shop, caller, company_id)):
         raise NotFound("company")
-    page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit, after=after)
+    # The company is the first item of the first page, in addition to the members.
+    page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit + (after is None), after=after)
     company = next((item for item in page.items if isinstance(item, Company)), None)
     if company is None and after is None:
         company = _get_company(shop, company_id)  # the index may not contain a new company yet, but the table does
+        page = shop.table.query(COMPANY_WITH_MEMBERS, company_id=company_id, limit=limit)
     return CompanyWithMembers(company, tuple(item for item in page.items if isinstance(item, Customer)), page.after)
 
 

@@ -1,15 +1,13 @@
 """Companies, and the customers who buy for them."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
 from aws_lambda_powertools.event_handler import Response
-from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Name, RequestModel, ResponseModel
-from functions.api.http.paging import Cursor, ListRequest, WholeNumber
+from functions.api.http.paging import Cursor, Limit, ListRequest
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.errors import AlreadyExists, InAnotherCompany, NotAllowed
@@ -17,12 +15,6 @@ from functions.model.patterns import COMPANY_WITH_MEMBERS
 from functions.shop import companies
 
 router = Router()
-PageLimit = Annotated[
-    int,
-    Field(ge=1, le=100),
-    WholeNumber,
-    Query(description="The maximum number of items, including the company itself."),
-]
 
 
 class CompanyName(RequestModel):
@@ -87,7 +79,7 @@ def rename_company(caller: SignedIn, company_id: Id, change: CompanyName) -> Com
 
 
 @router.get("/companies/<company_id>")
-def company(caller: SignedIn, company_id: Id, limit: PageLimit = 20, cursor: Cursor = None) -> CompanyPage:
+def company(caller: SignedIn, company_id: Id, limit: Limit = 20, cursor: Cursor = None) -> CompanyPage:
     """Show a company with its members, sorted by id. For members of the company and staff.
 
     If a member joins or leaves, the list shows it after a moment.
