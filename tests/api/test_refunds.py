@@ -135,6 +135,13 @@ def test_a_refund_that_failed_is_tried_again(api: ApiHarness, paid: str) -> None
     assert api.call("POST", f"/orders/{paid}/refunds/other/retry", STAFF, {}).problem_type == "not-found"
 
 
+def test_a_failed_refund_is_retried_without_a_body(api: ApiHarness, paid: str) -> None:
+    give(api, paid)
+    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), paid, "pi_1-1")
+    again = api.call("POST", f"/orders/{paid}/refunds/pi_1-1/retry", STAFF)
+    assert (again.status, again.body["status"], again.body["account_id"]) == (200, "REQUESTED", None)
+
+
 def test_money_that_matched_nothing_is_given_back_whole(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     post_webhook(api, payment_event("unknown", 2500))

@@ -50,6 +50,9 @@ class Retry(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"to": "credit"}]})
 
 
+ORIGINAL = Retry()
+
+
 class GivenBack(ResponseModel):
     """The amount to refund. `refund_ids`: one refund for each payment that the money comes from."""
 
@@ -85,8 +88,11 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
 @router.post(
     "/orders/<order_id>/refunds/<refund_id>/retry", openapi_extensions=problem_responses(NotAllowed, WrongState)
 )
-def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry) -> RefundAnswer:
-    """Retry a failed refund. For staff. Safe to repeat while the new attempt is in progress."""
+def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry = ORIGINAL) -> RefundAnswer:
+    """Retry a failed refund. For staff. Safe to repeat while the new attempt is in progress.
+
+    The body is optional. Without a body, the money goes to the original payment method.
+    """
     return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
 
 
