@@ -168,7 +168,7 @@ def _start_parts(
         ),
     )
     exit_stack.callback(aws.stop)
-    variables = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}"}
+    variables = {"PROVIDER_URL": f"http://127.0.0.1:{provider_port}", "PUBLIC_URL": aws.public_url}
     stack = _run_step(
         "deploying", lambda: local_deploy.deploy(aws, STACK_NAME, template, PROJECT / "functions", variables)
     )

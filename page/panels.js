@@ -72,7 +72,8 @@ function invoices(all, { me, whole }) {
 function invoice({ invoice_id: id, issued_at: at, currency, lines, shipping, discount, taxes, total }, me) {
   const print = async () => {
     const { url } = await get(`/api/invoices/${id}/print-link`, { as: me, tries: 3 });
-    window.open(reached(`/api${url}`), "_blank", "noopener");
+    const { pathname, search } = new URL(url);
+    window.open(reached(`/api${pathname}${search}`), "_blank", "noopener");
   };
   const shown = (amount) => money(amount, currency);
   return [

@@ -66,7 +66,7 @@ class OrdersStack(Stack):
 
         self.table_environment: dict[str, Any] = {"table_name": self.table.name, "failures_bucket": self.failures.name}
         self.mail_environment = {"sender": stage.sender, "shop_name": stage.shop_name}
-        self.order_end_environment = {
+        self.order_end_environment: dict[str, Any] = {
             "retention_days": stage.retention_days,
             "return_window_days": stage.return_window_days,
         }
@@ -137,9 +137,12 @@ class OrdersStack(Stack):
                 self, "Front", stage=self.stage, api_id=http.api_id, secret=self.create_origin_secret(api)
             )
             self.add_outputs(FrontUrl=front.url)
+            api.add_environment(public_url=front.url)
             if self.stage.page:
                 page = ShopPage(self, "Page", stage=self.stage, front=front, identity=identity)
                 self.add_outputs(PageUrl=page.url)
+        else:
+            api.add_environment(public_url=http.url)
         self.add_outputs(
             ApiUrl=http.url,
             UserPoolId=identity.pool.user_pool_id,

@@ -49,6 +49,8 @@ class ApiEnvironment(OriginSecretEnvironment):
     `shipping`: the shipping cost of an order for each currency in minor units (cents), "EUR:490,USD:590".
     `tax_rate`: the tax rate in hundredths of a percent.
     `shop_name`: the shop's name, which is printed on invoices.
+    `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
+    it adds this variable to the Lambda at the end.
     """
 
     table_name: str
@@ -60,6 +62,7 @@ class ApiEnvironment(OriginSecretEnvironment):
     shipping: str
     tax_rate: int
     shop_name: str
+    public_url: str = ""
 
 
 @entity

@@ -34,6 +34,7 @@ VARIABLES = {
     "SHIPPING": "USD:590",
     "TAX_RATE": "2000",
     "SHOP_NAME": "Elm & Sons",
+    "PUBLIC_URL": "https://shop.example",
 }
 
 

@@ -236,6 +236,14 @@ def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names
     assert distribution in str(other.body["Outputs"]["FrontUrl"])
 
 
+def test_the_api_knows_the_address_at_which_clients_reach_it(
+    dev: SynthesizedTemplate, other: SynthesizedTemplate
+) -> None:
+    for template, output in ((dev, "ApiUrl"), (other, "FrontUrl")):
+        function = template.properties("AWS::Lambda::Function")[template.function("api")]
+        assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
+
+
 def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:

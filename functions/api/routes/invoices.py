@@ -31,7 +31,7 @@ Signature = Annotated[
 
 
 class PrintLink(ResponseModel):
-    """A link that opens the invoice in a browser without a token, for ten minutes."""
+    """A link that opens the invoice in a browser without a token, for ten minutes. `url`: the absolute address."""
 
     url: str
 
@@ -75,7 +75,8 @@ def print_link(caller: SignedIn, invoice_id: Id) -> PrintLink:
     """
     link = invoices.create_print_link(shop(), caller, invoice_id)
     query = urlencode({"until": link.until, "signature": link.signature})
-    return PrintLink(url=f"/invoices/{invoice_id}/print?{query}")
+    public_url = environment.load_environment(environment.ApiEnvironment).public_url
+    return PrintLink(url=f"{public_url}/invoices/{invoice_id}/print?{query}")
 
 
 @router.get(
