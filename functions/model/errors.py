@@ -10,7 +10,7 @@ ShopError
 │   ├── EmailTaken                        another customer uses this e-mail address
 │   ├── InAnotherCompany(company_id)      the customer is already in another company
 │   ├── UnknownProducts(product_ids)      no products with these ids exist
-│   ├── UnknownCategory(path)             the parent of the new category does not exist
+│   ├── UnknownCategory(field, path)      a product's category, or the parent of the new one, does not exist
 │   ├── NotBought                         the product to review was not delivered with the caller's order
 │   ├── MixedCurrencies(currencies)       the products of an order have prices in several currencies
 │   ├── OutOfStock(short)                 not enough stock; `short` has the quantities left, by product
@@ -87,9 +87,11 @@ class UnknownProducts(CommandRejected):
 
 
 class UnknownCategory(CommandRejected):
-    def __init__(self, path: str) -> None:
-        super().__init__(f"category {path} does not exist: create it first")
-        self.path = path
+    """`field`: the field of the request that names the category. `why`: the reason without the field."""
+
+    def __init__(self, field: str, path: str) -> None:
+        self.field, self.path, self.why = field, path, f"the category {path} does not exist: create it first"
+        super().__init__(f"{field}: {self.why}")
 
 
 class NotBought(CommandRejected):

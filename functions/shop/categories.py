@@ -34,7 +34,7 @@ def create_category(shop: Shop, caller: Caller, path: str, name: str, catalog: s
 
 def _check_category_exists(catalog: str, path: str) -> Write[Category]:
     return check_exists(
-        CATEGORY, CATEGORY.key(catalog=catalog, path=path), condition_error=lambda found: UnknownCategory(path)
+        CATEGORY, CATEGORY.key(catalog=catalog, path=path), condition_error=lambda found: UnknownCategory("path", path)
     )
 
 

@@ -18,12 +18,12 @@ from functions.dynamodb.keys import Instant, InvalidKeyValue
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, put_if_absent, update
 from functions.model.entities import Import, ImportLines, ImportPart, Product, Rejected
-from functions.model.errors import InvalidInput, NotFound
+from functions.model.errors import InvalidInput, NotFound, UnknownCategory
 from functions.model.patterns import IMPORT_LINES_BY_PART, IMPORT_PART_BY_NUMBER, IMPORT_WITH_PARTS, PRODUCT_BY_ID
 from functions.model.retention import IMPORT_DAYS
 from functions.model.table import IMPORT, IMPORT_LINES, IMPORT_PART, PRODUCT
 from functions.shop.idempotency import IdempotentResult, run_idempotently
-from functions.shop.products import add_stock, check_backorder_parts, create_stock
+from functions.shop.products import add_stock, check_backorder_parts, check_category, create_stock
 from functions.shop.shop import Caller, Shop
 
 MAX_LINES = 5_000
@@ -220,7 +220,7 @@ def _plan_line(shop: Shop, line: ParsedLine) -> tuple[list[Write[Any]], LineOutc
             field=error.name,
             why="must not be empty, too long, or contain '#' or unprintable characters",
         )
-    except InvalidInput as error:
+    except (InvalidInput, UnknownCategory) as error:
         return [], Rejected(line=line.number, field=error.field, why=error.why)
     return writes, "written" if writes else "unchanged"
 
@@ -229,6 +229,7 @@ def _create_product(shop: Shop, line: ParsedLine) -> list[Write[Any]]:
     now = shop.now_instant()
     product = Product(**line.product, created_at=now, updated_at=now)
     check_backorder_parts(product)
+    check_category(shop, product)
     return [put_if_absent(PRODUCT, product), *create_stock(product, line.quantity)]
 
 
@@ -243,13 +244,14 @@ exist, and an import cannot add or remove items.
 def _update_product(shop: Shop, before: Product, line: ParsedLine) -> list[Write[Any]]:
     """Return the writes for an existing product. Fields that the line does not contain stay unchanged.
 
-    Raises InvalidInput if the line changes an immutable field.
+    Raises InvalidInput if the line changes an immutable field, and UnknownCategory.
     """
     for name in IMMUTABLE_FIELDS:
         if line.product.get(name, getattr(before, name)) != getattr(before, name):
             raise InvalidInput(name, f"is {getattr(before, name)} for this product and cannot be changed")
     wanted = replace(before, **line.product)
     check_backorder_parts(wanted)
+    check_category(shop, wanted, before)
     writes: list[Write[Any]] = []
     if wanted != before:
         writes.append(

@@ -11,9 +11,9 @@ from typing import Any
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, adjust, put_if_absent, update
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY, Product, Stock
-from functions.model.errors import AlreadyExists, InvalidInput, NotFound
+from functions.model.errors import AlreadyExists, InvalidInput, NotFound, UnknownCategory
 from functions.model.money import Currency
-from functions.model.patterns import PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
+from functions.model.patterns import CATEGORY_BY_PATH, PRODUCT_BY_ID, PRODUCTS_OF_CATEGORY, STOCK_OF_PRODUCT
 from functions.model.table import PRODUCT, STOCK
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.shop import Caller, Shop, retry_on_conflict
@@ -45,8 +45,8 @@ def create_product(
 
     `price`: in the currency's smallest unit, for example cents. `parts`: the number of items that share the stock. Each
     of these items is created with 0 pieces. `backorder`: True if more pieces may be ordered than are in stock.
-    `category`: the path of a category, for example /kitchen/mugs/. The category need not exist yet. Raises
-    InvalidInput, AlreadyExists, NotAllowed.
+    `category`: the path of a category, for example /kitchen/mugs/. Raises InvalidInput, UnknownCategory if the category
+    does not exist, AlreadyExists, NotAllowed.
     """
     caller.require_group("staff")
     now = shop.now_instant()
@@ -63,6 +63,7 @@ def create_product(
         updated_at=now,
     )
     check_backorder_parts(product)
+    check_category(shop, product)
     shop.table.write(
         put_if_absent(PRODUCT, product, condition_error=lambda found: AlreadyExists("product")),
         *create_stock(product, 0),
@@ -79,6 +80,18 @@ def check_backorder_parts(product: Product) -> None:
     """
     if product.backorder and product.parts > 1:
         raise InvalidInput("backorder", "is possible only for products with one stock part")
+
+
+def check_category(shop: Shop, product: Product, before: Product | None = None) -> None:
+    """Raise UnknownCategory if a product is put into a category that does not exist. The root path always exists.
+
+    `before`: the stored product; if the category stays the same, nothing is read. The category is not a condition of
+    the write: nothing deletes a category, and the lines of an import would conflict on it (docs/decisions/0060).
+    """
+    place = {"catalog": product.catalog, "path": product.category}
+    stays = before is not None and (before.catalog, before.category) == (product.catalog, product.category)
+    if product.category != ROOT_CATEGORY and not stays and shop.table.get(CATEGORY_BY_PATH, **place) is None:
+        raise UnknownCategory("category", product.category)
 
 
 def create_stock(product: Product, quantity: int) -> Iterator[Write[Stock]]:
@@ -120,7 +133,7 @@ def update_product(
     """Change the given attributes of a product; None leaves an attribute unchanged. Only staff may call it.
 
     Safe to repeat. If backordering is switched off, existing backorders stay. New orders are rejected until enough
-    stock has been received. Raises NotFound, InvalidInput, NotAllowed.
+    stock has been received. Raises NotFound, InvalidInput, UnknownCategory, NotAllowed.
     """
     caller.require_group("staff")
 
@@ -135,6 +148,7 @@ def update_product(
             catalog=before.catalog if catalog is None else catalog,
         )
         check_backorder_parts(wanted)
+        check_category(shop, wanted, before)
         if wanted == before:
             return before
         after = replace(wanted, updated_at=shop.now_instant(), version=before.version + 1)

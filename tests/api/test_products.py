@@ -14,6 +14,7 @@ from functions.api.http.fields import CategoryPath
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OrderLine
 from functions.model.table import CATEGORY, ORDER_LINE, PRODUCT, STOCK
+from tests.support.actors import ensure_category
 from tests.support.http_client import ANN, STAFF, ApiHarness
 from tests.support.samples import SAMPLES
 
@@ -145,6 +146,7 @@ def test_a_category_is_a_path_of_plain_names_and_stands_in_a_key_as_it_is(text: 
 
 
 def offer(api: ApiHarness, *ids: str, **more: Any) -> None:
+    ensure_category(api.shop, more.get("category", "/"), more.get("catalog", "main"))
     for id in ids:
         assert api.call("POST", "/products", STAFF, {**CUP, "product_id": id, **more}).status == 201
 
@@ -174,11 +176,26 @@ def test_everybody_may_see_what_is_for_sale_and_how_many_there_are(api: ApiHarne
 
 
 def test_a_product_moves_from_one_category_to_the_other(api: ApiHarness) -> None:
+    ensure_category(api.shop, "/kitchen/")
     moved = api.call("PATCH", "/products/mug", STAFF, {"category": "/kitchen/"}).body
     assert (moved["category"], moved["price"], moved["version"]) == ("/kitchen/", 1250, 2)
     assert (listed(api), listed(api, category="/kitchen/")) == (["pot"], ["mug"])
     assert list(api.call("PATCH", "/products/mug", STAFF, {"category": "kitchen"}).field_errors) == ["category"]
     assert listed(api, category="/kitchen/") == ["mug"]
+
+
+def test_a_product_is_refused_in_a_category_that_does_not_exist(api: ApiHarness) -> None:
+    ensure_category(api.shop, "/kitchen/", "b2b")
+    created = api.call("POST", "/products", STAFF, {**CUP, "category": "/kitchen/"})
+    moved = api.call("PATCH", "/products/mug", STAFF, {"category": "/kitchen/"})
+    for refused in (created, moved):
+        assert (refused.status, refused.problem_type) == (409, "unknown-category")
+        assert (refused.body["field"], refused.body["path"]) == ("category", "/kitchen/")
+        assert refused.body["detail"] == "category: the category /kitchen/ does not exist: create it first"
+    assert api.call("GET", "/products/cup").problem_type == "not-found"
+    assert api.call("PATCH", "/products/mug", STAFF, {"category": "/kitchen/", "catalog": "b2b"}).status == 200
+    root = api.call("PATCH", "/products/mug", STAFF, {"category": "/", "catalog": "new"})
+    assert root.status == 200, "every catalogue has a root"
 
 
 def test_a_product_of_several_parts_is_listed_with_all_there_is_and_one_that_is_owed_with_none(api: ApiHarness) -> None:

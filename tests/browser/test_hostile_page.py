@@ -257,6 +257,7 @@ def target(shop: LaptopShop, tmp_path: Path) -> Iterator[Target]:
     s3.create_bucket(Bucket=NAME, CreateBucketConfiguration={"LocationConstraint": REGION})
     s3.put_object(Bucket=NAME, Key=NAME, Body=b"an object")
     product = {"product_id": NAME, "name": "A mug", "price": 1250, "currency": "EUR", "category": f"/{NAME}/"}
+    people.staff.call("POST", "/categories", {"path": product["category"], "name": NAME})
     people.staff.call("POST", "/products", product)
     people.staff.post(f"/products/{NAME}/receipts", {"quantity": 1}, key=uuid.uuid4().hex)
     order = people.place_order(NAME, quantity=1)

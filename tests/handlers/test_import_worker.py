@@ -16,6 +16,7 @@ from functions.model.table import IMPORT_LINES, PRODUCT, STOCK
 from functions.runtime import clients
 from functions.shop import imports, products
 from functions.shop.imports import LINES_PER_PART, ImportProgress, ParsedLine
+from tests.support.actors import ensure_category
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import STAFF, ShopHarness
 from tests.support.scale import many
@@ -87,6 +88,7 @@ def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_p
     harness: ShopHarness,
 ) -> None:
     harness.open_shop(available=10)
+    ensure_category(harness.shop, "/jugs/")
     import_id = send(
         harness,
         line(1, "jug", 7, parts=3, category="/jugs/"),
@@ -105,6 +107,15 @@ def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_p
     assert {
         one.product.product_id for one in products.list_products_in_category(harness.shop, "/jugs/", 9, None).items
     } == {"jug"}
+
+
+def test_a_line_in_a_category_that_does_not_exist_is_rejected_with_its_field(harness: ShopHarness) -> None:
+    harness.open_shop()
+    import_id = send(harness, line(1, "jug", category="/jugs/"), line(2, "mug", category="/jugs/"), line(3, "cup"))
+    assert handle(*queued(harness)) == []
+    assert counts(harness, import_id) == ("DONE", 1, 0, 2, 0)
+    reason = "the category /jugs/ does not exist: create it first"
+    assert why(harness, import_id) == [(1, "category", reason), (2, "category", reason)]
 
 
 def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(harness: ShopHarness) -> None:
@@ -235,6 +246,7 @@ def test_two_that_work_the_same_part_at_once_write_each_line_once(harness: ShopH
 
 def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(harness: ShopHarness) -> None:
     harness.open_shop()
+    ensure_category(harness.shop, "/mugs/")
     import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
     messages = queued(harness)
     with run_before_call(

@@ -34,6 +34,7 @@ from ops.scan import sweep as sweeping
 from ops.scan.checkpoint import LOCK_SECONDS, Checkpoint, Locked
 from ops.scan.sweep_result import SweepResult
 from tests.shop.conftest import opened, rival, shop
+from tests.support.actors import ensure_category
 from tests.support.harness import STAFF, ShopHarness
 from tests.support.samples import SAMPLES
 from tests.support.stream_records import read_stream_records
@@ -219,6 +220,7 @@ def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table,
 # beside others --------------------------------------------------------------------------------------------------------
 def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
     old_products(shop.table, ["p00"])
+    ensure_category(shop, "/bath/")
     wire.reply_next(
         "UpdateItem",
         run_before_sending(lambda: products.update_product(rival, STAFF, "p00", price=7, category="/bath/")),

@@ -165,7 +165,7 @@ def test_no_category_hangs_in_the_air(shop: Shop) -> None:
     grow(shop, "/kitchen/", catalog="other")
     with pytest.raises(UnknownCategory) as refused:
         categories.create_category(shop, STAFF, "/kitchen/mugs/", "Mugs")
-    assert refused.value.path == "/kitchen/"
+    assert (refused.value.field, refused.value.path) == ("path", "/kitchen/")
     assert descendants(shop, "/") == []
 
 

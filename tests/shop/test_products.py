@@ -9,7 +9,15 @@ from functions.model.errors import AlreadyExists, IdempotencyKeyReused, NotAllow
 from functions.model.table import PRODUCT
 from functions.shop import products
 from functions.shop.shop import Caller, Shop
-from tests.support.actors import ANN, STAFF, WAREHOUSE, available_by_part, create_stocked_product, place_order_as
+from tests.support.actors import (
+    ANN,
+    STAFF,
+    WAREHOUSE,
+    available_by_part,
+    create_stocked_product,
+    ensure_category,
+    place_order_as,
+)
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
 from tests.support.wire_tap import WireTap, run_before_sending, transaction_cancelled_reply
@@ -63,6 +71,7 @@ def test_what_there_is_not_is_not_found(shop: Shop) -> None:
     ],
 )
 def test_what_is_not_given_stays(shop: Shop, clock: ManualClock, changes: dict[str, Any]) -> None:
+    ensure_category(shop, "/mugs/")
     before = products.get_product(shop, "mug")
     clock.sleep(60)
     changed = products.update_product(shop, STAFF, "mug", **changes)
@@ -100,6 +109,7 @@ def test_a_category_lists_its_products_by_id_with_what_there_is_of_each(shop: Sh
 
 
 def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop: Shop) -> None:
+    ensure_category(shop, "/kitchen/")
     products.update_product(shop, STAFF, "mug", category="/kitchen/")
     assert (in_category(shop, "/"), in_category(shop, "/kitchen/")) == ({"pot": 10}, {"mug": 10})
     products.update_product(shop, STAFF, "mug", category="/")

@@ -23,6 +23,7 @@ from tests.support.actors import (
     WAREHOUSE,
     advance_to_status,
     create_stocked_product,
+    ensure_category,
     place,
     place_order_as,
     report_payment,
@@ -205,8 +206,9 @@ def test_a_product_costs_its_stock_and_its_place_in_a_category_and_a_move_costs_
     }
     changed = spent(wire, lambda: products.update_product(shop, STAFF, "jug", price=1))[1]
     assert changed == {"GetItem": 1, "UpdateItem": 1 + 1}
+    ensure_category(shop, "/jugs/")
     moved = spent(wire, lambda: products.update_product(shop, STAFF, "jug", category="/jugs/"))[1]
-    assert moved == {"GetItem": 1, "UpdateItem": 1 + 2}
+    assert moved == {"GetItem": 1 + 1, "UpdateItem": 1 + 2}, "and a look whether the category is there"
 
 
 def test_a_category_costs_its_place_below_another_and_a_look_whether_that_is_there(shop: Shop, wire: WireTap) -> None:

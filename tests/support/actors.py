@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import replace_with, update
-from functions.model.entities import Address, ArchivedOrder, Order
-from functions.model.errors import CommandRejected
+from functions.model.entities import DEFAULT_CATALOG, Address, ArchivedOrder, Order, ancestor_paths
+from functions.model.errors import AlreadyExists, CommandRejected
 from functions.model.states import apply_order_command
 from functions.model.table import ARCHIVED_ORDER, ORDER
-from functions.shop import cancellation, customers, orders, payments, placing, products, returns, shipments
+from functions.shop import cancellation, categories, customers, orders, payments, placing, products, returns, shipments
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
 from functions.shop.shop import Caller, Shop
@@ -26,6 +26,13 @@ STAFF = Caller("staff-1", frozenset({"staff"}))
 WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
 PRICE = 1250
+
+
+def ensure_category(shop: Shop, path: str, catalog: str = DEFAULT_CATALOG) -> None:
+    """Create the category with all its parents, as far as they do not exist."""
+    for each in (*ancestor_paths(path), path)[1:]:  # the root always exists
+        with suppress(AlreadyExists):
+            categories.create_category(shop, STAFF, each, f"Name of {each}", catalog)
 
 
 def create_stocked_product(
@@ -42,6 +49,8 @@ def create_stocked_product(
 
     `more`: further keyword arguments for `products.create_product`.
     """
+    if "category" in more:
+        ensure_category(shop, more["category"], more.get("catalog", DEFAULT_CATALOG))
     products.create_product(shop, STAFF, product_id, f"Blue {product_id}", price, currency, parts, **more)
     if available:
         products.receive_stock(shop, STAFF, f"first {product_id}", product_id, available)

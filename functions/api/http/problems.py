@@ -168,7 +168,7 @@ PROBLEM_TYPES: Mapping[type[Exception], ProblemType] = {
     errors.EmailTaken:       ProblemType(409, "email-taken", "Another customer has this e-mail address"),
     errors.InAnotherCompany: ProblemType(409, "in-another-company", "The customer is in another company", ("company_id",)),
     errors.UnknownProducts:  ProblemType(409, "unknown-products", "Some products do not exist", ("product_ids",)),
-    errors.UnknownCategory:  ProblemType(409, "unknown-category", "The parent category does not exist", ("path",)),
+    errors.UnknownCategory:  ProblemType(409, "unknown-category", "The category does not exist", ("field", "path")),
     errors.NotBought:        ProblemType(409, "not-bought", "Only customers who received the product can review it"),
     errors.MixedCurrencies:  ProblemType(409, "mixed-currencies", "All products of an order must have the same currency", ("currencies",)),
     errors.OutOfStock:       ProblemType(409, "out-of-stock", "There is not enough stock", ("short",)),

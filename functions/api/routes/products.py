@@ -22,7 +22,7 @@ from functions.api.http.paging import Cursor, Limit, ListRequest, paginate
 from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.model.entities import DEFAULT_CATALOG, ROOT_CATEGORY
-from functions.model.errors import AlreadyExists, NotAllowed
+from functions.model.errors import AlreadyExists, NotAllowed, UnknownCategory
 from functions.model.money import Currency
 from functions.model.patterns import PRODUCTS_OF_CATEGORY
 from functions.shop import products
@@ -36,8 +36,8 @@ class NewProduct(RequestModel):
 
     `parts`: the number of table items that share the stock of the product. Use more than one item if the product will
     sell very fast. `backorder`: whether the product can be ordered when it is out of stock; `parts` must then be 1.
-    `category`: the path in the `catalog` under which the product is listed, or the root if omitted. A path starts and
-    ends with a slash. The category does not have to exist yet.
+    `category`: the path of an existing category in the `catalog`, or the root if omitted. A path starts and ends with a
+    slash.
     """
 
     product_id: Id
@@ -130,7 +130,9 @@ class ReceiptAnswer(ResponseModel):
     quantity: int
 
 
-@router.post("/products", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists))
+@router.post(
+    "/products", status_code=201, openapi_extensions=problem_responses(NotAllowed, AlreadyExists, UnknownCategory)
+)
 def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]:
     """Create a product. It has no stock yet. For staff."""
     product = products.create_product(
@@ -149,7 +151,7 @@ def create_product(caller: SignedIn, new: NewProduct) -> Response[ProductAnswer]
     return Response(201, "application/json", ProductAnswer.of(product), headers=where)
 
 
-@router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed))
+@router.patch("/products/<product_id>", openapi_extensions=problem_responses(NotAllowed, UnknownCategory))
 def update_product(caller: SignedIn, product_id: Id, change: ProductChange) -> ProductAnswer:
     """Change a product's name, price, category, catalogue or backorder setting. For staff."""
     changed = products.update_product(
