@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Mapping
 
 # Import `stacks` before aws_cdk: the import of `stacks` selects the Node with which aws_cdk runs.
 from stacks import PROJECT, bundle, stage, synth_cache  # isort: skip
@@ -17,18 +16,17 @@ from stacks.orders_stack import OrdersStack
 VALIDATE = "@aws-cdk/core:validateAgainstDefaultRules"
 
 
-def build_app(context: Mapping[str, object] | None = None) -> App:
+def build_app() -> App:
     """Return the app, ready to synthesize. Raises stage.InvalidSetting if a setting is wrong.
 
-    `context` overrides cdk.json, and the context of the command line overrides both. If the context has `laptop=true`,
-    the Lambda bundle has no packages: the local AWS (an emulator) runs the Lambdas with the packages of its own Python.
+    The context of the command line overrides cdk.json. If it has `laptop=true`, the Lambda bundle has no packages: the
+    local AWS (an emulator) runs the Lambdas with the packages of its own Python.
     """
-    given = {**synth_cache.context_from_environment(), **(context or {})}
-    laptop = synth_cache.is_laptop(given)
+    laptop = synth_cache.is_laptop(synth_cache.context_from_environment())
     flags = json.loads((PROJECT / "cdk.json").read_text())["context"]
     if laptop:  # skip the CDK's validation of the templates: it doubles the time, and `make synth` includes it
         flags[VALIDATE] = False
-    app = App(context={**flags, **(context or {})})
+    app = App(context=flags)
     merged = app.node.get_all_context()
     settings = stage.read_settings(merged)
     stack = OrdersStack(app, f"orderstream-{settings.name}", stage=settings, code=_lambda_code(laptop))
