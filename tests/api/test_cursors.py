@@ -1,0 +1,152 @@
+"""A cursor is good for one list only: for no other route, caller, resource or filter. All paged routes are tried."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from functions.api.app import app
+from functions.api.http.context import PUBLIC_ROUTES
+from functions.api.http.openapi import document
+from functions.api.http.paging import ListRequest
+from functions.dynamodb.patterns import Query
+from functions.dynamodb.table import Table
+from tests.api.every_route import QUERIES, STAFF_ROUTES
+from tests.support.http_client import ANN, STAFF, ApiHarness, HandlerResponse, Token
+
+OTHER_VALUES = {
+    "status": "PAID",
+    "from": "2026-01-01",
+    "to": "2027-01-01",
+    "order": "oldest",
+    "category": "/other/",
+    "catalog": "other",
+    "path": "/other/",
+    "season": "2020-01",
+    "day": "2020-01-01",
+}
+"""For each filter of a list: another valid value."""
+
+
+@dataclass(frozen=True)
+class PagedList:
+    """A list of the API. `query`: its filters."""
+
+    route: str
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        return self.route.partition(" ")[2]
+
+    @property
+    def token(self) -> Token:
+        return STAFF if self.route in STAFF_ROUTES or "status" in self.query else ANN
+
+    def call(self, api: ApiHarness, world: Mapping[str, str], token: Token | None = None, **query: str) -> Any:
+        asked = {name.removesuffix("_"): value for name, value in {**self.query, **query}.items()}
+        caller = None if self.route in PUBLIC_ROUTES else token or self.token
+        names = {f"{name}_" if name == "path" else name: value for name, value in asked.items()}
+        return api.call("GET", self.path.format(**world), caller, **names)
+
+
+def paged_lists() -> Iterator[PagedList]:
+    """Yield every list of the served document that takes a cursor."""
+    for path in document(app)["paths"]:
+        if "cursor" in parameters_of(path):
+            yield PagedList(f"GET {path}", QUERIES.get(f"GET {path}", {}))
+    yield PagedList("GET /orders", {"status": "PENDING"})
+
+
+def parameters_of(path: str) -> Mapping[str, str]:
+    """Return where each parameter of a list is sent: in the path or in the query."""
+    operation = document(app)["paths"][path].get("get", {})
+    return {one["name"]: one["in"] for one in operation.get("parameters", ())}
+
+
+LISTS = list(paged_lists())
+SAME_LISTS = {"GET /orders", "GET /customers/{customer_id}/orders"}
+"""The customer's own orders have two addresses."""
+
+
+@dataclass
+class Asked:
+    """What a route asked. `request`: its ListRequest. `known`: the values of its query's keys and range."""
+
+    request: ListRequest | None = None
+    known: set[str] | None = None
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    found = Asked()
+    after, query = ListRequest.after.fget, Table.query  # type: ignore[attr-defined]
+
+    def noted_after(self: ListRequest) -> str | None:
+        found.request = self
+        position: str | None = after(self)
+        return position
+
+    def noted_query(self: Table, pattern: Query[Any], **known: Any) -> Any:
+        if found.request is not None and pattern is found.request.query:
+            keys = {name: value for name, value in known.items() if name not in ("limit", "after")}
+            found.known = {str(value) for value in keys.values() if value}
+        return query(self, pattern, **known)
+
+    monkeypatch.setattr(ListRequest, "after", property(noted_after))
+    monkeypatch.setattr(Table, "query", noted_query)
+    return found
+
+
+def cursor_of(api: ApiHarness, world: Mapping[str, str], one: PagedList, asked: Asked) -> str:
+    """Return a cursor of this list, as if it had one more page."""
+    asked.request = None
+    assert one.call(api, world).status == 200, one
+    assert asked.request is not None
+    cursor = asked.request.seal_cursor("1")
+    assert cursor is not None
+    return cursor
+
+
+def is_refused(response: HandlerResponse) -> bool:
+    return response.status == 400 and "cursor" in response.field_errors
+
+
+@pytest.mark.parametrize("one", LISTS, ids=str)
+def test_a_cursor_is_bound_to_every_key_that_its_query_reads(
+    api: ApiHarness, world: dict[str, str], asked: Asked, one: PagedList
+) -> None:
+    cursor_of(api, world, one, asked)
+    assert asked.request is not None
+    assert asked.known is not None, "the test saw the query"
+    assert asked.known <= set(asked.request.arguments)
+
+
+def test_a_cursor_is_refused_by_every_other_list(api: ApiHarness, world: dict[str, str], asked: Asked) -> None:
+    cursors = [(one, cursor_of(api, world, one, asked)) for one in LISTS]
+    assert len({one.route for one in LISTS}) > 25
+    for one, cursor in cursors:
+        assert not is_refused(one.call(api, world, cursor=cursor)), f"{one} takes its own cursor"
+        for other in LISTS:
+            if other != one and not ({one.route, other.route} == SAME_LISTS and not one.query and not other.query):
+                assert is_refused(other.call(api, world, one.token, cursor=cursor)), f"{other} took a cursor of {one}"
+
+
+@pytest.mark.parametrize("one", LISTS, ids=str)
+def test_a_cursor_is_refused_for_another_caller_resource_or_filter(
+    api: ApiHarness, world: dict[str, str], asked: Asked, one: PagedList
+) -> None:
+    cursor = cursor_of(api, world, one, asked)
+    if one.route not in PUBLIC_ROUTES:
+        another = Token("another", one.token.groups)
+        assert is_refused(one.call(api, world, another, cursor=cursor)), "another caller"
+    for name, place in parameters_of(one.path).items():
+        if place == "path":
+            other = {**world, name: "other"}
+            assert is_refused(one.call(api, other, cursor=cursor)), f"another {name}"
+        elif name not in ("limit", "cursor"):
+            changed: dict[str, Any] = {name: OTHER_VALUES[name]}
+            response = one.call(api, world, cursor=cursor, **changed)
+            without_status = one == PagedList("GET /orders") and name != "status" and "status" in response.field_errors
+            assert is_refused(response) or without_status, f"another {name}"
