@@ -15,7 +15,7 @@ import importlib
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,6 +291,8 @@ def command(commands: targets.Subparsers) -> None:
             which.add_argument(
                 "--again", type=_pad_version, metavar="VERSION", help="apply only this migration, even if it is applied"
             )
+        else:
+            run_parser.add_argument("--yes", action="store_true", help="do not ask before items are changed")
         run_parser.add_argument("--dry-run", action="store_true", help="print what would be changed, write nothing")
         run_parser.add_argument(
             "--segments",
@@ -317,6 +319,8 @@ def run_migrations(args: argparse.Namespace) -> None:
     todo = plan_migrations(known, load_state(shop, known), args.task, args.to, again)
     if not todo:
         print(f"No migration to {'apply' if args.task == 'up' else 'undo'}.")
+    if args.task == "down" and not (args.dry_run or args.yes):
+        confirm_undo([one for one in todo if not one.migration.has_nothing_to_do("down")])
     for one in todo:
         done = run_migration(
             shop,
@@ -333,6 +337,26 @@ def run_migrations(args: argparse.Namespace) -> None:
             print(f"  skipped: {key}: {why}")
     if passed_over:
         sys.exit(f"{passed_over} items were skipped because they cannot be read or written.")
+
+
+def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
+    """Ask the operator before migrations are undone. Exits with 1 if the answer is not yes.
+
+    `down` changes every item of its type, also the items that newer code wrote and `up` never changed. An attribute
+    that it strips from such an item may be nowhere else. Raises UsageError if nobody can answer.
+    """
+    for one in todo:
+        print(
+            f"{one.title} changes back every {one.migration.item_type}, also those that newer code wrote and the "
+            f"migration never changed ({one.migration.description})."
+        )
+    if not todo:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("Look at `migrate down --dry-run` first. Then add --yes.")
+    print("Undo? Type yes to go on: ", end="", flush=True)
+    if sys.stdin.readline().strip().lower() != "yes":
+        sys.exit("Nothing was changed.")
 
 
 def _pad_version(text: str) -> str:

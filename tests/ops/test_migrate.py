@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -508,12 +509,48 @@ def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
     assert typed("status").startswith("0001  applied at 20")
     assert "(17 changed, 2 already correct)" in typed("status")
     assert typed("up", *fast) == "No migration to apply.\n"
-    assert "0001 down: 19 matched" in typed("down", *fast)
+    assert "0001 down: 19 matched" in typed("down", "--yes", *fast)
     assert listed(shop) == []
     assert typed("down", "--to", "0", *fast) == "No migration to undo.\n"
     assert "17 changed" not in typed("up", "--to", "1", "--segments", "2", *fast), (
         "the two of today were taken down too"
     )
+
+
+@pytest.mark.parametrize(("answer", "goes_on"), [("yes", True), ("", False), ("no", False)])
+def test_down_asks_before_it_strips_what_was_never_migrated(
+    shop: Shop,
+    typed: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    goes_on: bool,
+) -> None:
+    products.create_product(shop, STAFF, "new", "New", 1, "EUR", 1)
+    fast = ("--units-per-second", "1e6")
+    typed("up", *fast)
+    before = everything(shop.table)["PRODUCT#new", "PRODUCT"]
+    monkeypatch.setattr("sys.stdin", StringIO(answer))
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    if goes_on:
+        said = typed("down", *fast)
+    else:
+        with pytest.raises(SystemExit, match=r"Nothing was changed\."):
+            typed("down", *fast)
+        said = capsys.readouterr().out
+    assert "also those that newer code wrote and the migration never changed" in said
+    assert (everything(shop.table)["PRODUCT#new", "PRODUCT"] == before) != goes_on
+
+
+def test_down_strips_nothing_where_nobody_can_answer(shop: Shop, typed: Run) -> None:
+    products.create_product(shop, STAFF, "new", "New", 1, "EUR", 1)
+    typed("up", "--units-per-second", "1e6")
+    before = everything(shop.table)
+    with pytest.raises(SystemExit) as refused:
+        typed("down")
+    assert refused.value.code == 2
+    assert everything(shop.table) == before
+    assert "3 would be changed" in typed("down", "--dry-run", "--units-per-second", "1e6")
 
 
 def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_it_again(
