@@ -30,6 +30,8 @@ A limit is needed on AWS, because the table serves customers at the same time. O
 RETRY_BUDGET_SECONDS = 60
 """How long an operator tool retries throttled or conflicting requests. It may be long, because no customer waits."""
 
+SAMPLE_NOTE = "These metrics are made up, to try the command. The metrics of a shop on AWS: --table NAME"
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 

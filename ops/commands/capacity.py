@@ -34,6 +34,7 @@ from ops import targets
 from stacks.stage import STAGES
 
 PRICES = Path(__file__).parents[1] / "prices.json"
+SAMPLE = Path(__file__).parents[1] / "samples" / "capacity.json"
 PERIOD_SECONDS = 300
 HOUR_SECONDS = 3600
 MONTH_HOURS = 730
@@ -224,6 +225,13 @@ def command(commands: targets.Subparsers) -> None:
     which.add_argument(
         "--from", dest="kept", metavar="FILE", type=Path, help="read the metrics from a file that --record has written"
     )
+    which.add_argument(
+        "--sample",
+        dest="kept",
+        action="store_const",
+        const=SAMPLE,
+        help="use made-up metrics, to try the command: the local shop has no CloudWatch",
+    )
     parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     parser.add_argument(
         "--days", type=_parse_days, default=14, help="the number of past days to read (default: %(default)s)"
@@ -267,6 +275,8 @@ def estimate_table_cost(args: argparse.Namespace) -> None:
     except (LookupError, TypeError, ValueError):
         files = " or ".join(str(path) for path in (args.kept, args.prices) if path)
         sys.exit(f"Cannot estimate the cost: {files} has an invalid format")
+    if args.kept == SAMPLE:
+        print(targets.SAMPLE_NOTE)
     print("\n".join(format_report(counted, prices, AutoscalingRules(args.utilization, args.min_units))))
 
 

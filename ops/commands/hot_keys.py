@@ -24,6 +24,7 @@ from functions.dynamodb.keys import to_instant
 from functions.model.table import INDEX_PROJECTIONS
 from ops import targets
 
+SAMPLE = Path(__file__).parents[1] / "samples" / "hot_keys.json"
 THROTTLE_EVENTS = "ThrottleEvents"
 CAUSES: Mapping[str, str] = {
     "KeyRangeThroughput": "one partition is at its limit of 3,000 read or 1,000 write units a second: a hot key",
@@ -231,6 +232,13 @@ def command(commands: targets.Subparsers) -> None:
     which.add_argument(
         "--from", dest="kept", metavar="FILE", type=Path, help="read the metrics from a file that --save has written"
     )
+    which.add_argument(
+        "--sample",
+        dest="kept",
+        action="store_const",
+        const=SAMPLE,
+        help="use made-up metrics, to try the command: the local shop has no CloudWatch",
+    )
     parser.add_argument("--region", help="the AWS region (default: the region of your AWS configuration)")
     parser.add_argument(
         "--hours", type=_parse_hours, default=24, help="the number of past hours to read (default: %(default)s)"
@@ -255,6 +263,8 @@ def find_hot_keys(args: argparse.Namespace) -> None:
         sys.exit(f"Cannot read the metrics: {error}")
     except (LookupError, TypeError, ValueError):
         sys.exit(f"Cannot read the metrics: {args.kept} was not written by --save")
+    if args.kept == SAMPLE:
+        print(targets.SAMPLE_NOTE)
     print("\n".join(format_report(found)))
     if has_hot_partition(found):
         sys.exit(1)

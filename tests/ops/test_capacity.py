@@ -14,7 +14,7 @@ from moto import mock_aws
 from ops.__main__ import main
 from ops.commands import capacity
 
-TRAFFIC = Path(__file__).parent / "traffic"
+TRAFFIC = {path.stem: path for path in (Path(__file__).parent / "traffic").iterdir()} | {"bursts": capacity.SAMPLE}
 PRICES = json.loads(capacity.PRICES.read_text())
 RULES = capacity.AutoscalingRules(utilization=70, min_units=5)
 STANDARD, RARE = "STANDARD", "STANDARD_INFREQUENT_ACCESS"
@@ -76,7 +76,7 @@ CHEAPEST = {"steady": ("provisioned", STANDARD), "daily": ("provisioned", RARE),
 
 
 def recording(name: str) -> capacity.TableTraffic:
-    return capacity.TableTraffic.from_json(json.loads((TRAFFIC / f"{name}.json").read_text()))
+    return capacity.TableTraffic.from_json(json.loads(TRAFFIC[name].read_text()))
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -89,7 +89,7 @@ def test_recorded_traffic_costs_what_it_costs_by_hand(name: str) -> None:
 def test_what_is_cheapest_is_said_as_the_settings_that_make_it_so(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["capacity", "--from", str(TRAFFIC / f"{name}.json")])
+    main(["capacity", "--from", str(TRAFFIC[name])])
     billing, table_class = CHEAPEST[name]
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == f"cheapest: billing={billing}, table_class={table_class}"
@@ -115,7 +115,7 @@ def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_what_was_recorded_is_written_again_as_it_was(name: str, tmp_path: Path) -> None:
-    kept = TRAFFIC / f"{name}.json"
+    kept = TRAFFIC[name]
     main(["capacity", "--from", str(kept), "--record", str(tmp_path / "again.json")])
     assert (tmp_path / "again.json").read_text() == kept.read_text()
 

@@ -54,6 +54,15 @@ def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys
     return found
 
 
+def test_the_command_can_be_tried_without_a_table_on_aws(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as hot:
+        main(["hot-keys", "--sample"])
+    assert hot.value.code == 1
+    said = capsys.readouterr().out
+    assert said.startswith("These metrics are made up")
+    assert "1402  PRODUCT#mug" in said
+
+
 def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> None:
     put("UserErrors", 50_000)
     put("UserErrors", 50_000, Operation="PutItem")

@@ -77,7 +77,6 @@ def older(
     described = create_table_request(table.name)
     described["GlobalSecondaryIndexes"][-1]["IndexName"] = "GSI9"
     (tmp_path / "described.json").write_text(json.dumps({"Table": described}))
-    (tmp_path / "bursts.json").write_text((Path(__file__).parent / "traffic" / "bursts.json").read_text())
     monkeypatch.chdir(tmp_path)
     return table
 
