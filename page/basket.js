@@ -35,6 +35,10 @@ export class Basket extends EventTarget {
     this.#changed();
   }
 
+  get ids() {
+    return [...this.#quantities.keys()];
+  }
+
   /** What of it is known to be for sale: products with their quantities. */
   get lines() {
     return [...this.#quantities].filter(([id]) => this.#products.has(id)).map(([id, quantity]) => ({ ...this.#products.get(id), quantity }));

@@ -50,6 +50,7 @@ async function showProducts(place, basket, signal) {
     const query = new URLSearchParams({ category: "/", limit: "12", ...(cursor && { cursor }) });
     const found = await get(`/api/products?${query}`, { signal });
     basket.know(found.items);
+    if (!cursor) await knowTheRest(basket, new Set(found.items.map((product) => product.product_id)), signal);
     list.append(...found.items.map((product) => card(product, basket)));
     more.replaceChildren(...(found.cursor ? [button("Show more", () => page(found.cursor))] : []));
     if (cursor) announce(`${plural(found.items.length, "more product")} shown`);
@@ -62,6 +63,20 @@ async function showProducts(place, basket, signal) {
   } catch (error) {
     if (!signal.aborted) place.replaceChildren(title, failure(error, again));
   }
+}
+
+/** Goods in the basket may be on a later page: what is asked of them alone is shown in the basket, at today's price. */
+async function knowTheRest(basket, shown, signal) {
+  await Promise.all(basket.ids.filter((id) => !shown.has(id)).map(async (id) => {
+    const path = `/api/products/${encodeURIComponent(id)}`;
+    try {
+      const [product, stock] = await Promise.all([get(path, { signal }), get(`${path}/stock`, { signal })]);
+      basket.know([{ ...product, ...stock }]);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      basket.set(id, 0);
+    }
+  }));
 }
 
 function nothingForSale(again) {

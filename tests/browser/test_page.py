@@ -151,6 +151,29 @@ def test_an_order_is_cancelled_after_a_question(tab: Tab) -> None:
     expect(row).to_contain_text("Cancelled")
 
 
+def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: LaptopShop) -> None:
+    """The vase is in another category than the page loads, as it could be on a later page of a long list."""
+    staff = DemoClients(shop.shop()).staff
+    staff.call("POST", "/categories", {"path": "/rare/", "name": "Rare"})
+    vase = {"product_id": "vase", "name": "Glass vase", "price": 7700, "currency": "EUR", "category": "/rare/"}
+    staff.call("POST", "/products", vase)
+    staff.post("/products/vase/receipts", {"quantity": 10}, key="first-vases")
+    stocked(tab)
+    page = tab.page
+    page.evaluate("sessionStorage.setItem('orderstream.basket', JSON.stringify([['vase', 2], ['never-sold', 1]]))")
+    page.reload()
+    lines = page.locator(".basket-lines li")
+    expect(lines).to_have_count(1)
+    expect(lines).to_contain_text("Glass vase")
+    expect(page.locator(".basket .sum")).to_contain_text("154.00")
+    page.get_by_role("button", name="Place order").click()
+    expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
+    assert all("/api/products/never-sold" in error for error in tab.seen.errors), (
+        "what does not exist leaves the basket"
+    )
+    tab.seen.errors.clear()
+
+
 # asking the table -----------------------------------------------------------------------------------------------------
 def test_a_question_is_asked_of_the_table_and_read_page_by_page(tab: Tab) -> None:
     page = tab.page
