@@ -50,7 +50,7 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
         "notifications": Usage(calls=1, read=3, written=4, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
-        "api": Usage(calls=1, read=4, written=8),
+        "api": Usage(calls=1, read=4, written=10),
         "copies": Usage(calls=3, read=4, written=24),
         "relay": Usage(calls=3),
         "fulfilment": Usage(calls=1, read=7, written=18, messages=1),

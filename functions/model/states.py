@@ -27,7 +27,7 @@ OrderCommand = Literal[
 ]  # fmt: skip
 ShipmentCommand = Literal["dispatch", "deliver", "cancel"]
 PaymentCommand = Literal[
-    "authorise", "capture", "fail", "unmatch", "dispute", "win_dispute", "lose_dispute", "note_dispute", "refund_part",
+    "authorise", "capture", "fail", "unmatch", "close", "dispute", "win_dispute", "lose_dispute", "note_dispute", "refund_part",
     "refund", "regain", "regain_disputed", "regain_unmatched",
 ]  # fmt: skip
 RefundCommand = Literal["send", "succeed", "fail", "retry"]
@@ -126,6 +126,7 @@ PAYMENT_TRANSITIONS = (
     Transition("capture",        ("AUTHORISED", "FAILED"),                           "CAPTURED",           "PaymentCaptured"),
     Transition("fail",           ("AUTHORISED",),                                    "FAILED",             "PaymentFailed"),
     Transition("unmatch",        ("AUTHORISED", "FAILED"),                           "UNMATCHED",          "PaymentUnmatched"),
+    Transition("close",          ("UNMATCHED",),                                     "FAILED",             "PaymentFailed"),
     Transition("dispute",        ("CAPTURED",),                                      "DISPUTED",           "PaymentDisputed"),
     Transition("win_dispute",    ("DISPUTED",),                                      "CAPTURED",           "PaymentCaptured"),
     Transition("lose_dispute",   ("CAPTURED", "DISPUTED", "UNMATCHED"),              "REFUNDED",           "PaymentRefunded"),

@@ -6,6 +6,10 @@ amount due is refunded: the transaction that stores the payment also stores the 
 The provider may send its events in any order. The state table of payments lists the allowed status changes. If an event
 reports a status that comes before the stored status, the table does not allow the change, and the event is ignored. If
 a dispute event arrives before its payment, the event is rejected with TooEarly. The provider then sends it again later.
+
+The first event that reports the money of a payment claims the payment for its order. The claim is a PaymentClaim item,
+written in the same transaction and never deleted, not even when the order is archived. If the provider reports the same
+payment for another order, no money is counted or refunded there: it exists only once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
-from functions.model.entities import ArchivedOrder, Order, Payment, RefundReason
+from functions.model.entities import ArchivedOrder, Order, Payment, PaymentClaim, RefundReason
 from functions.model.errors import WrongState
 from functions.model.patterns import PAYMENT_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
-from functions.model.table import ORDER, PAYMENT, REFUND
+from functions.model.table import ORDER, PAYMENT, PAYMENT_CLAIM, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import apply_payment
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
@@ -46,6 +50,15 @@ class ProviderPaymentEvent:
     reason: str | None = None
 
 
+class AlreadyClaimed(Exception):
+    """The money of the payment is recorded already: an earlier event claimed the payment for an order."""
+
+    def __init__(self, claim: PaymentClaim | None) -> None:
+        super().__init__("claimed before")
+        assert claim is not None, "a failed condition returns the existing item"
+        self.order_id = claim.order_id
+
+
 def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, Any]) -> IdempotentResult:
     """Record the provider's event about a payment. Safe to repeat: an event id is recorded only once.
 
@@ -57,44 +70,73 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
     - If the order is not PENDING any more, the whole payment is refunded with the reason LATE.
     - If the money matches no order, the payment gets the status UNMATCHED, and `reason` says why. The provider still
       gets a success answer, because a retry would not help. Staff must decide what happens with the money.
+    - If an earlier event claimed the payment for another order, the payment gets the status UNMATCHED with the amount
+      0, and `reason` names the other order.
 
     `body`: the fields of the event, to detect an event id that is used again with other content. The result is
     {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event
-    that reports no received money is ignored. In that case, `status` is None. Raises TableBusy while the order is being
+    that reports no received money, or money that is claimed for this order already, is ignored. In that case, `status`
+    is None. Raises TableBusy while the order is being
     archived. The provider then sends the event again.
     """
 
-    def decide() -> Decision:
-        order = get_order_unless_archiving(shop, event.order_id)
-        existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
-        if existing is None and isinstance(order, ArchivedOrder) and event.outcome != "succeeded":
-            # The event brings no money, and the order is archived. Store nothing: the archive may already contain this
-            # payment, with a status that comes after the status in the event.
-            return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
-        if event.outcome == "succeeded":
-            after = _capture(shop, existing, event, order)
-        else:
-            after = _apply_command(
-                shop, existing, event, "authorise" if event.outcome == "authorised" else "fail", event.reason
-            )
-        if after is None:
-            assert existing is not None, "a new payment is always a change"
-            return [check_unchanged(PAYMENT, existing)], payment_result(existing)
-        write = put_if_absent(PAYMENT, after) if existing is None else update(PAYMENT, existing, after)
-        if after.status == "CAPTURED" and isinstance(order, Order):
-            return [write, *_count_towards_order(shop, order, after)], payment_result(after)
-        return [write, check_order_unchanged(event.order_id, order)], payment_result(after)
+    def record(claimed_by: str | None) -> IdempotentResult:
+        return run_idempotently(
+            shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body, lambda: _decide(shop, event, claimed_by)
+        )
 
-    return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body, decide)
+    try:
+        return record(None)
+    except AlreadyClaimed as found:
+        return record(found.order_id)
+
+
+def _decide(shop: Shop, event: ProviderPaymentEvent, claimed_by: str | None) -> Decision:
+    """Return the writes that record the event, and the result of the command.
+
+    `claimed_by`: the order for which the payment is claimed, or None if no claim is known. The writes then contain the
+    claim, and raise AlreadyClaimed if there is one.
+    """
+    order = get_order_unless_archiving(shop, event.order_id)
+    existing = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+    is_known = claimed_by == event.order_id
+    if existing is None and isinstance(order, ArchivedOrder) and (event.outcome != "succeeded" or is_known):
+        # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
+        # payment, with a status that comes after the status in the event.
+        return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
+    if event.outcome == "succeeded":
+        after = _capture(shop, existing, event, order, claimed_by)
+    else:
+        after = _apply_command(
+            shop, existing, event, "authorise" if event.outcome == "authorised" else "fail", event.reason
+        )
+    if after is None:
+        assert existing is not None, "a new payment is always a change"
+        return [check_unchanged(PAYMENT, existing)], payment_result(existing)
+    writes: list[Write[Any]] = [put_if_absent(PAYMENT, after) if existing is None else update(PAYMENT, existing, after)]
+    if event.outcome == "succeeded" and after.amount > 0 and claimed_by is None:
+        claim = PaymentClaim(payment_id=event.payment_id, order_id=event.order_id, created_at=shop.now_instant())
+        writes.append(put_if_absent(PAYMENT_CLAIM, claim, condition_error=AlreadyClaimed))
+    if after.status == "CAPTURED" and isinstance(order, Order):
+        return [*writes, *_count_towards_order(shop, order, after)], payment_result(after)
+    return [*writes, check_order_unchanged(event.order_id, order)], payment_result(after)
 
 
 def _capture(
-    shop: Shop, existing: Payment | None, event: ProviderPaymentEvent, order: Order | ArchivedOrder | None
+    shop: Shop,
+    existing: Payment | None,
+    event: ProviderPaymentEvent,
+    order: Order | ArchivedOrder | None,
+    claimed_by: str | None,
 ) -> Payment | None:
     """Return the payment with status CAPTURED, or UNMATCHED if its money matches no order.
 
-    `existing`: the stored payment, or None if there is none. Return None if the event does not change the payment.
+    `existing`: the stored payment, or None if there is none. `claimed_by`: the order for which the payment is claimed,
+    if any. Return None if the event does not change the payment.
     """
+    if claimed_by not in (None, event.order_id):
+        reason = f"the payment is recorded for order {claimed_by}"
+        return _apply_command(shop, existing, replace(event, amount=0), "unmatch", reason)
     if reason := _mismatch_reason(order, event):
         return _apply_command(shop, existing, event, "unmatch", reason)
     return _apply_command(shop, existing, event, "capture", None)

@@ -26,7 +26,7 @@ from functions.model.patterns import (
     REFUND_BY_ID,
     REFUNDS_OF_ORDER,
 )
-from functions.model.states import apply_order_command, apply_refund_command
+from functions.model.states import apply_order_command, apply_payment_command, apply_refund_command
 from functions.model.table import ARCHIVED_ORDER, ORDER, PAYMENT, REFUND
 from functions.shop.accounts import require_positive, store_credit_account_id
 from functions.shop.idempotency import IdempotentResult, run_idempotently
@@ -231,6 +231,9 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     the idempotency key. `order_id`: the id stored with the payment, even if no order has this id. The money goes back
     to the original payment method. The result is {"order_id", "amount", "currency", "refund_ids"}.
 
+    A payment with the amount 0 brought no money, for example because the provider had reported it for another order
+    before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
+
     Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
     refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
     """
@@ -242,6 +245,10 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
         payment = get_payment(shop, order_id, payment_id)
         if payment.status != "UNMATCHED":
             raise WrongState("payment", payment.status, "refund")
+        if payment.amount < 1:
+            closed = apply_payment_command(payment, "close", shop.now_instant())
+            result = {"order_id": order_id, "amount": 0, "currency": payment.currency, "refund_ids": []}
+            return [update(PAYMENT, payment, closed), check_order_unchanged(order_id, order)], result
         rest, number = compute_refundable(payment, shop.table.query_all(REFUNDS_OF_ORDER, order_id=order_id))
         if not rest:
             raise TooMuch("amount", 0)

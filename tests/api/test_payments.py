@@ -11,6 +11,9 @@ import pytest
 from functions.api.http.problems import BadSignature
 from functions.api.http.webhook_signature import TOLERANCE_SECONDS, verify_signature
 from functions.model.patterns import PAYMENT_BY_ID
+from functions.model.table import PAYMENT, PAYMENT_CLAIM
+from functions.shop import payments
+from tests.support.actors import archive_order
 from tests.support.http_client import (
     ANN,
     JSON,
@@ -224,6 +227,82 @@ def test_money_that_fits_no_order_is_kept_and_a_person_must_look(
     assert api.shop.table.get(PAYMENT_BY_ID, order_id=warning["order_id"], payment_id="pi_1") is not None
     (shown,) = api.call("GET", f"/orders/{warning['order_id']}/payments", STAFF).body["items"]
     assert (shown["payment_id"], shown["status"], shown["reason"]) == ("pi_1", "UNMATCHED", reason)
+
+
+# one payment of the provider pays one order ---------------------------------------------------------------------------
+def place_two_orders(api: ApiHarness) -> tuple[str, str]:
+    """Return the ids of a new order that pi_1 paid, and of another new order that is not paid."""
+    first = str(api.place_order().body["order_id"])
+    second = str(api.place_order(key="key-2").body["order_id"])
+    assert post_webhook(api, payment_event(first, 2500)).body["status"] == "CAPTURED"
+    return first, second
+
+
+def test_one_payment_of_the_provider_never_pays_a_second_order(api: ApiHarness, logged: list[dict[str, Any]]) -> None:
+    first, second = place_two_orders(api)
+    answer = post_webhook(api, payment_event(second, 2500, id="evt_2"))
+    reason = f"the payment is recorded for order {first}"
+    assert (answer.status, answer.body["status"], answer.body["reason"]) == (200, "UNMATCHED", reason)
+    assert [line["order_id"] for line in logged if line["message"] == "unmatched_payment_recorded"] == [second]
+    unpaid = api.call("GET", f"/orders/{second}", ANN).body
+    assert (unpaid["status"], unpaid["paid"]) == ("PENDING", 0)
+    (shown,) = api.call("GET", f"/orders/{second}/payments", STAFF).body["items"]
+    assert (shown["status"], shown["amount"]) == ("UNMATCHED", 0), "the money is with the first order"
+    assert api.call("GET", f"/orders/{first}", ANN).body["status"] == "PAID"
+
+
+def test_money_recorded_for_another_order_is_never_refunded_twice(api: ApiHarness) -> None:
+    first, second = place_two_orders(api)
+    post_webhook(api, payment_event(second, 2500, id="evt_2"))
+    path = f"/orders/{second}/payments/pi_1/refund"
+    closed = api.call("POST", path, STAFF, key="close")
+    assert (closed.status, closed.body["amount"], closed.body["refund_ids"]) == (201, 0, [])
+    assert api.call("GET", f"/orders/{second}/refunds", STAFF).body["items"] == []
+    (shown,) = api.call("GET", f"/orders/{second}/payments", STAFF).body["items"]
+    assert (shown["status"], shown["reason"]) == ("FAILED", f"the payment is recorded for order {first}")
+    assert list(payments.list_unmatched_payments(api.shop)) == [], "nothing waits for staff any more"
+    again = api.call("POST", path, STAFF, key="close-2")
+    assert (again.status, again.problem_type) == (409, "wrong-state")
+    back = api.call("POST", f"/orders/{first}/refunds", STAFF, {"amount": 2500}, key="back")
+    assert back.status == 201, "the money can still go back from the order that has it"
+
+
+def test_money_without_an_order_is_claimed_too(api: ApiHarness) -> None:
+    order_id = str(api.place_order().body["order_id"])
+    assert post_webhook(api, payment_event("unknown", 2500)).body["status"] == "UNMATCHED"
+    answer = post_webhook(api, payment_event(order_id, 2500, id="evt_2"))
+    assert (answer.body["status"], answer.body["reason"]) == (
+        "UNMATCHED",
+        "the payment is recorded for order unknown",
+    ), "otherwise staff could refund the money that paid the order"
+
+
+def test_an_empty_payment_claims_no_money(api: ApiHarness) -> None:
+    order_id = str(api.place_order().body["order_id"])
+    post_webhook(api, payment_event("unknown", 0))
+    assert post_webhook(api, payment_event(order_id, 2500, id="evt_2")).body["status"] == "CAPTURED"
+
+
+def test_a_claim_outlives_the_archive_of_its_order(api: ApiHarness) -> None:
+    first, second = place_two_orders(api)
+    assert api.call("POST", f"/orders/{first}/cancel", ANN).status == 200
+    archive_order(api.shop, first, to_stub=True)
+    api.shop.table.batch_delete([PAYMENT.key(order_id=first, payment_id="pi_1")])
+    for number, order_id in enumerate((first, second)):
+        answer = post_webhook(api, payment_event(order_id, 2500, id=f"evt_1{number}"))
+        assert answer.status == 200
+    assert api.call("GET", f"/orders/{second}", ANN).body["status"] == "PENDING"
+    kept = [image["order_id"]["S"] for image in api.table_images() if image["type"]["S"] == "Payment"]
+    assert kept == [second], "the archived order has its payment already: a repeated event brings no new money"
+
+
+def test_a_payment_from_before_the_claims_is_still_recorded_and_refunded(api: ApiHarness) -> None:
+    first, second = place_two_orders(api)
+    api.shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])
+    assert post_webhook(api, payment_event(first, 2500, id="evt_2")).body["status"] == "CAPTURED"
+    goodwill = api.call("POST", f"/orders/{first}/refunds", STAFF, {"amount": 100}, key="k")
+    assert goodwill.status == 201
+    assert api.call("GET", f"/orders/{second}", ANN).body["status"] == "PENDING"
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ PAYMENTS = {
     ("DISPUTED", "refund_part"): "DISPUTED",
     ("DISPUTED", "refund"): "REFUNDED",
     ("UNMATCHED", "lose_dispute"): "REFUNDED",
+    ("UNMATCHED", "close"): "FAILED",
     ("UNMATCHED", "note_dispute"): "UNMATCHED",
     ("UNMATCHED", "refund_part"): "UNMATCHED",
     ("UNMATCHED", "refund"): "REFUNDED",

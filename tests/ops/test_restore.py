@@ -13,7 +13,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
 from functions.handlers.archive_worker import parse_archive
 from functions.model.entities import ArchivedOrder, Order
-from functions.model.table import ARCHIVED_ORDER, COUNTED, TIMELINE
+from functions.model.table import ARCHIVED_ORDER, COUNTED, PAYMENT_CLAIM, TIMELINE
 from functions.runtime import clients
 from functions.shop import disputes, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
@@ -331,6 +331,7 @@ def test_an_object_that_is_gone_or_another_brings_nothing_back(harness: ShopHarn
 
 def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
+    harness.shop.table.batch_delete([PAYMENT_CLAIM.key(payment_id="pi_1")])  # the payment is older than the claims
     told = payments.ProviderPaymentEvent("evt_again", "pi_1", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(harness.shop, told, {"id": "evt_again"})
     before = order_partition(harness, order_id)

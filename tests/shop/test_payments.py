@@ -315,7 +315,8 @@ def test_two_events_of_one_payment_at_once_are_one_payment(shop: Shop, rival: Sh
 
 def test_a_payment_among_conflicts_is_kept_once(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
-    wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("None", "None", "TransactionConflict")] * 4)
+    conflict = transaction_cancelled_reply("None", "None", "None", "TransactionConflict")
+    wire.reply_next("TransactWriteItems", *[conflict] * 4)
     assert report_payment(shop, order)["status"] == "CAPTURED"
     assert [payment.version for payment in payments_of(shop, order.order_id)] == [1]
 

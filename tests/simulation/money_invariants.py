@@ -23,22 +23,26 @@ UNSOLD_STATUSES = ("CANCELLED", "LAPSED")
 
 
 def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each payment is stored once, and that the money of each order adds up.
+    """Check that each payment is stored once and claimed by its order, and that the money of each order adds up.
 
     All captured money of an order must be included in the order's paid amount or be refunded. An order with the status
     PAID, or with a later status such as SHIPPED, must be fully paid. If pieces are cancelled after a partial shipment,
     their value must be refunded. If an order was cancelled or not paid in time (status LAPSED), all its money must be
     refunded.
     """
+    claims = {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
     for intent in world.provider.intents:
         book.count_premise()
+        has_money = intent.captured and intent.amount > 0  # staff close a payment without money as FAILED
+        if has_money and claims.get(intent.id) != intent.order_id:
+            yield f"payment {intent.id} of order {intent.order_id} is claimed by {claims.get(intent.id)}"
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]
         owned = book.orders.get(intent.order_id)
         if not kept and not intent.captured and owned and owned.is_archived:
             continue  # for an archived order, the shop stores a payment only if money was captured
         if [payment.amount for payment in kept] != [intent.amount]:
             yield f"payment {intent.id} was told, and kept as {[payment.amount for payment in kept]}"
-        elif intent.captured and kept[0].status in ("FAILED", "AUTHORISED"):
+        elif has_money and kept[0].status in ("FAILED", "AUTHORISED"):
             yield f"payment {intent.id} is money that came, and is kept as {kept[0].status}"
         elif _dispute_differs(intent, kept[0]) and not _was_archived(world, intent.order_id, intent.disputed_at):
             yield f"the dispute of {intent.id} is {intent.dispute or 'none'}, and kept as {kept[0].disputes}"

@@ -149,6 +149,7 @@ SAMPLES: dict[Row[Any], Any] = {
     t.ARCHIVED_ORDER: archived_order(),
     t.EXPIRY: e.Expiry(order_id="o1", customer_id="ann", created_at=AT, ttl=TTL),
     t.PAYMENT: payment(),
+    t.PAYMENT_CLAIM: e.PaymentClaim(payment_id="pi_1", order_id="o1", created_at=AT),
     t.REFUND: refund(),
     t.RETURN: e.Return(
         order_id="o1",

@@ -80,7 +80,8 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
     """Refund an unmatched payment: the whole amount that is not refunded yet. For staff.
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
-    The refund happens once for each Idempotency-Key.
+    If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
+    and the payment becomes FAILED. The refund happens once for each Idempotency-Key.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 

@@ -22,8 +22,9 @@ An example is a payment that arrived after the order was cancelled.
 class Payment:
     """A payment for an order: by card, or from a credit account.
 
-    `payment_id`: for a card payment, the payment provider's id. `reason`: why the payment failed or matches no order,
-    or why the shop lost a dispute. `refunded`: the amount refunded so far. `disputes`: the status of each dispute by
+    `payment_id`: for a card payment, the payment provider's id. `amount`: 0 if the provider had reported the same
+    payment for another order before. `reason`: why the payment failed or matches no order, or why the shop lost a
+    dispute. `refunded`: the amount refunded so far. `disputes`: the status of each dispute by
     the dispute's id; disputes are kept after they end.
     """
 
@@ -64,6 +65,19 @@ class Payment:
         If so, the shop cannot refund the payment any more, and cannot retry a failed refund of it.
         """
         return "LOST" in (self.disputes or {}).values()
+
+
+@entity
+class PaymentClaim:
+    """Records the order that a provider's payment belongs to, for ever, so that no other order can count its money.
+
+    `order_id`: the order id with which the provider first reported the money, even if no order has this id.
+    """
+
+    payment_id: str
+    order_id: str
+    created_at: Instant
+    version: int = 1
 
 
 @entity
