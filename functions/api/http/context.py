@@ -78,11 +78,16 @@ def authenticate_caller(event: Mapping[str, Any]) -> Caller:
 def parse_groups(claim: Any) -> frozenset[str]:
     """Return the user's groups from a claim of the access token. Returns an empty set if there are none.
 
-    In the token, the claim is a list. API Gateway's HTTP APIs pass it as a text, such as "[staff warehouse]".
+    In the token, the claim is a list. API Gateway's HTTP APIs pass it as a text, such as "[staff warehouse]". Only one
+    space separates two names: the group "a,staff" is not the group "staff". In Cognito, the name of a group has no
+    spaces, so the text has one meaning. If it cannot be a list of such names, it grants no group.
+    https://docs.aws.amazon.com/cognito-user-identity-pools/latest/APIReference/API_CreateGroup.html
     """
     if isinstance(claim, str):
-        claim = claim.removeprefix("[").removesuffix("]").replace(",", " ").split()
-    return frozenset(group for group in claim if isinstance(group, str)) if isinstance(claim, list) else frozenset()
+        claim = claim[1:-1].split(" ") if re.fullmatch(r"\[.*\]", claim, re.DOTALL) else [claim]
+    if not isinstance(claim, list) or "" in claim:
+        return frozenset()
+    return frozenset(group for group in claim if isinstance(group, str))
 
 
 def log_order_id(request: Request, order_id: Any) -> None:

@@ -1,6 +1,7 @@
 """Facts about JWT authorizers of API Gateway's HTTP APIs. "$echo" is a function that returns the claims it gets."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.conformance.probes import sources
@@ -95,6 +96,25 @@ PROBES = (
                     "Body.\"cognito:groups\" == '[staff warehouse]' "
                     "|| Body.\"cognito:groups\" == '[warehouse staff]'": True
                 }
+            ),
+        ),
+    ),
+    ServiceProbe(
+        name="a_group_name_with_a_comma_stays_whole",
+        says='An HTTP API passes the group "a,staff" as the text "[a,staff]".',
+        source=sources.JWT_AUTHORIZER,
+        open_question="The page shows no claim that is a list. Is a comma in an element kept, without quotes?",
+        requests=(*_signed_in_user("a,staff"), *_API, _call({"Status": 200, 'Body."cognito:groups"': "[a,staff]"})),
+    ),
+    ServiceProbe(
+        name="a_group_name_has_no_spaces",
+        says="Cognito refuses to create a group with a space in its name.",
+        source=sources.CREATE_GROUP,
+        requests=(
+            _cognito("create_user_pool", {"PoolName": "$prefix"}, pool="UserPool.Id"),
+            replace(
+                _cognito("create_group", {"UserPoolId": "$pool", "GroupName": "a staff"}),
+                error="InvalidParameterException",
             ),
         ),
     ),
