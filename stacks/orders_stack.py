@@ -257,15 +257,15 @@ class OrdersStack(Stack):
         return worker
 
     def create_product_alert_worker(self) -> ShopFunction:
+        runs = retention.PRODUCT_ALERTS_TIMEOUT_SECONDS
         each = self.stage.notices_per_second // 2  # two invocations run at the same time, so each gets half of the rate
         environment = env.ProductAlertsEnvironment(
             **self.table_environment,
             **self.mail_environment,
             product_url=self.stage.product_url,
             mails_per_second=each,
-            page_size=min(100, each * retention.PRODUCT_ALERTS_TIMEOUT_SECONDS // 2),
+            page_size=min(100, each * (runs - retention.MAIL_ATTEMPT_SECONDS) // 2),
         )
-        runs = retention.PRODUCT_ALERTS_TIMEOUT_SECONDS
         worker = self.create_function(
             "product_alert_worker", environment, no_dead_letters=NO_DLQ_QUEUE, timeout_seconds=runs
         )

@@ -8,24 +8,35 @@ If the Lambda crashes before step 3, the claim expires after some seconds, and t
 already accepted the mail, the customer gets it twice.
 """
 
+from datetime import datetime
+
 from functions.adapters.mailer import send_mail
 from functions.mails.order_notifications import render_notification
 from functions.model.events import ReceivedEvent, RefundData
+from functions.model.retention import MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
-from functions.shop.order_notifications import claim_order_notification, get_mail_context, mark_sent
+from functions.shop.order_notifications import (
+    claim_order_notification,
+    get_mail_context,
+    latest_mail_start,
+    mark_sent,
+)
 from functions.shop.shop import Shop
 
 
 @queue_handler(OrderNotificationsEnvironment)
 def handler(batch: MessageBatch, shop: Shop, environment: OrderNotificationsEnvironment) -> None:
     """Lambda entry point: send a mail to the customer for each event of an order."""
-    batch.apply_each(lambda event: send_notification(shop, environment, event))
+    latest_start = latest_mail_start(shop, MAIL_SENDER_TIMEOUT_SECONDS)
+    batch.apply_each(lambda event: send_notification(shop, environment, event, latest_start))
 
 
-def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent) -> None:
-    """Send the mail about an order event to the customer, and log the result.
+def send_notification(
+    shop: Shop, environment: OrderNotificationsEnvironment, event: ReceivedEvent, latest_start: datetime
+) -> None:
+    """Send the mail about an order event to the customer, and log the result. Raises NoTimeLeft after `latest_start`.
 
     Sends nothing if the mail was already sent, the event has no customer, the customer was erased or wants no mails, or
     the order is archived. If the error Permanent is raised, the event is parked (stored in the failure store). After
@@ -36,7 +47,9 @@ def send_notification(shop: Shop, environment: OrderNotificationsEnvironment, ev
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)
         return
-    notification = claim_order_notification(shop, event.name, event.id, event.at, recipient.order)
+    notification = claim_order_notification(
+        shop, event.name, event.id, event.at, recipient.order, latest_start=latest_start
+    )
     if notification is None:
         observability.log_effect("notification_sent", shop, event, effect=None)
         return

@@ -10,6 +10,7 @@ message again. The next page starts only when no mail of the current page needs 
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -18,12 +19,13 @@ from functions.dynamodb.errors import Permanent
 from functions.mails.product_alerts import render_alert
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
+from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
 from functions.runtime import clients, observability
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.runtime.rate_limiter import RateLimiter
-from functions.shop.order_notifications import mark_sent
+from functions.shop.order_notifications import latest_mail_start, mark_sent
 from functions.shop.product_alerts import (
     RECIPIENTS_PER_BATCH,
     claim_alert,
@@ -56,6 +58,7 @@ def alert_followers(
     Raises Permanent if the page position in the message is malformed. Raises PageIncomplete or another error if the
     message must be delivered again.
     """
+    latest_start = latest_mail_start(shop, PRODUCT_ALERTS_TIMEOUT_SECONDS)
     (event,) = events
     body = json.loads(message["body"])
     after = body.get("after")
@@ -64,7 +67,7 @@ def alert_followers(
     page = get_follower_page(shop, event, after, environment.page_size)
     mails = 0
     if page is not None:
-        mails = _send_alerts(shop, environment, event, page.product, page.followers)
+        mails = _send_alerts(shop, environment, event, page.product, page.followers, latest_start)
         if page.after is not None:
             following = json.dumps({"detail": body["detail"], "after": page.after})
             clients.client("sqs").send_message(QueueUrl=environment.queue_url, MessageBody=following)
@@ -80,6 +83,7 @@ def _send_alerts(
     event: ReceivedEvent,
     product: Product,
     followers: tuple[str, ...],
+    latest_start: datetime,
 ) -> int:
     """Send the mails to these followers within the mail rate limit. Returns how many mails were sent.
 
@@ -92,7 +96,7 @@ def _send_alerts(
         for customer in select_recipients(shop, event, followers[start : start + RECIPIENTS_PER_BATCH]):
             rate_limiter.acquire()
             try:
-                mails += _send_alert(shop, environment, event, product, customer)
+                mails += _send_alert(shop, environment, event, product, customer, latest_start)
             except Permanent as error:  # the mail provider will never accept this address
                 log.warning("product_alert_rejected", extra={"event_id": event.id, "error": type(error).__name__})
             except Exception as error:
@@ -106,10 +110,15 @@ def _send_alerts(
 
 
 def _send_alert(
-    shop: Shop, environment: ProductAlertsEnvironment, event: ReceivedEvent, product: Product, customer: Customer
+    shop: Shop,
+    environment: ProductAlertsEnvironment,
+    event: ReceivedEvent,
+    product: Product,
+    customer: Customer,
+    latest_start: datetime,
 ) -> bool:
     """Send the alert to one follower. Returns False and sends nothing if the follower already got this alert."""
-    notification = claim_alert(shop, event, customer.customer_id)
+    notification = claim_alert(shop, event, customer.customer_id, latest_start)
     if notification is None:
         return False
     mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)

@@ -35,16 +35,26 @@ A replayed event may stay in a dead-letter queue for the full DLQ_DAYS. After a 
 a second time. The idempotency record of the event must exist for all this time. Otherwise a side effect of the event,
 such as an invoice or a mail, could be repeated.
 """
-MAIL_SENDER_TIMEOUT_SECONDS = 15
+MAIL_READ_TIMEOUT_SECONDS = 60
+"""How long the SES client waits for the response to a mail. This is botocore's own default (`read_timeout`):
+https://botocore.amazonaws.com/v1/documentation/api/latest/reference/config.html
+
+SES may accept a mail after the client has given up. Then the retry of the mail sends it once more.
+"""
+MAIL_ATTEMPT_SECONDS = 70
+"""How long one attempt to send a mail may take: to store the claim, to connect to SES and wait for its response, and to
+mark the mail as sent. A Lambda that has less time left starts no attempt.
+"""
+MAIL_SENDER_TIMEOUT_SECONDS = 90
 """Timeout of the Lambda that sends order mails to customers."""
-MAIL_CLAIM_SECONDS = 20
+MAIL_CLAIM_SECONDS = 100
 """How long a claim on a mail lasts. A claim is an item that allows only one Lambda to send the mail.
 
 The claim lasts longer than the Lambda's timeout, so no second Lambda sends the mail while the first one runs.
 """
-PRODUCT_ALERTS_TIMEOUT_SECONDS = 60
+PRODUCT_ALERTS_TIMEOUT_SECONDS = 120
 """Timeout of the Lambda that sends product alerts to the followers of a product."""
-PRODUCT_ALERT_CLAIM_SECONDS = 70
+PRODUCT_ALERT_CLAIM_SECONDS = 130
 CAMPAIGN_COOLDOWN_SECONDS = 24 * 60 * 60
 """Minimum number of seconds between the starts of two campaigns for the same product and the same kind of event.
 
@@ -63,14 +73,17 @@ def validate_retention(
     command_days: int = COMMAND_DAYS,
     import_days: int = IMPORT_DAYS,
     notification_days: int = NOTIFICATION_DAYS,
+    mail_read_timeout_seconds: int = MAIL_READ_TIMEOUT_SECONDS,
+    mail_attempt_seconds: int = MAIL_ATTEMPT_SECONDS,
     mail_sender_timeout_seconds: int = MAIL_SENDER_TIMEOUT_SECONDS,
     mail_claim_seconds: int = MAIL_CLAIM_SECONDS,
     product_alerts_timeout_seconds: int = PRODUCT_ALERTS_TIMEOUT_SECONDS,
     product_alert_claim_seconds: int = PRODUCT_ALERT_CLAIM_SECONDS,
 ) -> None:
-    """Raise ValueError if a retention period is wrong, or if a claim on a mail ends before the sender's timeout.
+    """Raise ValueError if a retention period is wrong, or if an attempt to send a mail may outlive its claim.
 
-    A claim is an item that allows only one Lambda to send the mail. The error text has one clause for each wrong value.
+    A claim is an item that allows only one Lambda to send the mail. The order must be: the timeout of the SES client,
+    the whole attempt, the timeout of the Lambda, the claim. The error text has one clause for each wrong value.
 
     Each idempotency record must exist until its event can no longer be delivered. The latest possible delivery is after
     these steps:
@@ -104,5 +117,12 @@ def validate_retention(
     ):
         if claimed <= runs:
             wrong.append(f"the claim on a mail lasts {claimed} s, but its sender may run for {runs} s")
+        if runs <= mail_attempt_seconds:
+            wrong.append(f"the sender of a mail runs for {runs} s, but one attempt may take {mail_attempt_seconds} s")
+    if mail_attempt_seconds <= mail_read_timeout_seconds:
+        wrong.append(
+            f"an attempt to send a mail takes at most {mail_attempt_seconds} s, but SES may take "
+            f"{mail_read_timeout_seconds} s"
+        )
     if wrong:
         raise ValueError("retention: " + "; ".join(wrong))

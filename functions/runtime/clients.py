@@ -13,6 +13,7 @@ from botocore.config import Config
 
 from functions.dynamodb.capacity import ConsumedCapacityCounter
 from functions.dynamodb.table import Table
+from functions.model.retention import MAIL_READ_TIMEOUT_SECONDS
 from functions.model.table import ROWS_BY_TYPE
 from functions.runtime.log import log_unreadable
 from functions.shop.shop import Shop
@@ -39,9 +40,11 @@ def client(service: str) -> Any:
 def client_config(service: str) -> Config:
     """Return the configuration for the client of an AWS service: timeouts and retries."""
     # The SES client must not retry: if only the response of SES was lost, each retry would send the mail once more.
+    # For the same reason, it waits longer for a response than the other clients.
     # Before a worker sends a mail, it stores a claim: an item that lets no other worker send this mail for a limited
     # time. If sending fails, SQS delivers the message again, and a worker sends the mail after the claim has expired.
-    return CLIENT_CONFIG.merge(Config(retries={"total_max_attempts": 1})) if service == "sesv2" else CLIENT_CONFIG
+    one_attempt = Config(retries={"total_max_attempts": 1}, read_timeout=MAIL_READ_TIMEOUT_SECONDS)
+    return CLIENT_CONFIG.merge(one_attempt) if service == "sesv2" else CLIENT_CONFIG
 
 
 def create_shop(table_name: str, **settings: Any) -> Shop:

@@ -1,19 +1,20 @@
 """Send each mail to a customer once: claim the mail in the table, send it, then mark it as sent.
 
 A claim is a Notification item that gives one sender the right to send the mail for a limited time. The mail provider
-accepts no idempotency key. So a mail is sent twice in one case: the sender crashes after the provider accepted the mail
-and before the mail is marked as sent. Then the claim expires, and another sender sends the mail again.
+accepts no idempotency key. So a mail is sent twice in one case: the provider accepted the mail, but the sender crashed
+before it marked the mail as sent, or never got the provider's response. Then the claim expires, and another sender
+sends the mail again.
 """
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent, put_if_held_by
 from functions.model.entities import Customer, Notification, Order, Settings
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
-from functions.model.retention import MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
+from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
 from functions.shop.customers import wants_notifications
 from functions.shop.orders import get_order_owner
@@ -33,6 +34,18 @@ class AlreadyClaimed(Exception):
 
     This right (the claim) expires after a short time. Retry after that time.
     """
+
+
+class NoTimeLeft(Exception):
+    """The Lambda could time out while it sends the mail, so it starts no attempt. Retry in another invocation."""
+
+
+def latest_mail_start(shop: Shop, timeout_seconds: int) -> datetime:
+    """Return the time after which an invocation that starts now must not start to send another mail.
+
+    `timeout_seconds`: the timeout of the Lambda.
+    """
+    return shop.now() + timedelta(seconds=timeout_seconds - MAIL_ATTEMPT_SECONDS)
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
@@ -55,18 +68,27 @@ def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str =
     return MailContext(customers[0], orders[0])
 
 
-def claim_order_notification(shop: Shop, event: str, effect_id: str, at: Instant, order: Order) -> Notification | None:
+def claim_order_notification(
+    shop: Shop, event: str, effect_id: str, at: Instant, order: Order, *, latest_start: datetime
+) -> Notification | None:
     """Claim the right to send a mail about an order. Return None if the mail was sent already.
 
     The claim is an item that gives one sender this right for MAIL_CLAIM_SECONDS seconds. Raises AlreadyClaimed while
-    another sender has this right.
+    another sender has this right, and NoTimeLeft after `latest_start`.
 
     `event`: the name of the event that the mail reports, for example OrderShipped. `at`: the time of this event.
     `effect_id`: the id of the mail. `at` and `effect_id` identify the mail. So a caller that processes the same event
     again must pass the same values again.
     """
     return claim_notification(
-        shop, order.customer_id, event, effect_id, at, MAIL_CLAIM_SECONDS, order_id=order.order_id
+        shop,
+        order.customer_id,
+        event,
+        effect_id,
+        at,
+        MAIL_CLAIM_SECONDS,
+        latest_start=latest_start,
+        order_id=order.order_id,
     )
 
 
@@ -78,6 +100,7 @@ def claim_notification(
     at: Instant,
     claim_seconds: int,
     *,
+    latest_start: datetime,
     order_id: str | None = None,
     product_id: str | None = None,
 ) -> Notification | None:
@@ -87,10 +110,13 @@ def claim_notification(
     example OrderShipped. `at`: the time of this event. `effect_id`: the id of the mail. The customer, `at` and
     `effect_id` identify the mail. So a caller that processes the same event again must pass the same values again.
 
-    Raises AlreadyClaimed while another sender has this right. If an earlier claim has expired, the function replaces
-    it. Raises WriteConflict if another sender replaces the expired claim at the same time.
+    Raises NoTimeLeft after `latest_start`. Raises AlreadyClaimed while another sender has this right. If an earlier
+    claim has expired, the function replaces it. Raises WriteConflict if another sender replaces the expired claim at
+    the same time.
     """
     now = shop.now()
+    if now > latest_start:
+        raise NoTimeLeft
     notification = Notification(
         customer_id=customer_id,
         order_id=order_id,

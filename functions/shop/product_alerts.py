@@ -20,7 +20,7 @@ message is processed again, the Lambda finds the items of the mails that were al
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.dynamodb.writes import put_if_absent, update
 from functions.model.entities import Campaign, CampaignStatus, Customer, Follow, Notification, Product, Settings
@@ -134,11 +134,11 @@ def select_recipients(shop: Shop, event: ReceivedEvent, followers: Sequence[str]
     ]
 
 
-def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notification | None:
+def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str, latest_start: datetime) -> Notification | None:
     """Claim the right to send the mail about an event to a follower. Return None if the mail was sent already.
 
     The claim is a Notification item that gives one sender this right for PRODUCT_ALERT_CLAIM_SECONDS seconds. Raises
-    AlreadyClaimed while another sender has this right.
+    AlreadyClaimed while another sender has this right, and NoTimeLeft after `latest_start`.
     """
     return claim_notification(
         shop,
@@ -147,6 +147,7 @@ def claim_alert(shop: Shop, event: ReceivedEvent, customer_id: str) -> Notificat
         derive_alert_id(event.id, customer_id),
         event.at,
         PRODUCT_ALERT_CLAIM_SECONDS,
+        latest_start=latest_start,
         product_id=event.data.product_id,
     )
 

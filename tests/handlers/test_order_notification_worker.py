@@ -12,7 +12,7 @@ from functions.handlers import event_publisher
 from functions.handlers import order_notification_worker as notifications
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
-from functions.model.retention import MAIL_CLAIM_SECONDS
+from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
 from functions.shop import cancellation, customers, erasure
 from functions.shop.order_notifications import list_notifications_of_order
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
@@ -204,6 +204,22 @@ def test_an_answer_that_is_lost_counts_as_a_sender_that_died(harness: ShopHarnes
         assert handle(message) == [message["messageId"]]
     claims_run_out(harness)
     assert [handle(message), handle(message)] == [[], []]
+    assert len(harness.sent_mails()) == 2
+
+
+def test_a_sender_without_time_for_a_whole_attempt_leaves_the_mail_to_the_next_invocation(
+    harness: ShopHarness, order_id: str
+) -> None:
+    harness.place_order("two", mug=1)
+    first, second = messages(harness)
+
+    def answer_late() -> None:
+        harness.clock_offset += timedelta(seconds=MAIL_SENDER_TIMEOUT_SECONDS - MAIL_ATTEMPT_SECONDS + 1)
+
+    with run_before_call("sesv2", "SendEmail", answer_late):
+        assert handle(first, second) == [second["messageId"]]
+    assert len(harness.sent_mails()) == 1
+    assert handle(second) == [], "no claim was left behind"
     assert len(harness.sent_mails()) == 2
 
 

@@ -21,8 +21,11 @@ def test_the_lives_as_they_are_hold() -> None:
         ({"bus_archive_days": 365}, "effects are kept for 90 d"),
         ({"queue_days": 14}, r"dead-letter queues keep messages for 14 d, but must outlive the queues \(14 d\)"),
         ({"dlq_days": 15}, "SQS allows 14"),
-        ({"mail_sender_timeout_seconds": 60}, "the claim on a mail lasts 20 s, but its sender may run for 60 s"),
-        ({"product_alerts_timeout_seconds": 90}, "the claim on a mail lasts 70 s, but its sender may run for 90 s"),
+        ({"mail_sender_timeout_seconds": 100}, "the claim on a mail lasts 100 s, but its sender may run for 100 s"),
+        ({"product_alerts_timeout_seconds": 150}, "the claim on a mail lasts 130 s, but its sender may run for 150 s"),
+        ({"mail_sender_timeout_seconds": 15}, "the sender of a mail runs for 15 s, but one attempt may take 70 s"),
+        ({"product_alerts_timeout_seconds": 70}, "the sender of a mail runs for 70 s, but one attempt may take 70 s"),
+        ({"mail_read_timeout_seconds": 70}, "an attempt to send a mail takes at most 70 s, but SES may take 70 s"),
     ],
 )
 def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:

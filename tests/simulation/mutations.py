@@ -327,7 +327,9 @@ _REACHED = rebuild._change_to_current_status
 
 
 # Bugs in mails --------------------------------------------------------------------------------------------------------
-def claim_nothing(shop: Any, event: str, effect_id: str, at: Any, order: entities.Order) -> entities.Notification:
+def claim_nothing(
+    shop: Any, event: str, effect_id: str, at: Any, order: entities.Order, **_: Any
+) -> entities.Notification:
     return entities.Notification(
         customer_id=order.customer_id,
         order_id=order.order_id,

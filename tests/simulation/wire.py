@@ -108,7 +108,7 @@ class SimulatedWire:
         if exceeded := exceeded_limit(service_name, operation, request):
             answer = service.refusal(exceeded.code, 400)
         else:
-            answer = self._answer(service, operation, request, strike)
+            answer = self._answer(service_name, operation, request, strike)
         return Response(request.url, answer.status, answer.headers or {}, answer.body)
 
     def _seconds(self, text: str, strike: Strike | None) -> float:
@@ -122,8 +122,9 @@ class SimulatedWire:
         )
 
     def _answer(
-        self, service: Service, operation: str, request: UnsignedRequest, strike: Strike | None
+        self, service_name: str, operation: str, request: UnsignedRequest, strike: Strike | None
     ) -> WireResponse:
+        service = self._services[service_name]
         if strike is None or strike.kind in MAX_DELAY_SECONDS:
             return service.answer(operation, request)
         if strike.kind in DONE_WITHOUT_ANSWER:
@@ -132,7 +133,7 @@ class SimulatedWire:
             outlives_it, sent = SimulatedProcess(process.name, struck=process.struck), request.copy_sent()
             seconds = MAX_LATE_SECONDS * strike.share**2
             self._tasks.start(outlives_it, lambda: service.answer(operation, sent), seconds)
-        self._end_without_answer(request, strike)
+        self._end_without_answer(service_name, request, strike)
         match strike.kind:
             case "throttled" | "mails throttled":
                 status, code = service.THROTTLING[int(strike.share * len(service.THROTTLING))]
@@ -144,20 +145,21 @@ class SimulatedWire:
                 raise ProcessDied
         return service.answer_fault(strike, operation, request) or service.answer(operation, request)
 
-    def _end_without_answer(self, request: UnsignedRequest, strike: Strike) -> None:
+    def _end_without_answer(self, service_name: str, request: UnsignedRequest, strike: Strike) -> None:
         """If the client of a request gets no answer, pause until the client gives up, and raise the client's error.
 
         If the fault kills the client's process, raise `ProcessDied`.
         """
+        config: Any = clients.client_config(service_name)
         match strike.kind:
             case "dies before" | "dies after" | "dies, lands late":
                 raise ProcessDied
             case "unreachable":
-                self._tasks.pause(clients.CLIENT_CONFIG.connect_timeout)  # type: ignore[attr-defined]
+                self._tasks.pause(config.connect_timeout)
                 raise ConnectTimeoutError(endpoint_url=request.url)
             case "answer lost" | "lands late" | "deletes late" | "token forgotten":
                 asleep_seconds = MAX_SLEEP_SECONDS.get(strike.kind, 0.0) * (1 + strike.share) / 2
-                self._tasks.pause(asleep_seconds + clients.CLIENT_CONFIG.read_timeout)  # type: ignore[attr-defined]
+                self._tasks.pause(asleep_seconds + config.read_timeout)
                 raise ReadTimeoutError(endpoint_url=request.url)
 
 

@@ -5,12 +5,14 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.model import retention
 from functions.model.reactions import REACTIONS
 from functions.model.table import create_table_request
 from functions.runtime import environment
+from functions.runtime.clients import client_config
 from stacks import PROJECT
 from stacks.construct_ids import function_id
 from tests.stacks.conftest import SynthesizedTemplate
@@ -122,6 +124,26 @@ def test_a_function_works_a_reactions_queue_as_the_model_says(dev: SynthesizedTe
     queue = dev.properties("AWS::SQS::Queue")[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert queue["VisibilityTimeout"] >= 6 * function["Timeout"] + reaction.batch_window_seconds
+
+
+@pytest.mark.parametrize(
+    ("module", "claim_seconds"),
+    [
+        ("order_notification_worker", retention.MAIL_CLAIM_SECONDS),
+        ("product_alert_worker", retention.PRODUCT_ALERT_CLAIM_SECONDS),
+    ],
+)
+def test_a_claim_on_a_mail_outlives_the_attempt_with_all_its_timeouts(
+    dev: SynthesizedTemplate, module: str, claim_seconds: int
+) -> None:
+    ses: Any = client_config("sesv2")
+    runs = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Timeout"]
+    queue = dev.properties("AWS::SQS::Queue")[dev.mapping(module)["EventSourceArn"]["Fn::GetAtt"][0]]
+    default: Any = Config()
+    assert ses.retries["total_max_attempts"] == 1
+    assert ses.read_timeout >= default.read_timeout, "SES may accept a mail after a client that is less patient gave up"
+    assert ses.connect_timeout + ses.read_timeout < retention.MAIL_ATTEMPT_SECONDS < runs
+    assert runs < claim_seconds < queue["VisibilityTimeout"]
 
 
 def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: SynthesizedTemplate) -> None:
