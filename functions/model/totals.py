@@ -47,8 +47,7 @@ class Counter(Generic[S]):
     item. `contributions`: yields one total item for each total that the source item adds an amount to. Each total item
     contains only the amounts of this source item. A source item that was cancelled adds 0 to the same totals as before.
 
-    `final_at`: returns the time after which the totals of a source item no longer change. It is None if the totals of
-    this source type can always change.
+    `final_at`: returns the time from which changes of a source item no longer count. It is None if they always count.
     """
 
     source_row: Row[S]
@@ -112,9 +111,11 @@ def minute_ttl(minute: Instant) -> int:
 
 
 def season_final_at(at: Instant) -> datetime:
-    """Return the time from which the totals of a season no longer change.
+    """Return the time from which changes of orders and returns no longer count in the totals of a season.
 
-    A season is a calendar month. `at`: any time in that month.
+    The time of a change is the time of its write. So if the stream record of an earlier change is processed late, it
+    still changes the totals after this time: up to FAILURE_DAYS + 2 * DLQ_DAYS days later, while the record is kept.
+    The `Counted` item lasts longer than that. A season is a calendar month. `at`: any time in that month.
     """
     start = datetime.fromisoformat(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return (start + timedelta(days=31)).replace(day=1) + timedelta(days=SEASON_OPEN_DAYS)

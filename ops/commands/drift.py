@@ -97,6 +97,8 @@ class DriftCheck:
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items and totals changed during the checks, so that they could not be judged.
     `final_totals`: how many totals were not judged, because they can no longer change.
+    `unverifiable`: the keys of the totals that differ from what is counted, but may include archived orders of which
+    nothing is known any more. They are left as they are.
     `checkpoint`: the stored progress of a full check, and its lock; None if the progress is not stored. The progress
     includes the keys of suspicious items, so that a resumed run checks these items first. The lock prevents two repairs
     at the same time. If `checkpoint` is None, a total is repaired only if it has not changed since it was read.
@@ -114,12 +116,16 @@ class DriftCheck:
     unrepaired: int = 0
     unstable: int = 0
     final_totals: int = 0
-    _totals_scan: TotalsScan = field(default_factory=TotalsScan)
+    unverifiable: list[ItemKey] = field(default_factory=list)
+    _totals_scan: TotalsScan = field(init=False)
     _contribution_discrepancies: dict[ItemKey, Discrepancy] = field(default_factory=dict)
     _suspicions: list[_Suspicion] = field(default_factory=list)
     _recent_orders: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _unsettled: dict[ItemKey, None] = field(default_factory=dict)
     _sources: ImagesByKey = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._totals_scan = TotalsScan.at(self.shop.now())
 
     def check_all(self, *, units_per_second: float | None = None) -> None:
         """Check all items and totals of the table. If `repair` is set, repair the discrepancies too.
@@ -146,7 +152,7 @@ class DriftCheck:
                 self.shop, totals_scan, list(self._contribution_discrepancies.values()), guard=guard, **again
             )
             self.unstable += totals_check.unstable
-            self.final_totals = totals_check.final_totals
+            self.final_totals, self.unverifiable = totals_check.final_totals, totals_check.unverifiable
             for fault in totals_check.find_discrepancies():
                 self._report(fault)
             if self.repair:
@@ -485,9 +491,12 @@ def format_report(drift: DriftCheck, *, whole: bool) -> Iterator[str]:
         yield f"{drift.unstable:,} changed at every check and were not judged. Run it again during fewer writes."
     if drift.final_totals:
         yield f"{drift.final_totals:,} totals are final and were not checked."
+    if drift.unverifiable:
+        yield f"{len(drift.unverifiable):>7,}  total unverifiable: its orders left the table; left as it is"
+        yield from (f"         {' / '.join(key)}" for key in drift.unverifiable[:MAX_NAMED])
     looked = f"{drift.sweep_result.read:,} items read" + ("" if whole else ", totals not checked (use --all)")
     if not drift.discrepancies:
-        yield f"{looked}: no {'other ' if drift.unstable else ''}drift found."
+        yield f"{looked}: no {'other ' if drift.unstable or drift.unverifiable else ''}drift found."
     elif drift.repair:
         again = "run it again" if whole else "run it again with --all"
         left = f", {drift.unrepaired:,} not repaired: {again}" if drift.unrepaired else ""

@@ -10,6 +10,10 @@ contributions, then the total again. If the total has changed between its two re
 
 A contribution is compared only with its source item. The repair rewrites wrong contributions first, then corrects each
 total once. Final totals, such as those of a month that has ended, are neither checked nor repaired.
+
+A total can also differ because it includes an archived order whose contribution has expired: `unknown_orders` of a
+scan. Nothing in the table says how much the order added. So such a total is unverifiable: it is reported and left as it
+is.
 """
 
 from __future__ import annotations
@@ -17,14 +21,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Unreadable
-from functions.dynamodb.keys import Instant, Row
+from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.writes import Write, WriteConflict
 from functions.model import totals
 from functions.model.entities import Counted
+from functions.model.retention import SEASON_OPEN_DAYS
 from functions.model.table import ARCHIVED_ORDER, BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
@@ -41,6 +47,8 @@ from ops.scan.sweep import sweep
 from ops.scan.sweep_result import AfterPage
 
 RETURNED_STATES = ("PARTIALLY_RETURNED", "RETURNED")
+UNSOLD_STATES = ("CANCELLED", "LAPSED")
+"""The states of an archived order that adds nothing to totals, whether it has a contribution or not."""
 Amounts = Mapping[str, Mapping[str, int]]
 GuardWrites = Callable[[], Sequence[Write[Any]]]
 
@@ -180,31 +188,50 @@ class TotalsScan:
     `totals`: the stored totals, by key.
     `return_contributions`: the contributions of returns, by return id.
     `returns`: the ids of the returns in the table.
-    `last_archived_return_at`: the latest update time of any archived order that had returns; "" if there is none.
+    `last_archived_return_at`: the latest update time of any archived order that had returns, and of any order that is
+    being archived; "" if there is none.
+    `open_since`: sales before this time add only to final totals.
+    `sold_stubs`: when each archived order was placed and last changed, by order id. Orders that add nothing to totals
+    that can still change are left out.
     """
 
+    open_since: Instant
     sums: dict[str, Counter[str]] = field(default_factory=dict)
     totals: dict[str, Image] = field(default_factory=dict)
     return_contributions: dict[str, Image] = field(default_factory=dict)
     returns: set[str] = field(default_factory=set)
     last_archived_return_at: str = ""
+    sold_stubs: dict[str, tuple[str, str]] = field(default_factory=dict)
+    sources: set[str] = field(default_factory=set)
+
+    @classmethod
+    def at(cls, now: datetime) -> TotalsScan:
+        """Return an empty scan that begins now. A month has 31 days at most, and stays open for SEASON_OPEN_DAYS."""
+        return cls(to_instant(now - timedelta(days=31 + SEASON_OPEN_DAYS)))
 
     def add_item(self, image: Image) -> None:
         place = item_key(image)
         if match_key(COUNTED, place):
             for where, amounts in read_amounts(image).items():
                 self.sums.setdefault(where, Counter()).update(amounts)
+            self.sources.add(_contribution_source(image))
             if _text_attribute(image, "of") == RETURN.type:
                 self.return_contributions[_contribution_source(image)] = image
         elif total_row(place):
             self.totals[" / ".join(place)] = image
         elif key := match_key(RETURN, place):
             self.returns.add(key["return_id"])
-        elif (
-            _text_attribute(image, "type") == ARCHIVED_ORDER.type
-            and _text_attribute(image, "status") in RETURNED_STATES
-        ):
-            self.last_archived_return_at = max(self.last_archived_return_at, _text_attribute(image, "updated_at"))
+        elif key := match_key(ORDER, place):
+            kind, status, updated_at = (_text_attribute(image, name) for name in ("type", "status", "updated_at"))
+            if status == "ARCHIVING" or (kind == ARCHIVED_ORDER.type and status in RETURNED_STATES):
+                self.last_archived_return_at = max(self.last_archived_return_at, updated_at)
+            if kind == ARCHIVED_ORDER.type and status not in UNSOLD_STATES and updated_at >= self.open_since:
+                self.sold_stubs[key["order_id"]] = _text_attribute(image, "placed_at"), updated_at
+
+    @property
+    def unknown_orders(self) -> list[tuple[str, str]]:
+        """When each archived order whose contribution has expired was placed and last changed."""
+        return [times for order_id, times in self.sold_stubs.items() if order_id not in self.sources]
 
     def find_orphans(self) -> Iterator[Discrepancy]:
         """Yield the contributions of returned goods whose return does not exist.
@@ -212,7 +239,8 @@ class TotalsScan:
         A contribution is an item that records how much one order, return or review adds to totals. If a return is not
         in the table, it may be in the archive. The archive is not read here. But an archived return is never newer than
         the last update of its order. So a contribution is yielded only if its return is not in the table, and if the
-        contribution was created after the last update of every archived order with returns.
+        contribution was created after the last update of every archived order with returns. An order that is being
+        archived counts as archived, because its returns are deleted before it becomes a stub.
         """
         for source, image in self.return_contributions.items():
             if (
@@ -248,6 +276,7 @@ class TotalsCheck:
     `differences`: by key of a total, the difference between the total and the sum of its contributions. A total is
     compared only if a first scan found a difference, or if a wrong contribution adds to it.
     `final_totals`: how many totals were skipped because they can no longer change.
+    `unknown_orders`: see `TotalsScan.unknown_orders`.
     `guard`: a function that returns condition checks. Each transaction of the repair includes these checks. A check
     fails if another run has taken over this run's checkpoint (its stored progress and lock). So two runs never repair
     totals at the same time. If this run has no checkpoint, `guard` returns no checks. Then `repair` corrects a total
@@ -259,13 +288,34 @@ class TotalsCheck:
     differences: dict[str, TotalDifference]
     final_totals: int = 0
     guard: GuardWrites = tuple
+    unknown_orders: Sequence[tuple[str, str]] = ()
 
     @property
     def unstable(self) -> int:
         return sum(off.difference is None for off in self.differences.values())
 
+    @property
+    def unverifiable(self) -> list[ItemKey]:
+        """The keys of the totals that differ, but may include orders whose contributions have expired."""
+        wrong = {fault.key for fault in self._find_wrong_totals()}
+        return [key for where in self.differences if (key := _parse_key(where)) in wrong and self._is_unknown(where)]
+
+    def _is_unknown(self, where: str) -> bool:
+        """Return whether an archived order without contribution may have added to a total. `where`: the total's key.
+
+        An order adds to the sales of the minute and of the month in which it was paid, and a return to those in which
+        it was entered. Both are between the time when the order was placed and its last change.
+        """
+        key = match_key(_require_total_row(where), _parse_key(where)) or {}
+        at = str(key.get("season") or key.get("minute", ""))[: len("2026-11-23T09:30")]
+        return bool(at) and any(since[: len(at)] <= at <= until[: len(at)] for since, until in self.unknown_orders)
+
     def find_discrepancies(self) -> Iterator[Discrepancy]:
         yield from self.contributions
+        unverifiable = set(self.unverifiable)
+        yield from (fault for fault in self._find_wrong_totals() if fault.key not in unverifiable)
+
+    def _find_wrong_totals(self) -> Iterator[Discrepancy]:
         for where, off in self.differences.items():
             if off.difference is not None:
                 by = off.difference.copy()
@@ -289,13 +339,15 @@ class TotalsCheck:
     def repair(self) -> tuple[int, int]:
         """Rewrite the wrong contributions, then correct each wrong total once.
 
-        A contribution is an item that records how much one order, return or review adds to totals. Returns how many
-        discrepancies were repaired, and how many are left.
+        A contribution is an item that records how much one order, return or review adds to totals. An unverifiable
+        total is left as it is, also if a contribution to it is rewritten. Returns how many discrepancies were repaired,
+        and how many are left.
         """
         faults = list(self.find_discrepancies())
+        unknown = {where for where in self.differences if self._is_unknown(where)}
         mended = 0
         for mark in self.contributions:
-            added = _amounts_delta(mark)
+            added = {where: by for where, by in _amounts_delta(mark).items() if where not in unknown}
             quiet = all(
                 where not in self.differences or self.differences[where].difference is not None for where in added
             )
@@ -307,7 +359,7 @@ class TotalsCheck:
                     _add_amounts(by, amounts, -1)
         wrong = {fault.key for fault in faults if fault.kind.startswith("total")}
         for where, off in self.differences.items():
-            if off.difference is not None:
+            if off.difference is not None and where not in unknown:
                 mended += self._repair_total(where, off) and _parse_key(where) in wrong
         return mended, len(faults) - mended
 
@@ -349,7 +401,7 @@ def scan_totals(
     The `drift` command, which checks copies and totals, usually collects these items in its own scan. If it resumes a
     stopped run, its own scan starts in the middle of the table and misses some items. Then it calls this function.
     """
-    seen = TotalsScan()
+    seen = TotalsScan.at(shop.now())
     sweep(shop.table, seen.add_item, after_page=after_page, progress=progress)
     return seen
 
@@ -387,7 +439,11 @@ def check_totals(
     if not judged and not candidates:
         return TotalsCheck(shop, [], {}, final, guard)
     before = load_existing(shop, [_parse_key(where) for where in judged])
-    again = TotalsScan(last_archived_return_at=totals_scan.last_archived_return_at)
+    again = TotalsScan(
+        totals_scan.open_since,
+        last_archived_return_at=totals_scan.last_archived_return_at,
+        sold_stubs=totals_scan.sold_stubs,
+    )
     if progress:
         progress.note("totals or contributions seem wrong; all contributions are read again")
     sweep(shop.table, again.add_item, scan=CONTRIBUTIONS_SCAN, after_page=after_page, progress=progress)
@@ -406,7 +462,7 @@ def check_totals(
         _add_amounts(by, again.sums.get(where, {}), -1)
         counts = where in again.sums or any(where in read_amounts(mark.expected) for mark in kept)
         offs[where] = TotalDifference(image, by if image == was else None, counts)
-    return TotalsCheck(shop, kept, offs, final, guard)
+    return TotalsCheck(shop, kept, offs, final, guard, again.unknown_orders)
 
 
 CONTRIBUTIONS_SCAN = {

@@ -19,14 +19,17 @@ from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop import cancellation, customer_names, customers, placing, returns, reviews, shipments
+from functions.shop.archive import start_archiving
 from functions.shop.shop import Caller
 from local import shop_client
 from local.dynamodb_engine import Engine
+from local.expiry import expire_until
 from ops.__main__ import main
 from ops.commands.drift import DriftCheck
 from ops.item_keys import ItemKey, item_key
 from ops.repair.copy_checks import Discrepancy
 from ops.scan.checkpoint import Checkpoint
+from tests.support.archiving import create_delivered_order
 from tests.support.client_faults import ProcessKilled
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, ShopHarness
 from tests.support.operator_shop import fake_running_shop
@@ -425,6 +428,58 @@ def test_a_total_that_is_final_is_left_as_it_is(harness: ShopHarness) -> None:
     assert key not in drift.discrepancies
     assert drift.final_totals > 0
     assert everything(table)[key] == false
+
+
+def test_a_total_whose_orders_have_left_the_table_is_said_and_left(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_delivered_order(harness)
+    table = harness.shop.table
+    sold = {place: image for place, image in everything(table).items() if image["type"]["S"] == "BestSeller"}
+    expire_until(harness.engine, table.name, harness.now() + timedelta(days=400))  # without the clock: nothing is final
+    harness.process_all()
+    assert not [image for image in everything(table).values() if image["type"]["S"] == "Counted"]
+    monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(harness.engine, harness.shop.table.name))
+    main(["drift", "--all", "--repair", "--pause", "0.01"])
+    told = capsys.readouterr().out
+    assert "2  total unverifiable: its orders left the table; left as it is\n         PRODUCT#mug / SEASON#" in told
+    assert "no other drift found" in told
+    assert {place: everything(table)[place] for place in sold} == sold
+
+
+def test_an_unverifiable_total_does_not_keep_others_from_their_repair(harness: ShopHarness) -> None:
+    create_delivered_order(harness)
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=400))
+    harness.process_all()
+    order_id = harness.place_order("two", mug=3)
+    harness.process_all(("copies",))
+    harness.pay_order(order_id, "evt-two", "pi-two")
+    harness.new_records()  # lost: neither the order's contribution nor its sales were written
+    drift = looked(harness, repair=True)
+    assert ("PRODUCT#mug", f"SEASON#{harness.now():%Y-%m}") in drift.unverifiable
+    assert "contribution missing" in {fault.kind for fault in drift.discrepancies.values()}
+    assert drift.unrepaired == 0
+    assert looked(harness).discrepancies == {}
+    units = {
+        place[0]: image["units"]["N"] for place, image in everything(harness.shop.table).items() if "SEASON" in place[1]
+    }
+    assert units["PRODUCT#mug"] == "2"
+
+
+def test_a_return_of_an_order_that_is_being_archived_stays_counted(harness: ShopHarness) -> None:
+    order_id = create_delivered_order(harness)
+    returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=False)})
+    harness.process_all()
+    harness.shop.table.client.delete_item(
+        TableName=harness.shop.table.name, Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}}
+    )
+    harness.clock_offset += timedelta(days=40)
+    snapshot = start_archiving(harness.shop, order_id, harness.shop.now_instant())
+    assert snapshot is not None
+    assert snapshot.images is not None
+    table = harness.shop.table
+    table.batch_delete([{"PK": one["PK"], "SK": one["SK"]} for one in snapshot.images if "return_id" in one])
+    assert "contribution orphaned" not in {fault.kind for fault in looked(harness).discrepancies.values()}
 
 
 def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: ShopHarness) -> None:

@@ -51,7 +51,7 @@ from functions.shop import (
 from functions.shop import erasure as forgetting
 from functions.shop.shop import Caller
 from ops.commands import restore
-from ops.repair import rebuild
+from ops.repair import rebuild, total_checks
 from tests.simulation import mutations as s
 from tests.simulation.mutations import Plant, patch_attribute, replace_everywhere
 from tests.simulation.world import Judge
@@ -622,6 +622,13 @@ MUTANTS = (
         2,
         judge="oracle",
         opens_at=BEFORE_MONTH_END,
+    ),
+    Mutant(
+        "repairs what nobody knows",
+        "a repair of drift takes what is counted today for the sales of a month whose orders left the table",
+        patch_attribute(total_checks, "is_final", lambda *_: False),
+        10,
+        judge="oracle",
     ),
     Mutant(
         "five stars",

@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     invoices.invoices_show_what_was_sold,
     invoices.invoice_numbers_have_no_gaps,
     totals.best_sellers_are_the_pieces_sold,
+    totals.final_months_stay_as_they_were,
     totals.minutes_are_the_sales_of_that_minute,
     totals.orders_were_paid_when_they_say,
     totals.ratings_are_the_stars_of_the_reviews,

@@ -8,6 +8,8 @@ from tests.simulation.oracle.arithmetic import MAX_CLOCK_ERROR_SECONDS, paid_for
 from tests.simulation.oracle.books import Books, Item
 
 MONTH_IS_OPEN_DAYS, MINUTE_IS_KEPT_DAYS = 60, 30
+MAX_RECORD_DELAY_DAYS = 30 + 2 * 14
+"""How late a change may be counted: a failed record is kept for 30 days, then twice 14 days in a dead-letter queue."""
 MARGIN = timedelta(days=1)
 """A total is checked only if its end is more than this time away."""
 MAX_CALL_SECONDS = 16 * 60
@@ -32,6 +34,22 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
             books.count_premise(f"the sales of a product in {place[1]} were counted")
             if sold[place] != found.get(place, 0):
                 yield f"{place[0]} in {place[1]}: {sold[place]} were sold, and {found.get(place, 0)} are counted"
+
+
+def final_months_stay_as_they_were(books: Books) -> Iterator[str]:
+    """Check that nothing changes or deletes the pieces of a month after the month is final, not even a repair.
+
+    By then, the orders of the month are in the archive, so nothing in the table says how many pieces were sold.
+    """
+    for (partition, sort), versions in books.seen.history.items():
+        if sort.startswith("SEASON#"):
+            month = sort.removeprefix("SEASON#")
+            final = _month_ends(month) + timedelta(days=MONTH_IS_OPEN_DAYS + MAX_RECORD_DELAY_DAYS)
+            books.holds("a month was final", datetime.fromtimestamp(books.seen.now, UTC) > final)
+            at, image = versions[-1]
+            if at > final.timestamp():
+                done, days = "changed" if image else "deleted", (at - final.timestamp()) / 86_400
+                yield f"{partition} in {month} was {done} {days:.0f} days after it was final"
 
 
 def minutes_are_the_sales_of_that_minute(books: Books) -> Iterator[str]:
