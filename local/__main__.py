@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from local import demo, expiry, load_test, users, warehouse
 from local.api_client import UnexpectedResponse
-from local.aws_process import shell_environment
+from local.aws_process import FunctionFailed, shell_environment
 from local.deploy import DeployFailed
 from local.dynamodb_engine import EngineNotInstalled
 from local.processes import ProcessFailed
@@ -27,6 +27,7 @@ REPORTED_ERRORS = (
     EngineNotInstalled,
     ProcessFailed,
     DeployFailed,
+    FunctionFailed,
     DamagedState,
     UnusableFolder,
     demo.EffectMissing,

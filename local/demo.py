@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import boto3
 import urllib3
 
-from local import expiry
+from local import expiry, schedules
 from local.api_client import ApiClient
-from local.aws_process import ACCOUNT
-from local.dynamodb_engine import REGION
 from local.shop_client import RunningShop
 
 T = TypeVar("T")
@@ -194,16 +192,16 @@ def demo_order_expiry(people: DemoClients) -> None:
 def advance(shop: RunningShop, by: timedelta) -> int:
     """Expire orders and items as if the duration `by` had passed. No clock is changed.
 
-    Ends unpaid orders, marks old shipped orders as delivered, and deletes the items that are due within this duration.
-    Returns the number of deleted items.
+    Runs all schedules of the stack, such as those that end unpaid orders and erase customers, and deletes the items
+    that are due within this duration. Returns the number of deleted items.
     """
-    lapse = shop.stack.function_name("functions.handlers.order_deadlines.handler")
-    arn = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/lapse"
-
-    def call(at: datetime) -> object:
-        return shop.aws.invoke(lapse, expiry.scheduled_event(at, region=REGION, account=ACCOUNT, rule_arn=arn))
-
-    return expiry.advance(shop.engine, shop.table_name, by, call)
+    found = schedules.find_schedules(shop.stack)
+    return expiry.advance(
+        shop.engine,
+        shop.table_name,
+        by,
+        lambda start, until: schedules.run_schedules(found, start, until, shop.aws.invoke),
+    )
 
 
 def wait_until(what: str, check: Callable[[], T]) -> T:

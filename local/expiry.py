@@ -1,11 +1,12 @@
 """Deletes expired items of the local DynamoDB. An advance also deletes the items that expire within a given time.
 
 The command `python -m local advance 400d` starts an advance with a future time: 400 days from now. First, the advance
-invokes the function `order_deadlines` with this time. This function ends unpaid orders and marks old shipped orders as
-delivered. Then the advance deletes the items that are expired at the future time.
+runs the stack's schedules (local/schedules.py) with times up to this time. They end unpaid orders, mark old shipped
+orders as delivered, erase customers, and so on. Then the advance deletes the items that are expired at the future time.
 
 No clock is changed, and the future time is not stored. All other functions read the real clock, as on AWS. So an order
-that is placed after the command does not expire earlier than usual.
+that is placed after the command does not expire earlier than usual. For the same reason, an advance keeps the items in
+`KEPT_TYPES` until their real expiry: by the real clock, the functions still count in these items.
 
 An advance deletes each due item with DeleteItem, on the condition that the item's expiry time did not change. On AWS,
 the stream record of an expired item has the user identity of DynamoDB's TTL process. The local DynamoDB engine adds
@@ -20,15 +21,22 @@ import http.client
 import re
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
+from functions.model.table import COUNTED, METRIC
 from local.dynamodb_engine import TTL_ATTRIBUTE, Engine
 
 MAX_DURATION = timedelta(days=36_525)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+KEPT_TYPES = (COUNTED.type, METRIC.type)
+"""The types that an advance keeps: the sales of a minute, and what each order, return and review adds to totals.
+
+If the contribution of an order were deleted, a later cancellation would count the order twice, the archive would wait
+for the contribution, and `ops drift` could not add up the totals.
+"""
 
 MARK_EXPIRED_REMOVALS_SQL = f"""
     CREATE TABLE IF NOT EXISTS orderstream_expiring (
@@ -62,55 +70,37 @@ def parse_duration(text: str) -> timedelta:
     return length
 
 
-def advance(engine: Engine, table_name: str, by: timedelta, expire_orders: Callable[[datetime], object]) -> int:
+def advance(
+    engine: Engine, table_name: str, by: timedelta, run_schedules: Callable[[datetime, datetime], object]
+) -> int:
     """Expire orders and items as if the duration `by` had passed. No clock is changed.
 
-    First calls `expire_orders`, because it may write items that are due within the same duration. Then deletes the due
-    items, and returns their number. Safe to repeat.
-
-    `expire_orders`: ends the unpaid orders that are due at the given time, and marks old shipped orders as delivered. A
-    scheduled Lambda function does the same every minute.
+    First calls `run_schedules` with the time of now and the time to which the clock advances, because the schedules may
+    write items that are due within the same duration. Then deletes the due items, and returns their number. Safe to
+    repeat.
     """
-    until = datetime.now(UTC) + by
-    expire_orders(until)
-    return expire_until(engine, table_name, until)
+    now = datetime.now(UTC)
+    run_schedules(now, now + by)
+    return expire_until(engine, table_name, now + by, keep=KEPT_TYPES)
 
 
-def scheduled_event(at: datetime, *, region: str, account: str, rule_arn: str) -> dict[str, Any]:
-    """Build the event with which EventBridge invokes a function on a schedule.
-
-    `at`: the time in the event, which is cut to whole seconds. `rule_arn`: the ARN of the schedule.
-
-    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
-    """
-    return {
-        "version": "0",
-        "id": f"look-ahead-{at:%Y%m%dT%H%M%S}",
-        "detail-type": "Scheduled Event",
-        "source": "aws.events",
-        "account": account,
-        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "region": region,
-        "resources": [rule_arn],
-        "detail": {},
-    }
-
-
-def expire_until(engine: Engine, table_name: str, until: datetime) -> int:
+def expire_until(engine: Engine, table_name: str, until: datetime, keep: Sequence[str] = ()) -> int:
     """Delete the items whose expiry time is `until` or earlier, as TTL would. Return how many items were deleted.
 
-    `until` may be in the future. The table must have the string keys PK and SK. Safe to repeat. If another process
-    changes the expiry time of an item meanwhile, the item is not deleted.
+    `until` may be in the future. `keep`: items of these types are deleted only if they are expired now. The table must
+    have the string keys PK and SK. Safe to repeat. If another process changes the expiry time of an item meanwhile, the
+    item is not deleted.
     """
     expired = engine.delete_expired_items()
     client = engine.dynamodb()
+    kept = {f":type{number}": {"S": name} for number, name in enumerate(keep)}
     pages = client.get_paginator("scan").paginate(
         TableName=table_name,
         ConsistentRead=True,
-        FilterExpression="#ttl <= :until",
+        FilterExpression=" AND ".join(["#ttl <= :until", *(f"#type <> {value}" for value in kept)]),
         ProjectionExpression="PK, SK, #ttl",
-        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE},
-        ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}},
+        ExpressionAttributeNames={"#ttl": TTL_ATTRIBUTE} | ({"#type": "type"} if kept else {}),
+        ExpressionAttributeValues={":until": {"N": str(int(until.timestamp()))}, **kept},
     )
     with closing(sqlite3.connect(engine.database, timeout=30)) as database:
         database.executescript(MARK_EXPIRED_REMOVALS_SQL)

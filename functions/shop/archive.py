@@ -109,9 +109,10 @@ def start_archiving(shop: Shop, order_id: str, expired_at: Instant) -> OrderSnap
             raise NotReadyToArchive(f"versions {missing} of the order are not in its log")
         if uncounted := _uncounted_sources(shop, order, images, expired_at):
             raise NotReadyToArchive(f"totals do not include {uncounted} yet")
-        if days := _days_until_money_settles(shop, images):
+        at = max(shop.now(), datetime.fromisoformat(expired_at))
+        if days := _days_until_money_settles(images, at):
             with suppress(WriteConflict):  # an expiry marker of this or a later version of the order exists: keep it
-                shop.table.write(put_expiry_marker(shop, order, days))
+                shop.table.write(put_expiry_marker(shop, order, days, at))
             return None
         shop.table.write(update(ORDER, order, after))
         return after
@@ -153,7 +154,7 @@ def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expire
 
     `images`: all items of the order's partition, as DynamoDB JSON. `expired_at`: when the order's expiry marker
     expired. On the developer's computer, this time may be in the future: the command `python -m local advance` deletes
-    expiry markers and `Counted` items early. So totals that are final at that future time are not checked either.
+    expiry markers early. So totals that are final at that future time are not checked either.
     """
     sources: list[tuple[Row[Any], Any]] = [
         (ORDER, order),
@@ -168,8 +169,10 @@ def _uncounted_sources(shop: Shop, order: Order, images: Sequence[Image], expire
     return [one.source_id for one in expected if counted.get(one.source_id) != one.amounts]
 
 
-def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
+def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     """Return the number of days to wait before archiving, or 0 if no money of the order can move any more.
+
+    `at`: the time from which to wait. It is now, or the time to which `python -m local advance` has advanced.
 
     The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
     progress, a dispute is open, or staff must still decide what happens with an unmatched payment, the result is
@@ -185,7 +188,7 @@ def _days_until_money_settles(shop: Shop, images: Sequence[Image]) -> int:
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]
     if not done:
         return 0
-    since = shop.now() - datetime.fromisoformat(max(done))
+    since = at - datetime.fromisoformat(max(done))
     return max(0, REFUND_FAILURE_WINDOW_DAYS - since.days)
 
 

@@ -28,14 +28,14 @@ from functions.shop.refunds import plan_refunds
 from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 
-def put_expiry_marker(shop: Shop, order: Order, days: int) -> Write[Expiry]:
+def put_expiry_marker(shop: Shop, order: Order, days: int, since: datetime | None = None) -> Write[Expiry]:
     """Return the write of an order's expiry marker: the item whose TTL starts the archiving of the order.
 
-    `days`: the number of days until the marker expires. The marker contains the order's version. If the table
-    already has a marker with the same or a later version of the order, the write fails with WriteConflict. This also
-    applies to a marker that has expired, but is not deleted yet.
+    `days`: the number of days until the marker expires, counted from `since` (default: now). The marker contains the
+    order's version. If the table already has a marker with the same or a later version of the order, the write fails
+    with WriteConflict. This also applies to a marker that has expired, but is not deleted yet.
     """
-    ends = shop.now() + timedelta(days=days)
+    ends = (since or shop.now()) + timedelta(days=days)
     marker = Expiry(
         order_id=order.order_id,
         customer_id=order.customer_id,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from functions.model.totals import ContributionChange
 from functions.runtime import clients
 from functions.shop import cancellation, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop.shop import Shop
-from local.expiry import expire_until
+from local.expiry import KEPT_TYPES, expire_until
 from tests.support.archiving import (
     archived_objects,
     assert_archived,
@@ -291,6 +292,37 @@ def test_an_order_stays_for_as_long_as_a_refund_to_a_card_may_come_back(harness:
     assert archived_objects(harness, "orders/") == {}
     assert run_archive(*order_messages(expire_everything(harness))) == []
     assert_archived(harness, order_id, before, "RETURNED")
+
+
+def test_looking_ahead_far_enough_archives_an_order_whose_refund_was_paid_today(
+    harness: ShopHarness, order_id: str
+) -> None:
+    """The clock of the functions stays, as on a laptop after `python -m local advance`."""
+    set_refund(harness, order_id, take_back(harness, order_id, mug=1), "SUCCEEDED")
+    before = order_partition(harness, order_id)
+    assert run_archive(*look_ahead(harness, days=400)) == []
+    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
+
+
+def test_looking_ahead_twice_archives_an_order_with_a_short_retention_whose_refund_was_paid_today(
+    harness: ShopHarness, order_id: str
+) -> None:
+    harness.shop = replace(harness.shop, retention_days=1, return_window_days=1)
+    set_refund(harness, order_id, take_back(harness, order_id, mug=1), "SUCCEEDED")
+    before = order_partition(harness, order_id)
+    assert run_archive(*look_ahead(harness, days=400)) == []
+    assert_not_archived(harness, order_id, before)
+    assert run_archive(*look_ahead(harness, days=400)) == []
+    assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
+
+
+def look_ahead(harness: ShopHarness, days: int) -> list[dict[str, Any]]:
+    """Let everything expire that is due within these days, as the local command does, without a change of the clock."""
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=days), keep=KEPT_TYPES)
+    records = harness.new_records()
+    for reader in (copies_reader.handler, event_publisher.handler):
+        reader({"Records": records}, None)
+    return order_messages(harness.take_messages("archive"))
 
 
 def test_an_order_stays_while_money_that_matched_nothing_waits_for_a_person(

@@ -4,6 +4,7 @@ Takes about a minute, so it is not among the default tests: `make laptop` runs i
 """
 
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from functions.dynamodb.keys import instant_from_epoch
 from functions.model.entities import Follow
 from functions.model.table import FOLLOW
-from local import demo, load_test
+from local import demo, load_test, shop_client
 from local.demo import DemoClients
 from local.shop_client import PROJECT
+from ops.__main__ import main
 from tests.laptop.conftest import START, LaptopShop
 
 pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
@@ -22,6 +24,17 @@ READY_AGAIN_SECONDS = 15
 
 def test_the_demo_tells_every_story(laptop: LaptopShop) -> None:
     demo.run_demo(laptop.shop())
+
+
+def test_after_the_demo_and_another_look_ahead_nothing_has_drifted(
+    laptop: LaptopShop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shop_client, "find", laptop.shop)
+    for ahead in (0, 60, 400):
+        demo.advance(laptop.shop(), timedelta(days=ahead))
+        capsys.readouterr()
+        main(["drift", "--all", "--pause", "5"])
+        assert "no drift found" in capsys.readouterr().out
 
 
 def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(laptop: LaptopShop) -> None:

@@ -263,19 +263,26 @@ def test_looking_ahead_reads_past_one_page(engine: Engine, new_plain_table: str)
     assert keys(engine, new_plain_table) == set()
 
 
-def test_advancing_lets_unpaid_orders_lapse_before_it_looks_for_what_is_due(
-    engine: Engine, new_plain_table: str
-) -> None:
+def test_advancing_runs_the_schedules_before_it_looks_for_what_is_due(engine: Engine, new_plain_table: str) -> None:
     moments = []
 
-    def lapse(moment: datetime) -> None:
-        moments.append(moment)
+    def lapse(start: datetime, until: datetime) -> None:
+        moments.append((start, until))
         put(engine, new_plain_table, "closed by lapse", ttl=seconds_from_now(60))
 
     started = datetime.now(UTC)
     assert expiry.advance(engine, new_plain_table, timedelta(days=1), lapse) == 1
-    [moment] = moments
-    assert timedelta(days=1) <= moment - started < timedelta(days=1, minutes=1)
+    [(start, until)] = moments
+    assert timedelta(0) <= start - started < timedelta(minutes=1)
+    assert until - start == timedelta(days=1)
+
+
+def test_advancing_keeps_the_totals_that_are_open_by_the_real_clock(engine: Engine, new_plain_table: str) -> None:
+    for kind in ("Counted", "Metric", "Expiry"):
+        put(engine, new_plain_table, f"{kind} later", ttl=seconds_from_now(60), type={"S": kind})
+        put(engine, new_plain_table, f"{kind} past", ttl=seconds_from_now(-60), type={"S": kind})
+    expiry.advance(engine, new_plain_table, timedelta(days=400), lambda start, until: None)
+    assert keys(engine, new_plain_table) == {"Counted later", "Metric later"}
 
 
 @pytest.fixture

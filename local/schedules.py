@@ -1,0 +1,91 @@
+"""Finds the EventBridge schedules of the stack, and runs those that are due while the clock advances."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from local.aws_process import ACCOUNT
+from local.deploy import DeployedStack
+from local.dynamodb_engine import REGION
+
+RATE_UNITS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A rule of the stack that invokes functions at a fixed interval. `functions`: the names of the functions."""
+
+    rule_arn: str
+    interval: timedelta
+    functions: Sequence[str]
+
+    def event(self, at: datetime) -> dict[str, Any]:
+        """Build the event with which EventBridge invokes the functions. `at` is cut to whole seconds.
+
+        https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-run-lambda-schedule.html
+        """
+        return {
+            "version": "0",
+            "id": f"look-ahead-{at:%Y%m%dT%H%M%S}",
+            "detail-type": "Scheduled Event",
+            "source": "aws.events",
+            "account": ACCOUNT,
+            "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": REGION,
+            "resources": [self.rule_arn],
+            "detail": {},
+        }
+
+
+def find_schedules(stack: DeployedStack) -> list[Schedule]:
+    """Return all schedules of the stack's template. Raises ValueError for a schedule that is not a rate in minutes,
+    hours or days.
+    """
+    return [
+        Schedule(
+            f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{stack.resources[id]}",
+            parse_rate(resource["Properties"]["ScheduleExpression"]),
+            [stack.resources[target["Arn"]["Fn::GetAtt"][0]] for target in resource["Properties"]["Targets"]],
+        )
+        for id, resource in stack.template["Resources"].items()
+        if resource["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in resource["Properties"]
+    ]
+
+
+def parse_rate(expression: str) -> timedelta:
+    """Return the interval of an expression such as "rate(5 minutes)". Raises ValueError."""
+    found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
+    if not found:
+        raise ValueError(f"{expression!r} is not supported here: use a rate in minutes, hours or days")
+    return int(found[1]) * RATE_UNITS[found[2]]
+
+
+def run_schedules(
+    schedules: Sequence[Schedule], start: datetime, until: datetime, invoke: Callable[[str, dict[str, Any]], object]
+) -> None:
+    """Run each schedule at several times between `start` and `until`, in the order of these times.
+
+    `invoke`: invokes a function with an event. See `run_times` for the times.
+    """
+    runs = [(at, one) for one in schedules for at in run_times(one.interval, start, until)]
+    for at, schedule in sorted(runs, key=lambda run: run[0]):
+        for function in schedule.functions:
+            invoke(function, schedule.event(at))
+
+
+def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the times at which a schedule runs while the clock advances: after 1, 2, 4, 8, … intervals, and at the end.
+
+    A run reads from the table what is due, so it also does the work of the runs that are left out before it. But two
+    runs may have to be some time apart: an erasure is finished at the second one, 14 days after the first. With these
+    times, there are runs both soon after the start and far apart, and 400 days take about 50 runs, not 600,000.
+    """
+    after = interval
+    while start + after < until:
+        yield start + after
+        after *= 2
+    yield until

@@ -1,0 +1,53 @@
+"""Schedules: an advance of the local clock runs each schedule of the template, at the times that matter."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local.deploy import DeployedStack
+from local.schedules import Schedule, find_schedules, parse_rate, run_schedules, run_times
+from local.up import synthesize_template
+
+START = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+def test_every_schedule_of_the_template_is_found() -> None:
+    template = synthesize_template()
+    rules = {
+        id
+        for id, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Events::Rule" and "ScheduleExpression" in resource["Properties"]
+    }
+    found = find_schedules(DeployedStack(template, {}, {id: id for id in template["Resources"]}))
+    assert {one.rule_arn.rpartition("/")[2] for one in found} == rules
+    intervals = {name.partition("Function")[0]: one.interval for one in found for name in one.functions}
+    minute = timedelta(minutes=1)
+    assert intervals == {"Lapse": minute, "Watch": 5 * minute, "Erasure": 60 * minute}
+
+
+@pytest.mark.parametrize("by", [timedelta(seconds=30), timedelta(hours=1), timedelta(days=400)])
+def test_a_schedule_runs_at_least_once_and_at_the_end(by: timedelta) -> None:
+    times = list(run_times(timedelta(hours=1), START, START + by))
+    assert times[-1] == START + by
+    assert times == sorted(set(times))
+
+
+def test_an_erasure_of_today_has_two_runs_that_are_14_days_apart() -> None:
+    times = list(run_times(timedelta(hours=1), START, START + timedelta(days=15)))
+    assert times[-1] - times[0] >= timedelta(days=14)
+
+
+def test_schedules_run_in_the_order_of_time() -> None:
+    calls: list[tuple[str, dict[str, Any]]] = []
+    minute = Schedule("arn:minute", timedelta(minutes=1), ["often"])
+    hour = Schedule("arn:hour", timedelta(hours=1), ["seldom"])
+    run_schedules([hour, minute], START, START + timedelta(hours=2), lambda *call: calls.append(call))
+    assert [event["time"] for _, event in calls] == sorted(event["time"] for _, event in calls)
+    assert [event["time"][11:16] for name, event in calls if name == "seldom"] == ["10:30", "11:30"]
+    assert next(event["resources"] for name, event in calls if name == "often") == ["arn:minute"]
+
+
+def test_a_schedule_that_is_no_rate_is_refused() -> None:
+    with pytest.raises(ValueError, match="use a rate in minutes, hours or days"):
+        parse_rate("cron(0 12 * * ? *)")
