@@ -34,7 +34,7 @@ class BacklogMonitor(threading.Thread):
     """Measures the lag of all consumers every two seconds and writes it to a file for other processes.
 
     `readers`: returns the pollers of the stream.
-    `waiting`: returns the number of waiting messages by queue name.
+    `waiting`: returns the number of unfinished messages by queue name.
     `consumer_lags`: the last measurement.
     """
 
@@ -115,9 +115,9 @@ def read_consumer_lags(file: Path) -> list[ConsumerLag]:
 
 
 def waiting_message_counter(queues: StackQueues) -> Callable[[], Mapping[str, int]]:
-    """Return a function that counts the waiting messages of each queue that a function of the stack consumes.
+    """Return a function that counts the messages of each queue that a function of the stack consumes.
 
-    Messages in flight (received but not deleted) are not counted.
+    Messages that are being processed or wait for a retry are counted too.
     """
     ours = [queue for queue in queues.by_name.values() if queue.function]
-    return lambda: {queue.name: queues.count_waiting(queue) for queue in ours}
+    return lambda: {queue.name: queues.count_unfinished(queue) for queue in ours}

@@ -58,9 +58,12 @@ class StackQueues:
         kind = "reaction" if queue.function else "foreign"
         return {"name": queue.name, "kind": kind, **depths, "dead": sum(self._depths(queue.dead_letter_url).values())}
 
-    def count_waiting(self, queue: StackQueue) -> int:
-        """Return the number of messages in a queue that can be received now."""
-        return self._depths(queue.url)["waiting"]
+    def count_unfinished(self, queue: StackQueue) -> int:
+        """Return the number of messages in a queue: those that can be received now, and those that were received.
+
+        A received message is being processed, or waits for its retry.
+        """
+        return sum(self._depths(queue.url).values())
 
     def _depths(self, url: str) -> dict[str, int]:
         found = {**self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]}

@@ -230,6 +230,7 @@ class OrdersStack(Stack):
                 self.add_outputs(**{f"{reaction.name.capitalize()}QueueUrl": queue.queue_url})
                 continue
             worker.grant("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=queue.queue_arn)
+            worker.grant("sqs:ChangeMessageVisibility", on=queue.queue_arn)
             if reaction.continues_itself:
                 worker.grant("sqs:SendMessage", on=queue.queue_arn)
                 worker.add_environment(queue_url=queue.queue_url)

@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.model import retention
+from functions.model import retention, retries
 from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import Reaction
 from stacks.dead_letters import DeadLetterQueue
@@ -18,9 +18,9 @@ from stacks.function import ShopFunction
 from stacks.nag_suppressions import acknowledge
 from stacks.stage import Stage
 
-MAX_RECEIVE_COUNT = 5
 EXTERNAL_WORKER_SECONDS = 300
 """The visibility timeout, in seconds, of a queue that an external system of the shop reads."""
+EXTERNAL_MAX_RECEIVE_COUNT = 5
 
 
 class ReactionQueue(Construct):
@@ -46,6 +46,7 @@ class ReactionQueue(Construct):
         visible_again_seconds = (
             6 * function.timeout_seconds + reaction.batch_window_seconds if function else EXTERNAL_WORKER_SECONDS
         )
+        receives = retries.max_receive_count(visible_again_seconds) if function else EXTERNAL_MAX_RECEIVE_COUNT
         self.dead_letter_queue = DeadLetterQueue(self, "DeadLetters", stage=stage)
         self.queue = sqs.Queue(
             self,
@@ -54,7 +55,7 @@ class ReactionQueue(Construct):
             retention_period=Duration.days(retention.QUEUE_DAYS),
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
-            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=MAX_RECEIVE_COUNT, queue=self.dead_letter_queue),
+            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=receives, queue=self.dead_letter_queue),
             removal_policy=stage.removal_policy,
         )
         self.rule = events.Rule(

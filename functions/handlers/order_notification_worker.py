@@ -20,6 +20,7 @@ from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.shop.order_notifications import (
     claim_order_notification,
     get_mail_context,
+    holding_claim,
     latest_mail_start,
     mark_sent,
 )
@@ -55,8 +56,9 @@ def send_notification(
         return
     refund = event.data if isinstance(event.data, RefundData) else None
     mail = render_notification(event.name, recipient.customer, recipient.order, environment.shop_name, refund)
-    message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
-    mark_sent(shop, notification, message_id)
+    with holding_claim(notification):
+        message_id = send_mail(environment.sender, recipient.customer.email, mail, event.id)
+        mark_sent(shop, notification, message_id)
     observability.log_effect(
         "notification_sent", shop, event, effect=notification.effect_id, mail=event.name, message_id=message_id
     )

@@ -25,7 +25,7 @@ from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.runtime.rate_limiter import RateLimiter
-from functions.shop.order_notifications import latest_mail_start, mark_sent
+from functions.shop.order_notifications import ClaimHeld, holding_claim, latest_mail_start, mark_sent
 from functions.shop.product_alerts import (
     RECIPIENTS_PER_BATCH,
     claim_alert,
@@ -39,8 +39,8 @@ MAX_FAILURES_PER_PAGE = 5
 """After this number of failed mails in a page of followers, the Lambda stops. The retry sends the remaining mails."""
 
 
-class PageIncomplete(Exception):
-    """Some mails of a page of followers failed. The queue retries the page."""
+class PageIncomplete(ClaimHeld):
+    """Some mails of a page of followers failed. The queue retries the page when the claims on them have ended."""
 
 
 @queue_handler(ProductAlertsEnvironment)
@@ -90,7 +90,7 @@ def _send_alerts(
     If the mail provider rejects a mail permanently, the error is only logged. Raises PageIncomplete if a mail failed
     for another reason.
     """
-    mails = failures = 0
+    mails = failures = claimed_until = 0
     rate_limiter = RateLimiter(shop.table.clock, shop.table.sleep, environment.mails_per_second)
     for start in range(0, len(followers), RECIPIENTS_PER_BATCH):
         for customer in select_recipients(shop, event, followers[start : start + RECIPIENTS_PER_BATCH]):
@@ -100,12 +100,15 @@ def _send_alerts(
             except Permanent as error:  # the mail provider will never accept this address
                 log.warning("product_alert_rejected", extra={"event_id": event.id, "error": type(error).__name__})
             except Exception as error:
-                log.warning("product_alert_failed", extra={"event_id": event.id, "error": type(error).__name__})
                 failures += 1
+                if isinstance(error, ClaimHeld):
+                    claimed_until = max(claimed_until, error.claimed_until)
+                reason = error.reason if isinstance(error, ClaimHeld) else error
+                log.warning("product_alert_failed", extra={"event_id": event.id, "error": type(reason).__name__})
                 if failures == MAX_FAILURES_PER_PAGE:
-                    raise PageIncomplete from error
+                    raise PageIncomplete(claimed_until) from error
     if failures:
-        raise PageIncomplete
+        raise PageIncomplete(claimed_until)
     return mails
 
 
@@ -122,5 +125,6 @@ def _send_alert(
     if notification is None:
         return False
     mail = render_alert(event.name, customer, product, environment.shop_name, environment.product_url)
-    mark_sent(shop, notification, send_mail(environment.sender, customer.email, mail, notification.effect_id))
+    with holding_claim(notification):
+        mark_sent(shop, notification, send_mail(environment.sender, customer.email, mail, notification.effect_id))
     return True

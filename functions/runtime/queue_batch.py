@@ -1,26 +1,35 @@
 """Process a batch of SQS messages that hold events.
 
 A message that can never be processed is parked: it is stored in the failure store, an S3 bucket. After any other error,
-SQS delivers the message again. A standard queue does not keep the order of messages, so each message is processed
-independently.
+SQS delivers the message again, first after some seconds, then after longer waits (functions/model/retries.py). A
+standard queue does not keep the order of messages, so each message is processed independently.
 """
 
 import functools
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar, cast
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record, RecordBatch
 from functions.model.events import ReceivedEvent, delivery_attempt, parse_event_detail
 from functions.model.lambdas import stored_name_of_module
+from functions.model.retries import retry_delay_seconds
 from functions.runtime import clients, dead_letters
 from functions.runtime.environment import load_environment
+from functions.runtime.log import log
 from functions.runtime.observability import failure_logger, instrument_handler
+from functions.shop.order_notifications import ClaimHeld
 from functions.shop.shop import Shop
 
 E = TypeVar("E")
+MAX_BATCH_ENTRIES = 10
+"""The limit of SQS for the messages of one request."""
 QueueHandler = Callable[["MessageBatch", Shop, E], None]
 """A function that processes a batch of messages. It gets the batch, the Shop object and the Lambda's environment."""
 
@@ -44,7 +53,9 @@ def queue_handler(
             environment: Any = load_environment(cast(Any, environment_class))
             park = dead_letters.dead_letter_writer(environment.failures_bucket, name)
             batch = MessageBatch(event["Records"], park, failure_logger(name))
-            process(batch, clients.create_shop(environment.table_name), environment)
+            shop = clients.create_shop(environment.table_name)
+            process(batch, shop, environment)
+            batch.set_retry_times(shop.now())  # last: from then on, SQS may deliver a failed message again
             return batch.response()
 
         return handler
@@ -55,8 +66,54 @@ def queue_handler(
 class MessageBatch(RecordBatch):
     """A batch of SQS messages. If a message is marked for retry, SQS delivers it again."""
 
+    def __init__(
+        self,
+        records: Sequence[Record],
+        park: Callable[[Record, str], None],
+        log_failure: Callable[[Exception, Record], None],
+    ) -> None:
+        super().__init__(records, park, log_failure)
+        self._retries: list[tuple[Record, float]] = []
+
     def id_of(self, record: Record) -> str:
         return str(record["messageId"])
+
+    def retry_record(self, record: Record, error: Exception) -> None:
+        """Log the error, and mark the message for retry. If the error says how long a claim lasts, wait until then."""
+        super().retry_record(record, error.reason if isinstance(error, ClaimHeld) else error)
+        self._retries.append((record, error.claimed_until if isinstance(error, ClaimHeld) else 0))
+
+    def set_retry_times(self, now: datetime) -> None:
+        """Tell SQS when to deliver each message again that is marked for retry. Call this after all other work.
+
+        A message waits longer after each delivery, and at least until a claim on its effect has ended: an earlier
+        retry would fail again, and each delivery counts towards `maxReceiveCount`. If the request fails, the message
+        waits for the visibility timeout of its queue. The same is true if the function is killed.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+        """
+        if not self._retries:
+            return
+        try:
+            entries = [
+                {
+                    "Id": str(number),
+                    "ReceiptHandle": message["receiptHandle"],
+                    "VisibilityTimeout": max(
+                        retry_delay_seconds(delivery_attempt(message)), math.ceil(until - now.timestamp()) + 1
+                    ),
+                }
+                for number, (message, until) in enumerate(self._retries)
+            ]
+            sqs = clients.client("sqs")
+            for start in range(0, len(entries), MAX_BATCH_ENTRIES):
+                sqs.change_message_visibility_batch(
+                    QueueUrl=queue_url(sqs, self.records[0]["eventSourceARN"]),
+                    Entries=entries[start : start + MAX_BATCH_ENTRIES],
+                )
+        except (BotoCoreError, ClientError, LookupError) as error:
+            about = {"messages": len(self._retries), "error": type(error).__name__}
+            log.warning("retry_times_not_set", extra=about)
 
     def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> None:
         """Call `handle` with the event of each message. If one call fails, the other messages are still processed."""
@@ -77,6 +134,12 @@ class MessageBatch(RecordBatch):
         except Exception as error:  # noqa: BLE001  after any error the message must be retried, not lost
             for message in messages:
                 self.retry_record(message, error)
+
+
+def queue_url(sqs: Any, arn: str) -> str:
+    """Return the URL of a queue in the account and region of this Lambda. `arn`: the ARN of the queue."""
+    account, name = arn.split(":")[-2:]
+    return f"{sqs.meta.endpoint_url}/{account}/{name}"
 
 
 def parse_event(message: Record) -> ReceivedEvent:

@@ -6,9 +6,12 @@ before it marked the mail as sent, or never got the provider's response. Then th
 sends the mail again.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from functions.dynamodb.errors import Permanent
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import put_if_absent, put_if_held_by
@@ -29,7 +32,20 @@ class MailContext:
     order: Order
 
 
-class AlreadyClaimed(Exception):
+class ClaimHeld(Exception):
+    """A claim prevents the retry of a failed effect until it ends. `claimed_until`: its end in epoch seconds."""
+
+    def __init__(self, claimed_until: int) -> None:
+        super().__init__(f"claimed until {claimed_until}")
+        self.claimed_until = claimed_until
+
+    @property
+    def reason(self) -> Exception:
+        """The error that made the effect fail after it was claimed, or this error if there is none."""
+        return self.__cause__ if isinstance(self.__cause__, Exception) else self
+
+
+class AlreadyClaimed(ClaimHeld):
     """Another sender has the right to send the mail at the moment, and may be sending it now.
 
     This right (the claim) expires after a short time. Retry after that time.
@@ -46,6 +62,20 @@ def latest_mail_start(shop: Shop, timeout_seconds: int) -> datetime:
     `timeout_seconds`: the timeout of the Lambda.
     """
     return shop.now() + timedelta(seconds=timeout_seconds - MAIL_ATTEMPT_SECONDS)
+
+
+@contextmanager
+def holding_claim(notification: Notification) -> Iterator[None]:
+    """Raise ClaimHeld if the `with` block fails, because its mail can be sent again only when the claim has ended.
+
+    The error is the cause of ClaimHeld. Permanent is raised as it is, because it is never retried.
+    """
+    try:
+        yield
+    except Permanent:
+        raise
+    except Exception as error:
+        raise ClaimHeld(notification.claimed_until) from error
 
 
 def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
@@ -135,7 +165,7 @@ def claim_notification(
         if taken.notification.status == "SENT":
             return None
         if taken.notification.claimed_until > now.timestamp():
-            raise AlreadyClaimed from None
+            raise AlreadyClaimed(taken.notification.claimed_until) from None
         shop.table.write(put_if_held_by(NOTIFICATION, notification, "claim", taken.notification.claim))
     return notification
 

@@ -169,16 +169,20 @@ def check_failure_store(target: ShopTarget, _: datetime) -> Iterator[CheckResult
 
 
 def check_queues(target: ShopTarget, _: datetime) -> Iterator[CheckResult]:
-    """Report how many messages wait in the queues, and how many are in each dead-letter queue."""
+    """Report how many messages are in the queues, and how many are in each dead-letter queue.
+
+    A message that failed was received, and waits for its retry. So the messages that were received are reported too.
+    """
     failures = FailureRepository.for_target(target)
     waiting = {url: failures.count_messages(url) for url in failures.source_queue_urls.values()}
     for url, (wait, in_hand) in waiting.items():
-        if wait > MAX_WAITING_MESSAGES:
+        if wait + in_hand > MAX_WAITING_MESSAGES:
             yield CheckResult(
                 "queue", f"{_queue_name(url)}: {wait} waiting, {in_hand} in flight", "see the log of its worker"
             )
-    total = sum(wait for wait, _ in waiting.values())
-    yield CheckResult("queues", f"{total} messages waiting in {len(waiting)} queues")
+    total, received = sum(wait + in_hand for wait, in_hand in waiting.values()), sum(it for _, it in waiting.values())
+    retries = f", {received} of them in flight or for a retry" if received else ""
+    yield CheckResult("queues", f"{total} messages waiting in {len(waiting)} queues{retries}")
     dead_letter_counts = {queue.url: sum(failures.count_messages(queue.url)) for queue in failures.dead_letter_queues}
     for url, count in dead_letter_counts.items():
         if count:

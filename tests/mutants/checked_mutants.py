@@ -269,7 +269,7 @@ CHECKED_MUTANTS = (
         edit_code(
             product_alert_worker._send_alerts,
             (
-                '"product_alert_failed", extra={"event_id": event.id, "error": type(error).__name__}',
+                '"product_alert_failed", extra={"event_id": event.id, "error": type(reason).__name__}',
                 '"product_alert_failed", extra={"event_id": event.id, "error": str(error)}',
             ),
         ),

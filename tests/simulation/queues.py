@@ -10,22 +10,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.event_source_mappings import InvocationReturned, Outcome
-from tests.simulation.faults import MINUTE, FaultInjector
+from tests.simulation.faults import HOUR, MINUTE, FaultInjector
 from tests.simulation.lambdas import SimulatedLambda
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import VirtualScheduler
 from tests.simulation.template import QueueSettings, RuleSettings, WorkerSettings
 
+MAX_VISIBILITY_SECONDS = 12 * HOUR
+
 
 @dataclass
 class Message:
-    """A message in a simulated SQS queue. `visible_at`: the virtual time from which it can be received."""
+    """A message in a simulated SQS queue. `visible_at`: the virtual time from which it can be received.
+
+    `received_at`: when it was received last.
+    """
 
     id: str
     body: str
     sent_at: float
     visible_at: float
     receives: int = 0
+    received_at: float = 0.0
+
+    @property
+    def receipt_handle(self) -> str:
+        """The handle of the last receive. Each receive has another one."""
+        return f"{self.id}/{self.receives}"
 
 
 @dataclass
@@ -75,6 +86,7 @@ class SimulatedQueue:
                 self.dead_letters._add(Message(message.id, message.body, message.sent_at, self.tasks.now))
             else:
                 message.receives += 1
+                message.received_at = self.tasks.now
                 message.visible_at = self.tasks.now + hidden_seconds
                 if self.faults.draw("message twice", message.id, message.receives):
                     message.visible_at = self.tasks.now + self.chance.uniform(0, 60, "twice", message.id)
@@ -86,10 +98,24 @@ class SimulatedQueue:
         """Delete a message from the queue. A second receiver that also got the message can still process it."""
         self.messages.pop(message.id, None)
 
-    def change_visibility(self, message: Message, seconds: float) -> None:
-        """Make a received message visible again in `seconds` seconds."""
+    def change_visibility(self, handle: str, seconds: float) -> str | None:
+        """Make a received message visible again in `seconds` seconds. Return None, or the code of the error.
+
+        The receive still counts. SQS refuses the change if the message is not in flight, or is in flight by a later
+        receive, or would be invisible for more than 12 hours after it was received.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
+        """
+        message = self.messages.get(handle.rpartition("/")[0])
+        if message is None or message.receipt_handle != handle:
+            return "ReceiptHandleIsInvalid"
+        if message.visible_at <= self.tasks.now:
+            return "MessageNotInflight"
+        if self.tasks.now + seconds > message.received_at + MAX_VISIBILITY_SECONDS:
+            return "InvalidParameterValue"
         message.visible_at = self.tasks.now + seconds
         self.on_message(message.visible_at)
+        return None
 
 
 @dataclass
@@ -155,7 +181,7 @@ def arn_of(queue: str) -> str:
 def _record(message: Message, queue: str) -> dict[str, Any]:
     return {
         "messageId": message.id,
-        "receiptHandle": f"{message.id}-{message.receives}",
+        "receiptHandle": message.receipt_handle,
         "body": message.body,
         "attributes": {"ApproximateReceiveCount": str(message.receives)},
         "eventSource": "aws:sqs",

@@ -387,7 +387,7 @@ class SimulatedSes(JsonService):
 
 
 class SimulatedSqs(JsonService):
-    """Simulates the SQS API for the simulated queues. The URL of a queue is the queue's name."""
+    """Simulates the SQS API for the simulated queues. The URL of a queue is the queue's name, or ends with it."""
 
     THROTTLING: ErrorCodes = ((400, "ThrottlingException"), (400, "RequestThrottled"), (400, "OverLimit"))
 
@@ -406,7 +406,7 @@ class SimulatedSqs(JsonService):
 
     def answer(self, operation: str, request: UnsignedRequest) -> WireResponse:
         asked = request.parsed_body
-        queue = self._queues[asked["QueueUrl"]]
+        queue = self._queues[asked["QueueUrl"].rpartition("/")[2]]
         match operation:
             case "SendMessage":
                 queue.send(asked["MessageBody"])
@@ -419,20 +419,27 @@ class SimulatedSqs(JsonService):
                     queue.delete(message)
                 return _json({})
             case "ChangeMessageVisibilityBatch":
-                for entry in asked["Entries"]:
-                    if message := queue.messages.get(_message_id_of(entry["ReceiptHandle"])):
-                        queue.change_visibility(message, entry["VisibilityTimeout"])
-                return _json({"Successful": [{"Id": entry["Id"]} for entry in asked["Entries"]], "Failed": []})
+                wrong = {
+                    entry["Id"]: queue.change_visibility(entry["ReceiptHandle"], entry["VisibilityTimeout"])
+                    for entry in asked["Entries"]
+                }
+                failed = [{"Id": id, "Code": code, "SenderFault": True} for id, code in wrong.items() if code]
+                return _json({"Successful": [{"Id": id} for id, code in wrong.items() if not code], "Failed": failed})
         assert operation == "GetQueueAttributes", operation
-        policy = {"deadLetterTargetArn": arn_of(str(queue.settings.dead_letters)), "maxReceiveCount": 5}
+        letters = arn_of(str(queue.settings.dead_letters))
+        policy = {"deadLetterTargetArn": letters, "maxReceiveCount": queue.settings.max_receives}
         told = {"RedrivePolicy": orjson.dumps(policy).decode()} if queue.settings.dead_letters else {}
         return _json({"Attributes": {"QueueArn": arn_of(asked["QueueUrl"]), **told}})
 
 
 def _message(message: Message) -> dict[str, Any]:
     attributes = {"SentTimestamp": str(int(message.sent_at * 1000)), "ApproximateReceiveCount": str(message.receives)}
-    handle = f"{message.id}/{message.receives}"
-    return {"MessageId": message.id, "ReceiptHandle": handle, "Body": message.body, "Attributes": attributes}
+    return {
+        "MessageId": message.id,
+        "ReceiptHandle": message.receipt_handle,
+        "Body": message.body,
+        "Attributes": attributes,
+    }
 
 
 def _message_id_of(receipt_handle: str) -> str:

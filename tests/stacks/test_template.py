@@ -10,6 +10,7 @@ from botocore.config import Config
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.model import retention
 from functions.model.reactions import REACTIONS
+from functions.model.retries import retry_delay_seconds
 from functions.model.table import create_table_request
 from functions.runtime import environment
 from functions.runtime.clients import client_config
@@ -109,8 +110,22 @@ def test_a_reaction_has_a_rule_for_its_events_and_a_queue(dev: SynthesizedTempla
     (target,) = rule["Targets"]
     queue = dev.properties("AWS::SQS::Queue")[target["Arn"]["Fn::GetAtt"][0]]
     assert target["DeadLetterConfig"]["Arn"] == queue["RedrivePolicy"]["deadLetterTargetArn"]
-    assert queue["RedrivePolicy"]["maxReceiveCount"] == 5
     assert queue["SqsManagedSseEnabled"] is True
+
+
+@pytest.mark.parametrize("reaction", REACTIONS, ids=lambda reaction: reaction.name)
+def test_a_message_that_fails_is_retried_for_five_times_the_visibility_timeout_of_its_queue(
+    dev: SynthesizedTemplate, reaction: Any
+) -> None:
+    queues = dev.properties("AWS::SQS::Queue")
+    (queue,) = [it for id, it in queues.items() if id.startswith(f"{reaction.name.capitalize()}ReactionQueue")]
+    receives, timeout = queue["RedrivePolicy"]["maxReceiveCount"], queue["VisibilityTimeout"]
+    if reaction.function is None:
+        assert (receives, timeout) == (5, 300)
+        return
+    waits = [retry_delay_seconds(attempt) for attempt in range(1, receives + 1)]
+    assert 5 * timeout <= sum(waits) < 5 * timeout + 600
+    assert receives * timeout < 86_400, "a message whose function is killed each time becomes a dead letter in time"
 
 
 @pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)

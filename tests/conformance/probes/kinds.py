@@ -148,7 +148,7 @@ class QueueProbe(Probe):
     `queue`: attributes of the queue. The runner replaces "$dead_letters" by the ARN of a second queue.
     `messages`: the bodies of the messages, which are sent before the mapping starts.
     `failing`: how often the function fails on each message, by body. `by`: how it fails. "resend" does not fail, but
-    sends the message to the queue again.
+    sends the message to the queue again. "retry_soon" sets the message's visibility timeout to 1 s, then reports it.
     `deliveries`: how often the function must receive each message, by body.
     `dead`: the bodies of the messages that must be in the second queue at the end.
     """
@@ -157,7 +157,7 @@ class QueueProbe(Probe):
     queue: Mapping[str, str] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
     failing: Mapping[str, int] = field(default_factory=dict)
-    by: Literal["report", "error", "resend"] = "report"
+    by: Literal["report", "error", "resend", "retry_soon"] = "report"
     deliveries: Mapping[str, int] = field(default_factory=dict)
     dead: tuple[str, ...] = ()
     watch_seconds: float = 8

@@ -30,6 +30,15 @@ def _receive(visibility: int, queue: str = "$queue", **expected: Any) -> Request
     )
 
 
+def _change_visibility(seconds: int, queue: str = "$queue", **expected: Any) -> Request:
+    return Request(
+        service="sqs",
+        operation="change_message_visibility",
+        parameters={"QueueUrl": queue, "ReceiptHandle": "$handle", "VisibilityTimeout": seconds},
+        **expected,
+    )
+
+
 def _count(times: int) -> dict[str, str]:
     return {"Messages[0].Attributes.ApproximateReceiveCount": str(times)}
 
@@ -61,12 +70,32 @@ PROBES = (
         requests=(
             _send("a"),
             _receive(30, saves=_HANDLE),
-            Request(
-                service="sqs",
-                operation="change_message_visibility",
-                parameters={"QueueUrl": "$queue", "ReceiptHandle": "$handle", "VisibilityTimeout": 0},
-            ),
+            _change_visibility(0),
             _receive(30, returns=_count(2)),
+        ),
+    ),
+    ServiceProbe(
+        name="a_changed_visibility_gives_no_receive_back",
+        says="A message whose visibility timeout was changed becomes a dead letter after the same number of receives.",
+        source=sources.DEAD_LETTERS,
+        requests=(
+            _send("a", "$redriven"),
+            _receive(30, "$redriven", saves=_HANDLE),
+            _change_visibility(0, "$redriven"),
+            _receive(30, "$redriven", returns=_count(2), saves=_HANDLE),
+            _change_visibility(0, "$redriven"),
+            _receive(30, "$redriven", returns=_NOTHING, wait=0.5),
+            _receive(30, "$dead", returns={"Messages[0].Body": "a"}),
+        ),
+    ),
+    ServiceProbe(
+        name="the_visibility_of_a_message_in_no_flight_cannot_be_changed",
+        says="ChangeMessageVisibility fails for a message that is visible again.",
+        source=sources.CHANGE_VISIBILITY,
+        requests=(
+            _send("a"),
+            _receive(1, saves=_HANDLE),
+            _change_visibility(30, error="AWS.SimpleQueueService.MessageNotInflight", wait=2),
         ),
     ),
     ServiceProbe(
@@ -173,6 +202,18 @@ MAPPING_PROBES = (
         messages=("a",),
         failing={"a": 1},
         deliveries={"a": 1},
+    ),
+    QueueProbe(
+        name="queue_reported_message_returns_when_the_function_says",
+        says="A reported message returns after the visibility timeout that the function has set for it.",
+        source=sources.CHANGE_VISIBILITY,
+        settings=_PARTIAL,
+        queue={"VisibilityTimeout": "60"},
+        messages=("a", "b"),
+        failing={"b": 2},
+        by="retry_soon",
+        deliveries={"a": 1, "b": 3},
+        watch_seconds=12,
     ),
     QueueProbe(
         name="queue_error_returns_the_message",

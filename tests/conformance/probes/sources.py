@@ -39,6 +39,7 @@ ENTRY_RESULT = f"{_DOCS}/eventbridge/latest/APIReference/API_PutEventsResultEntr
 EVENT_PATTERNS = f"{_DOCS}/eventbridge/latest/userguide/eb-event-patterns.html"
 
 VISIBILITY = f"{_SQS}/sqs-visibility-timeout.html"
+CHANGE_VISIBILITY = f"{_DOCS}/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html"
 DEAD_LETTERS = f"{_SQS}/sqs-dead-letter-queues.html"
 STANDARD_QUEUES = f"{_SQS}/standard-queues.html"
 RECEIVE = f"{_DOCS}/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html"

@@ -220,7 +220,7 @@ def _permissions(prefix: str) -> Iterator[dict[str, Any]]:
         ("dynamodb", stream, f"{table}/stream/*"),
         (
             "sqs",
-            ["SendMessage", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"],
+            ["SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes"],
             f"arn:aws:sqs:*:*:{prefix}-*",
         ),
         ("s3", ["PutObject"], f"arn:aws:s3:::{prefix}-*/*"),

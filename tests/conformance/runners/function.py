@@ -117,4 +117,12 @@ def _handle_messages(messages: list[dict[str, Any]], state: _State) -> Any:
         for message in failed:
             boto3.client("sqs").send_message(QueueUrl=script["queue"], MessageBody=message["body"])
         return {"batchItemFailures": []}
+    if failed and script["by"] == "retry_soon":
+        import boto3  # noqa: PLC0415
+
+        entries: Any = [
+            {"Id": str(number), "ReceiptHandle": message["receiptHandle"], "VisibilityTimeout": 1}
+            for number, message in enumerate(failed)
+        ]
+        boto3.client("sqs").change_message_visibility_batch(QueueUrl=script["queue"], Entries=entries)
     return {"batchItemFailures": [{"itemIdentifier": message["messageId"]} for message in failed]}

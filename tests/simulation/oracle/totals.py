@@ -45,7 +45,7 @@ def final_months_stay_as_they_were(books: Books) -> Iterator[str]:
         if sort.startswith("SEASON#"):
             month = sort.removeprefix("SEASON#")
             final = _month_ends(month) + timedelta(days=MONTH_IS_OPEN_DAYS + MAX_RECORD_DELAY_DAYS)
-            books.holds("a month was final", datetime.fromtimestamp(books.seen.now, UTC) > final)
+            books.count_premise("a month was final", datetime.fromtimestamp(books.seen.now, UTC) > final)
             at, image = versions[-1]
             if at > final.timestamp():
                 done, days = "changed" if image else "deleted", (at - final.timestamp()) / 86_400

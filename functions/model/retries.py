@@ -1,0 +1,25 @@
+"""When SQS delivers a failed message again, and after how many deliveries it becomes a dead letter."""
+
+from itertools import accumulate, count
+
+FIRST_RETRY_SECONDS = 5
+MAX_RETRY_SECONDS = 600
+"""The longest wait before a retry. The waits double from FIRST_RETRY_SECONDS up to this time."""
+MIN_TIMEOUTS_RETRIED = 5
+"""A message is retried for at least this many times the visibility timeout of its queue."""
+
+
+def retry_delay_seconds(attempt: int) -> int:
+    """Return how long a message waits after its failed delivery number `attempt`, in seconds. The first is number 1."""
+    doublings = min(attempt - 1, (MAX_RETRY_SECONDS // FIRST_RETRY_SECONDS).bit_length())
+    return min(FIRST_RETRY_SECONDS << doublings, MAX_RETRY_SECONDS)
+
+
+def max_receive_count(visibility_seconds: int) -> int:
+    """Return after how many failed deliveries a message becomes a dead letter.
+
+    Each receive counts, and a changed visibility timeout gives none back. So a message with short waits needs more
+    receives to be retried for as long. `visibility_seconds`: the visibility timeout of the queue.
+    """
+    waits = accumulate(retry_delay_seconds(attempt) for attempt in count(1))
+    return next(n for n, waited in enumerate(waits, 1) if waited >= MIN_TIMEOUTS_RETRIED * visibility_seconds)

@@ -1,0 +1,131 @@
+"""Retries of a queue's messages: they begin within seconds, grow, and wait for the end of a claim."""
+
+import json
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from moto import mock_aws
+
+from functions.handlers import event_publisher, order_notification_worker
+from functions.model.retention import MAIL_CLAIM_SECONDS
+from functions.model.retries import MAX_RETRY_SECONDS, max_receive_count, retry_delay_seconds
+from functions.runtime import clients
+from functions.runtime.queue_batch import MessageBatch
+from functions.shop.order_notifications import ClaimHeld
+from local.dynamodb_engine import REGION
+from tests.support.harness import ShopHarness
+
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+def test_waits_begin_with_seconds_and_double_up_to_ten_minutes() -> None:
+    waits = [retry_delay_seconds(attempt) for attempt in range(1, 20)]
+    assert waits[:4] == [5, 10, 20, 40]
+    assert all(before <= after <= MAX_RETRY_SECONDS for before, after in pairwise(waits))
+    assert retry_delay_seconds(10_000) == MAX_RETRY_SECONDS
+
+
+@pytest.mark.parametrize("timeout", [1, 90, 360, 1080])
+def test_the_last_wait_ends_after_five_timeouts(timeout: int) -> None:
+    waits = [retry_delay_seconds(attempt) for attempt in range(1, max_receive_count(timeout) + 1)]
+    assert sum(waits[:-1]) < 5 * timeout <= sum(waits)
+
+
+class RecordedSqs:
+    """Records the requests instead of sending them. `meta.endpoint_url` is that of a boto3 client."""
+
+    def __init__(self) -> None:
+        with mock_aws():
+            self.meta = boto3.client("sqs", region_name=REGION).meta
+        self.requests: list[Any] = []
+
+    def change_message_visibility_batch(self, **request: Any) -> None:
+        self.requests.append(request)
+
+
+@pytest.fixture
+def sqs(monkeypatch: pytest.MonkeyPatch) -> RecordedSqs:
+    recorded, real = RecordedSqs(), clients.client
+    monkeypatch.setattr(clients, "client", lambda service: recorded if service == "sqs" else real(service))
+    return recorded
+
+
+def message(number: int, attempt: int = 1) -> dict[str, Any]:
+    return {
+        "messageId": f"m{number}",
+        "receiptHandle": f"handle {number}",
+        "attributes": {"ApproximateReceiveCount": str(attempt)},
+        "eventSourceARN": f"arn:aws:sqs:{REGION}:123456789012:shop-queue",
+        "body": json.dumps({}),
+    }
+
+
+def failed_batch(*messages: dict[str, Any], error: Exception) -> MessageBatch:
+    batch = MessageBatch(messages, lambda record, reason: None, lambda error, record: None)
+    for one in messages:
+        batch.retry_record(one, error)
+    return batch
+
+
+def test_a_failed_message_is_delivered_again_after_a_wait_by_its_attempt(sqs: RecordedSqs) -> None:
+    failed_batch(message(1), message(2, attempt=3), error=TimeoutError()).set_retry_times(NOW)
+    (request,) = sqs.requests
+    assert request["QueueUrl"] == f"https://sqs.{REGION}.amazonaws.com/123456789012/shop-queue"
+    assert [(one["ReceiptHandle"], one["VisibilityTimeout"]) for one in request["Entries"]] == [
+        ("handle 1", 5),
+        ("handle 2", 20),
+    ]
+
+
+def test_a_message_whose_effect_is_claimed_waits_until_the_claim_has_ended(sqs: RecordedSqs) -> None:
+    failed_batch(message(1), error=ClaimHeld(int(NOW.timestamp()) + 70)).set_retry_times(NOW)
+    assert [one["VisibilityTimeout"] for one in sqs.requests[0]["Entries"]] == [71]
+
+
+def test_ten_messages_at_most_are_in_one_request(sqs: RecordedSqs) -> None:
+    failed_batch(*map(message, range(23)), error=TimeoutError()).set_retry_times(NOW)
+    assert [len(one["Entries"]) for one in sqs.requests] == [10, 10, 3]
+
+
+def test_a_batch_without_failures_sends_nothing(sqs: RecordedSqs) -> None:
+    MessageBatch([message(1)], lambda record, reason: None, lambda error, record: None).set_retry_times(NOW)
+    assert sqs.requests == []
+
+
+def test_if_sqs_does_not_answer_the_messages_are_still_reported(
+    sqs: RecordedSqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**request: Any) -> None:
+        raise EndpointConnectionError(endpoint_url="https://sqs")
+
+    monkeypatch.setattr(sqs, "change_message_visibility_batch", refuse)
+    batch = failed_batch(message(1), error=TimeoutError())
+    batch.set_retry_times(NOW)
+    assert batch.response() == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+
+
+def test_a_mail_that_failed_waits_for_the_end_of_its_claim(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqs, real = RecordedSqs(), clients.client
+
+    def fail(*_: Any) -> str:
+        raise TimeoutError
+
+    harness.open_shop()
+    harness.place_order("one", mug=1)
+    records = harness.new_records()
+    event_publisher.handler({"Records": records}, None)
+    mails = [message(number) | sent for number, sent in enumerate(harness.take_messages("notifications"))]
+    monkeypatch.setattr(order_notification_worker, "send_mail", fail)
+    monkeypatch.setattr(clients, "client", lambda service: sqs if service == "sqs" else real(service))
+    for _ in range(2):  # the second time, the claim of the first is still held
+        answer = order_notification_worker.handler({"Records": mails}, None)
+        assert answer == {"batchItemFailures": [{"itemIdentifier": one["messageId"]} for one in mails]}
+    waits = [entry["VisibilityTimeout"] for request in sqs.requests for entry in request["Entries"]]
+    assert len(waits) == 2
+    assert all(MAIL_CLAIM_SECONDS - 5 < wait <= MAIL_CLAIM_SECONDS + 2 for wait in waits)
