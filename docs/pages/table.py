@@ -95,7 +95,8 @@ def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
 
 def _expiry_rule(row: Row[Any]) -> str:
     days = getattr(retention, f"{row.type.upper()}_DAYS", None)
-    return f"after {days} days" if days else "at a time set in each item"
+    rule = f"after {days} days" if days else "at a time set in each item"
+    return rule if row.fields["ttl"] is int else f"{rule}, or never"
 
 
 def embedded_classes(cls: type[Any]) -> Iterator[type[Any]]:

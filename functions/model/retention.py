@@ -1,5 +1,7 @@
 """How long data is kept, and a check that no event can be delivered again after its idempotency record expired."""
 
+from collections.abc import Mapping
+
 QUEUE_DAYS = 4
 DLQ_DAYS = 14
 """Retention of dead-letter queues in days. SQS allows 14 at most."""
@@ -11,6 +13,13 @@ The failure store is the S3 bucket with records that could not be processed, and
 BUS_ARCHIVE_DAYS = 30
 EFFECT_DAYS = 90
 COMMAND_DAYS = 90
+DAYS_BY_COMMAND: Mapping[str, int] = dict.fromkeys(("record_payment", "record_dispute", "record_refund"), COMMAND_DAYS)
+"""For how many days the idempotency key of a command is remembered. The key of any other command is kept for ever.
+
+These keys are the ids of the payment provider's events. The provider sends an event for three days at most
+(https://docs.stripe.com/webhooks#automatic-retries). A later event changes nothing, because the state tables forbid it.
+A client chooses the keys of all other commands, and may repeat a request at any time. Most of them add to a sum.
+"""
 IMPORT_DAYS = 90
 """Retention of an import in days.
 
@@ -109,8 +118,6 @@ def validate_retention(
     ):
         if days <= latest_days:
             wrong.append(f"{what} are kept for {days} d, but their events can be delivered again for {latest_days} d")
-    if import_days < command_days:
-        wrong.append(f"an import's key is valid for {command_days} d, but the import expires after {import_days} d")
     for claimed, runs in (
         (mail_claim_seconds, mail_sender_timeout_seconds),
         (product_alert_claim_seconds, product_alerts_timeout_seconds),

@@ -204,9 +204,8 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
     request returns the same code. The code is never stored: the table, the logs and the backups contain no gift card
     codes.
 
-    Raises InvalidInput, NotAllowed, and IdempotencyKeyReused if the key was used for another request. The stored result
-    of a key expires after some time. A request with the same key then raises AlreadyExists, because the card already
-    exists.
+    Raises InvalidInput, NotAllowed, and IdempotencyKeyReused if the key was used for another request. The results of
+    older versions expired. A request with such a key raises AlreadyExists, because the card already exists.
     """
     caller.require_group("staff")
     code = _derive_gift_card_code(shop, caller.id, key)

@@ -1,6 +1,6 @@
 """Idempotency keys: run a command once per key, and return the stored result to repeated requests.
 
-The result is stored in a Command item, which expires after COMMAND_DAYS days.
+The result is stored in a Command item. It is kept for ever, or for the time in DAYS_BY_COMMAND.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from functions.dynamodb.writes import Write, put_if_absent
 from functions.model.entities import Command
 from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import COMMAND_BY_KEY
-from functions.model.retention import COMMAND_DAYS
+from functions.model.retention import DAYS_BY_COMMAND
 from functions.model.table import COMMAND
 from functions.shop.shop import Shop, retry_on_conflict
 
@@ -62,7 +62,7 @@ def run_idempotently(
     before with another body. Also raises the errors of `decide` and its writes.
     """
     command_key = {"caller": caller_id, "key": shop.digest("command", key).hex()[:32], "command": command}
-    body_fingerprint = fingerprint(body)
+    body_fingerprint, days = fingerprint(body), DAYS_BY_COMMAND.get(command)
 
     def replay(done: Command) -> IdempotentResult:
         if done.fingerprint != body_fingerprint:
@@ -78,7 +78,7 @@ def run_idempotently(
             fingerprint=body_fingerprint,
             result=json.dumps(result),
             created_at=shop.now_instant(),
-            ttl=int((shop.now() + timedelta(days=COMMAND_DAYS)).timestamp()),
+            ttl=int((shop.now() + timedelta(days=days)).timestamp()) if days else None,
         )
         try:
             shop.table.write(put_if_absent(COMMAND, command_item, condition_error=AlreadyDone), *writes)

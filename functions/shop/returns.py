@@ -62,8 +62,7 @@ def return_goods(
     `owed` is for shipping costs.
 
     If more pieces of a product are returned than possible, raises TooMuch with the product id and the quantity that can
-    still be returned. The stored result of a key expires after some time. If the same key is used again after that,
-    AlreadyExists is raised. Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput and
+    still be returned. Also raises NotAllowed, NotFound, WrongState, ReturnWindowOver, InvalidInput, AlreadyExists and
     IdempotencyKeyReused.
     """
     caller.require_group("warehouse", "staff")
@@ -98,7 +97,8 @@ def return_goods(
         )
         item = Return(
             order_id=order_id,
-            return_id=shop.derive_id("return", caller.id, key),
+            # The order is part of the id: totals count a return by its id, so two orders must not have the same one.
+            return_id=shop.derive_id("return", order_id, caller.id, key),
             customer_id=before.customer_id,
             quantities={id: back.quantity for id, back in lines.items()},
             restocked={id: back.quantity for id, back in lines.items() if back.restock},

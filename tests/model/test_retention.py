@@ -15,7 +15,6 @@ def test_the_lives_as_they_are_hold() -> None:
         ({"effect_days": 58}, "effects are kept for 58 d, but their events can be delivered again for 58 d"),
         ({"command_days": 30}, "commands are kept for 30 d"),
         ({"import_days": 58}, "imports are kept for 58 d, but their events can be delivered again for 58 d"),
-        ({"import_days": 89}, "an import's key is valid for 90 d, but the import expires after 89 d"),
         ({"notification_days": 30}, "notifications are kept for 30 d"),
         ({"failure_days": 90}, "effects are kept for 90 d, but their events can be delivered again for 118 d"),
         ({"bus_archive_days": 365}, "effects are kept for 90 d"),

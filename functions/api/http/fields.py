@@ -98,7 +98,7 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description="A unique text of your choice, up to 255 visible characters. If you repeat a request with its "
-        "key, you get the first response again, and nothing is done twice.",
+        "key, you get the first response again, and nothing is done twice. The shop remembers the key for ever.",
     ),
     text_matching(r"^[!-~]{1,255}$", "must be 1 to 255 visible ASCII characters without spaces"),
 ]

@@ -98,7 +98,7 @@ class NewTransfer(PaymentSourceBody):
 class GiftCardIssued(ResponseModel):
     """A new gift card with its `code`. Only this answer shows the code.
 
-    If the issuer repeats the request with the same Idempotency-Key within 90 days, the issuer gets this answer again.
+    If the issuer repeats the request with the same Idempotency-Key, the issuer gets this answer again.
     """
 
     account_id: str

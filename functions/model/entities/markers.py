@@ -6,7 +6,10 @@ from functions.dynamodb.keys import Instant
 
 @entity
 class Command:
-    """The idempotency record of an API command: the caller, a fingerprint of the request, and the response as JSON."""
+    """The idempotency record of an API command: the caller, a fingerprint of the request, and the response as JSON.
+
+    `ttl`: None if the key is remembered for ever.
+    """
 
     caller: str
     key: str
@@ -14,7 +17,7 @@ class Command:
     fingerprint: str
     result: str
     created_at: Instant
-    ttl: int
+    ttl: int | None = None
 
 
 @entity
