@@ -7,8 +7,17 @@ from typing import Literal, get_args
 
 Currency = Literal["CHF", "EUR", "GBP", "JPY", "USD"]
 CURRENCIES: tuple[str, ...] = get_args(Currency)
-MINOR_DIGITS = {"JPY": 0}
-"""Number of digits after the decimal point, by currency (ISO 4217). Currencies that are not listed have 2."""
+_CURRENCIES_BY_DIGITS = {
+    0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
+    3: "BHD IQD JOD KWD LYD OMR TND",
+    4: "CLF UYW",
+}
+MINOR_DIGITS = {currency: digits for digits, listed in _CURRENCIES_BY_DIGITS.items() for currency in listed.split()}
+"""Number of digits after the decimal point, by currency. Currencies that are not listed have 2.
+
+Source: ISO 4217, List One, "CcyMnrUnts": https://www.six-group.com/en/products-services/financial-information/data-standards.html
+The shop sells in CURRENCIES only, but the payment provider may report money in any currency.
+"""
 MAX_MINOR_UNITS = 10**12
 """The largest allowed amount. It is far above the total of any order.
 

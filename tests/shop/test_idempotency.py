@@ -92,10 +92,12 @@ def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) 
 
 
 def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: ManualClock) -> None:
-    event = ("payment-provider", "evt_1", "record_payment", {}, nothing)
-    run_idempotently(shop, *event)
+    def record() -> IdempotentResult:
+        return run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
+
+    record()
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
-    assert run_idempotently(shop, *event).replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"
+    assert record().replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"
 
 
 JSON = st.recursive(
