@@ -86,6 +86,10 @@ def test_a_fault_is_logged_with_its_place_but_without_what_was_sent() -> None:
     assert "Ann" not in json.dumps(line)
 
 
-def test_what_aws_denies_is_logged_in_its_words() -> None:
-    denied = ClientError({"Error": {"Code": "AccessDenied", "Message": "no dynamodb:Query"}}, "Query")
-    assert "no dynamodb:Query" in describe_fault(denied)["says"]
+def test_an_error_of_aws_is_logged_with_its_code_and_ids_but_without_its_message() -> None:
+    refused = {"Code": "MessageRejected", "Message": "Email address is not verified: ann@example.com"}
+    error = ClientError({"Error": refused, "ResponseMetadata": {"RequestId": "4442587F"}}, "SendEmail")  # type: ignore[typeddict-item]
+    line = describe_fault(error)
+    assert line["says"] == "MessageRejected (SendEmail, request 4442587F)"
+    assert "ann@example.com" not in json.dumps(line)
+    assert describe_fault(ClientError({}, "Query"))["says"] == "None (Query, request None)"

@@ -240,15 +240,23 @@ def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 
-ERRORS_SAFE_TO_LOG = (ClientError, Unreadable, KeyError)
-"""The exceptions whose text is written to the log. The text names an AWS error, an unreadable item or a missing key.
+ERRORS_SAFE_TO_LOG = (Unreadable, KeyError)
+"""The exceptions whose text is written to the log. The text names an unreadable item or a missing key.
 
 The texts of all other exceptions are not logged, because they may quote data from a request or from the table.
 """
 
 
 def describe_fault(error: Exception) -> dict[str, Any]:
-    """Return the log fields of an internal error: its class, its last stack frames, and its text if safe to log."""
+    """Return the log fields of an internal error: its class, its last stack frames, and its text if safe to log.
+
+    For an error of an AWS service, the text is its code, the operation and the request id. Its message is left out,
+    because it may quote data, such as an e-mail address.
+    """
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     says = str(error) if isinstance(error, ERRORS_SAFE_TO_LOG) else ""
+    if isinstance(error, ClientError):
+        response: Any = error.response
+        request_id = response.get("ResponseMetadata", {}).get("RequestId")
+        says = f"{response.get('Error', {}).get('Code')} ({error.operation_name}, request {request_id})"
     return {"error": type(error).__name__, "says": says, "at": frames[-8:]}
