@@ -11,7 +11,8 @@ archiving.
      then retried.
    - If the sales totals (best sellers, sales per minute) do not include the order or one of its returns yet, an error
      is raised too. The amounts of an archived order can never be added to these totals.
-   - If a refund or a dispute may still move money of the order, a new expiry marker postpones the archiving.
+   - If a refund, also a failed refund, or a dispute may still move money of the order, a new expiry marker postpones
+     the archiving.
 2. List: read all items of the order's partition with strongly consistent reads.
 3. Replace: after S3 has stored the archive object, delete exactly the items that the object lists, except invoices.
 Then replace the order with the stub.
@@ -50,7 +51,7 @@ because the law requires that invoices stay readable.
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
 RECHECK_DAYS = 7
-"""For how many days the archiving is postponed while a refund is in progress or a dispute is open."""
+"""For how many days the archiving is postponed while a refund is in progress, a dispute is open, or staff must act."""
 REFUND_FAILURE_WINDOW_DAYS = 31
 """For how many days after its success a card refund may still fail.
 
@@ -175,15 +176,17 @@ def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     `at`: the time from which to wait. It is now, or the time to which `python -m local advance` has advanced.
 
     The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
-    progress, a dispute is open, or staff must still decide what happens with an unmatched payment, the result is
-    RECHECK_DAYS. Otherwise the result is the number of days in which the
-    latest successful card refund may still fail.
+    progress, a dispute is open, or staff must still decide what happens with an unmatched payment or a failed refund,
+    the result is RECHECK_DAYS. Otherwise the result is the number of days in which the latest successful card refund
+    may still fail. A failed refund cannot be retried if the customer's bank took the payment back.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
-    if any(refund.status in REFUNDS_IN_FLIGHT for refund in refunds) or any(
-        payment.is_disputed or payment.status == "UNMATCHED" for payment in payments
-    ):
+    lost = {payment.payment_id for payment in payments if payment.is_charged_back}
+    if any(
+        refund.status in REFUNDS_IN_FLIGHT or (refund.status == "FAILED" and refund.payment_id not in lost)
+        for refund in refunds
+    ) or any(payment.is_disputed or payment.status == "UNMATCHED" for payment in payments):
         return RECHECK_DAYS
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]
     if not done:

@@ -197,7 +197,7 @@ def everything_happens(harness: ShopHarness) -> None:
     expire_until(harness.engine, shop.table.name, harness.now().replace(year=harness.now().year + 2))
     harness.process_all()
     assert isinstance(
-        restore_order(shop, make_archive_fetcher(clients.client("s3"), "archive"), stopped, settles=LOCAL_SETTLE_TIME),
+        restore_order(shop, make_archive_fetcher(clients.client("s3"), "archive"), unpaid, settles=LOCAL_SETTLE_TIME),
         RestoredOrder,
     )
     harness.process_all()

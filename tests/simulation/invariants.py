@@ -960,6 +960,11 @@ def _extra_seconds(owned: OrderAggregate, book: Ledger) -> float:
     if owned.status in CLOSED_STATUSES and any(payment.status == "UNMATCHED" for payment in payments):
         book.found_exception("staff must decide about money that matches no order")
         return inf
+    lost = {payment.payment_id for payment in payments if payment.is_charged_back}
+    failed = {refund.payment_id for refund in owned.items_of_type("Refund") if refund.status == "FAILED"}
+    if owned.status in CLOSED_STATUSES and failed - lost:
+        book.found_exception("staff must decide about a refund that failed")
+        return inf
     may_move = owned.items_of_type("Refund") or any(payment.disputes for payment in payments)
     return (MONEY_MOVES_SECONDS if may_move else 0) + (RESTORED_SECONDS if "restored_at" in owned.image else 0)
 
