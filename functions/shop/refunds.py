@@ -17,7 +17,8 @@ from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, Refund, RefundReason
-from functions.model.errors import NotFound, TooMuch, WrongState
+from functions.model.errors import InvalidInput, NotFound, TooMuch, WrongState
+from functions.model.money import CURRENCIES
 from functions.model.patterns import (
     CUSTOMER_BY_ID,
     ORDER_BY_ID,
@@ -84,6 +85,9 @@ def _allocate_to_payments(shop: Shop, order: Order, amount: int) -> Iterator[tup
 
     Yields each payment that gets a new refund, the amount of the refund, and the refund's number among the payment's
     refunds, from 1.
+
+    The clocks of Lambdas differ a little, so payments of nearly the same moment may be in another order. This changes
+    no sum: the refunds add up to `amount`, or to all that can still be refunded, in any order of the payments.
     """
     refunds = list(shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id))
     payments = [p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status == "CAPTURED"]
@@ -266,8 +270,8 @@ def retry_refund(
 
     Safe to repeat while the retry is in progress. Raises WrongState if the refund has not failed. Also raises
     WrongState if the customer's bank took the payment back or disputes it. Staff need not retry a refund of a disputed
-    payment: if the shop wins the dispute, the refund is retried automatically. Also raises NotAllowed, NotFound and
-    TableBusy.
+    payment: if the shop wins the dispute, the refund is retried automatically. Raises InvalidInput if the store credit
+    would have a currency that the shop does not sell in. Also raises NotAllowed, NotFound and TableBusy.
     """
     caller.require_group("staff")
 
@@ -307,8 +311,12 @@ def get_store_credit_account_id(shop: Shop, customer_id: str | None, currency: s
     """Return the id of the customer's store credit account in this currency.
 
     Raises NotFound if the customer does not exist, or if the customer of the payment is not known (`customer_id` is
-    None).
+    None). Raises InvalidInput if the shop does not sell in this currency: nothing could be bought with such credit.
     """
+    if currency not in CURRENCIES:
+        raise InvalidInput(
+            "to", f"must be original: {currency} is not a currency of this shop, so nobody could spend it"
+        )
     if customer_id is None or shop.table.get(CUSTOMER_BY_ID, customer_id=customer_id) is None:
         raise NotFound("customer")
     return store_credit_account_id(shop, customer_id, currency)

@@ -142,6 +142,21 @@ def test_a_failed_refund_is_retried_without_a_body(api: ApiHarness, paid: str) -
     assert (again.status, again.body["status"], again.body["account_id"]) == (200, "REQUESTED", None)
 
 
+def test_a_refund_in_a_currency_that_the_shop_does_not_know_never_becomes_store_credit(api: ApiHarness) -> None:
+    order_id = api.place_order().body["order_id"]
+    post_webhook(api, payment_event(order_id, 2500, currency="SEK"))
+    path = f"/orders/{order_id}/payments/pi_1/refund"
+    (refund_id,) = api.call("POST", path, STAFF, key="back").body["refund_ids"]
+    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), order_id, refund_id)
+    before = api.table_images()
+    retry = f"/orders/{order_id}/refunds/{refund_id}/retry"
+    refused = api.call("POST", retry, STAFF, {"to": "credit"})
+    assert refused.status == 400
+    assert refused.field_errors["to"].startswith("must be original: SEK")
+    assert api.table_images() == before
+    assert api.call("POST", retry, STAFF, {"to": "original"}).body["status"] == "REQUESTED"
+
+
 def test_money_that_matched_nothing_is_given_back_whole(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     post_webhook(api, payment_event("unknown", 2500))

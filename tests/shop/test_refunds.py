@@ -1,6 +1,8 @@
 """Refunds: what may be given back, decided once with the order, and never more than was paid."""
 
+from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -135,6 +137,21 @@ def test_money_comes_from_the_latest_payment_first(shop: Shop, clock: Any) -> No
         ("pi_1-2", 600),
         ("pi_2-1", 1000),
     ]
+
+
+@pytest.mark.parametrize("minutes", [(0, 0, 0), (0, 1, 2), (2, 1, 0), (1, 0, 1)], ids=str)
+def test_the_clocks_of_payments_change_no_amount_of_a_refund(shop: Shop, clock: Any, minutes: tuple[int, ...]) -> None:
+    order, start = place(shop), clock.now
+    brought = {"pi_0": 700, "pi_1": 800, "pi_2": 1000}
+    for number, (payment_id, amount) in enumerate(brought.items()):
+        clock.now = start + timedelta(minutes=minutes[number])
+        report_payment(shop, order, event_id=f"evt_{number}", payment_id=payment_id, amount=amount)
+    for number, amount in enumerate((1200, 900, 400)):
+        assert give(shop, order.order_id, amount, key=str(number))["amount"] == amount
+    back = Counter[str]()
+    for refund in order_money.refunds(shop, order.order_id):
+        back[refund.payment_id] += refund.amount
+    assert back == brought, "each payment gave back exactly what it brought"
 
 
 def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> None:
