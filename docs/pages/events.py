@@ -35,6 +35,7 @@ EXAMPLE: Mapping[str, Any] = {  # a value for every field of an event
     "placed_at": "2026-11-21T09:30:00.123Z",
     "quantities": {"mug": 2, "pot": 1},
     "backordered": {"mug": 1},
+    "dispute_id": "du_1MtJUT2eZvKYlo2CNaw2HvEv",
     "refund_id": "pi_3MtwBwLkdIwHu7ix28a3tqPa-1",
     "return_id": "3f9c1c8e5b7d4a60b1f2d3c4e5a69788",
     "shipment_id": "ebz4oersmwzvd6p6iumrcaxfbq-1",
@@ -153,6 +154,9 @@ def example_event(event: EventContract) -> dict[str, Any]:
     kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
     reached = kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status
     status = next(iter([*filter(None, [reached]), *(state for state, _ in initial_states(event.row))]), "DELIVERED")
+    allowed = typing.get_args(typing.get_type_hints(event.data).get("status"))
+    if allowed and status not in allowed:  # a dispute is opened first, and won or lost last
+        status = allowed[0 if kind.event_name == "INSERT" else -1]
     known = {**EXAMPLE, "status": status}
     if status not in CARRIER_STATES:
         known |= {"carrier": None, "tracking_number": None}

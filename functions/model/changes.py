@@ -139,6 +139,8 @@ CHANGE_TYPES = (
     ChangeType("PaymentFailed", t.PAYMENT, "INSERT", new_status="FAILED"),
     ChangeType("PaymentUnmatched", t.PAYMENT, "INSERT", new_status="UNMATCHED"),
     *_transition_change_types(t.PAYMENT, states.PAYMENT_TRANSITIONS),
+    ChangeType("ArchivedOrderDisputed", t.ARCHIVED_DISPUTE, "INSERT"),
+    ChangeType("ArchivedDisputeEnded", t.ARCHIVED_DISPUTE, "MODIFY"),
     ChangeType("RefundRequested", t.REFUND, "INSERT"),
     *_transition_change_types(t.REFUND, states.REFUND_TRANSITIONS),
     ChangeType("GoodsReturned", t.RETURN, "INSERT"),

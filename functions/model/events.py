@@ -54,6 +54,14 @@ class PaymentData:
 
 
 @entity
+class DisputeData:
+    order_id: str
+    dispute_id: str
+    payment_id: str
+    status: e.DisputeStatus
+
+
+@entity
 class RefundData:
     order_id: str
     refund_id: str
@@ -191,6 +199,8 @@ EVENTS = (
     EventContract("PaymentUnmatched",     t.PAYMENT,         PaymentData,  "a payment matches no order; a person must check it"),
     EventContract("PaymentDisputed",      t.PAYMENT,         PaymentData,  "the customer's bank disputes a payment"),
     EventContract("PaymentRefunded",      t.PAYMENT,         PaymentData,  "a payment was refunded in full, or charged back by the bank"),
+    EventContract("ArchivedOrderDisputed", t.ARCHIVED_DISPUTE, DisputeData, "the customer's bank disputes a payment of an archived order"),
+    EventContract("ArchivedDisputeEnded", t.ARCHIVED_DISPUTE, DisputeData, "a dispute of an archived order was won or lost"),
     EventContract("RefundRequested",      t.REFUND,          RefundData,   "a refund was requested, or is retried"),
     EventContract("RefundSucceeded",      t.REFUND,          RefundData,   "a refund was paid to the customer"),
     EventContract("RefundFailed",         t.REFUND,          RefundData,   "a refund failed; a person must handle it"),

@@ -35,6 +35,7 @@ ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER",               
 EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                written_by="api, lapse, archive")
 PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds")  # GSI3 lists the payments that match no order; GSI2 cannot list them, because it does not contain all attributes of a payment
 PAYMENT_CLAIM  = Row(e.PaymentClaim,  "PAYMENT#{payment_id} / CLAIM",                         kind="marker")
+ARCHIVED_DISPUTE = Row(e.ArchivedDispute, "ORDER#{order_id} / DISPUTE#{dispute_id}")
 REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            written_by="api, lapse, refunds")
 RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}")
 SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     written_by="fulfilment, api")

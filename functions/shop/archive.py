@@ -38,15 +38,27 @@ from functions.model.copies import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.states import apply_order_command
-from functions.model.table import ARCHIVED_ORDER, COUNTED, EXPIRY, INVOICE, ORDER, PAYMENT, REFUND, RETURN, TIMELINE
+from functions.model.table import (
+    ARCHIVED_DISPUTE,
+    ARCHIVED_ORDER,
+    COUNTED,
+    EXPIRY,
+    INVOICE,
+    ORDER,
+    PAYMENT,
+    REFUND,
+    RETURN,
+    TIMELINE,
+)
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.shop import Shop, retry_on_conflict
 
-TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type}
+TYPES_KEPT_IN_TABLE = {ORDER.type, INVOICE.type, ARCHIVED_DISPUTE.type}
 """Item types that archiving does not delete.
 
 The order item is replaced with the stub, the small item that remains of an archived order. Invoices stay in the table,
-because the law requires that invoices stay readable.
+because the law requires that invoices stay readable. A dispute that came while the order was archived before stays
+beside the stub, so that staff see it.
 """
 REFUNDS_IN_FLIGHT: tuple[RefundStatus, ...] = ("REQUESTED", "SENT")
 """The statuses of a refund that is still being processed."""
@@ -183,10 +195,14 @@ def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
     lost = {payment.payment_id for payment in payments if payment.is_charged_back}
-    if any(
-        refund.status in REFUNDS_IN_FLIGHT or (refund.status == "FAILED" and refund.payment_id not in lost)
-        for refund in refunds
-    ) or any(payment.is_disputed or payment.status == "UNMATCHED" for payment in payments):
+    if (
+        any(
+            refund.status in REFUNDS_IN_FLIGHT or (refund.status == "FAILED" and refund.payment_id not in lost)
+            for refund in refunds
+        )
+        or any(payment.is_disputed or payment.status == "UNMATCHED" for payment in payments)
+        or any(image["type"]["S"] == ARCHIVED_DISPUTE.type and image["status"]["S"] == "OPEN" for image in images)
+    ):
         return RECHECK_DAYS
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]
     if not done:

@@ -5,16 +5,21 @@ keyed by the dispute's id. In the sequence OPEN, WON, LOST, the status only move
 back is ignored. So the provider may send the events in any sequence. It may also send the same event twice with
 different event ids.
 
+The payments of an archived order are in the archive. Then the dispute is stored beside the order's stub, as an item of
+its own. When the order is restored, `apply_kept_disputes` moves it to its payment.
+
 If the shop loses a dispute, the bank takes all money of the payment that was not refunded before. After that, the shop
 sends no refunds of this payment. So if an earlier refund of the payment fails, it cannot be retried.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
-from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
+from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent, update
 from functions.model.entities import (
+    ArchivedDispute,
     ArchivedOrder,
     DisputeStatus,
     Order,
@@ -24,7 +29,7 @@ from functions.model.entities import (
     RefundReason,
 )
 from functions.model.errors import TooEarly
-from functions.model.patterns import PAYMENT_BY_ID, REFUNDS_OF_ORDER
+from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENT_BY_ID, REFUNDS_OF_ORDER
 from functions.model.states import (
     RECEIVED_PAYMENT_STATUSES,
     PaymentCommand,
@@ -32,7 +37,7 @@ from functions.model.states import (
     apply_payment_command,
     derive_payment_status,
 )
-from functions.model.table import ORDER, PAYMENT, REFUND
+from functions.model.table import ARCHIVED_DISPUTE, ORDER, PAYMENT, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.payments import Decision, payment_result
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
@@ -43,7 +48,7 @@ from functions.shop.refunds import (
     get_order_unless_archiving,
     reset_for_retry,
 )
-from functions.shop.shop import Shop
+from functions.shop.shop import Shop, retry_on_conflict
 
 TOO_EARLY_RETRY_SECONDS = 60
 MAX_RETRIED_REFUNDS = 90
@@ -91,8 +96,8 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     paid yet, this amount becomes due again. Otherwise the order records this amount as refunded, and subtracts it from
     the owed amount.
 
-    The result is {"payment_id", "status", "reason"}. If the table does not contain the payment, and the order is
-    archived or does not exist, `status` is None.
+    The result is {"payment_id", "status", "reason"}. If the order is archived, the dispute is stored beside its stub,
+    and `status` is the status of the dispute. If neither the order nor the payment exists, `status` is None.
 
     Raises TableBusy while the order is being archived. Raises TooEarly if the order exists and is not archived, but the
     payment is not recorded as received yet. After either error, the provider sends the event again later.
@@ -103,23 +108,94 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
         payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
         if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
             raise TooEarly(TOO_EARLY_RETRY_SECONDS)
+        if isinstance(order, ArchivedOrder) and not _came_after_archiving(order, payment):
+            return _keep_beside_stub(shop, order, event)
         if payment is None:
             return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
-        if payment.status not in RECEIVED_PAYMENT_STATUSES or not _is_newer(payment, event):
+        if payment.status not in RECEIVED_PAYMENT_STATUSES:
             return [check_unchanged(PAYMENT, payment)], payment_result(payment)
-        after = _apply_dispute_event(shop, payment, event)
-        return [
-            update(PAYMENT, payment, after),
-            *_adjust_order_money(shop, order, payment, after, event),
-        ], payment_result(after)
+        return _record_on_payment(shop, order, payment, event)
 
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_dispute", asdict(event), decide)
 
 
-def _is_newer(payment: Payment, event: ProviderDisputeEvent) -> bool:
+def _record_on_payment(
+    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, event: ProviderDisputeEvent
+) -> Decision:
+    if not _is_newer(event, (payment.disputes or {}).get(event.dispute_id)):
+        return [check_unchanged(PAYMENT, payment)], payment_result(payment)
+    after = _apply_dispute_event(shop, payment, event)
+    return [
+        update(PAYMENT, payment, after),
+        *_adjust_order_money(shop, order, payment, after, event),
+    ], payment_result(after)
+
+
+def _is_newer(event: ProviderDisputeEvent, stored: DisputeStatus | None) -> bool:
     """Return whether the event's status comes after the dispute's stored status in the sequence OPEN, WON, LOST."""
     steps = (None, *get_args(DisputeStatus))
-    return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index((payment.disputes or {}).get(event.dispute_id))
+    return steps.index(STATUS_BY_OUTCOME[event.outcome]) > steps.index(stored)
+
+
+# disputes of archived orders ------------------------------------------------------------------------------------------
+def _came_after_archiving(stub: ArchivedOrder, payment: Payment | None) -> bool:
+    """Return whether a payment arrived after its order was archived. Then it is beside the stub, and in no archive.
+
+    An earlier payment is in the table only while a restore of the order is running. It must not be changed then.
+    """
+    return payment is not None and payment.created_at > (stub.archived_at or "")
+
+
+def _keep_beside_stub(shop: Shop, stub: ArchivedOrder, event: ProviderDisputeEvent) -> Decision:
+    """Return the writes that store a dispute beside the stub of its order. The stub must not change meanwhile."""
+    kept = next(iter(_kept_disputes(shop, event.order_id, event.dispute_id)), None)
+    status, now = STATUS_BY_OUTCOME[event.outcome], shop.now_instant()
+    result = {"payment_id": event.payment_id, "status": status, "reason": "the order is archived"}
+    same_order = check_order_unchanged(event.order_id, stub)
+    if kept is None:
+        item = ArchivedDispute(
+            order_id=event.order_id,
+            dispute_id=event.dispute_id,
+            payment_id=event.payment_id,
+            status=status,
+            reason=event.reason,
+            created_at=now,
+            updated_at=now,
+        )
+        return [same_order, put_if_absent(ARCHIVED_DISPUTE, item)], result
+    if not _is_newer(event, kept.status):
+        return [same_order, check_unchanged(ARCHIVED_DISPUTE, kept)], result | {"status": kept.status}
+    after = replace(kept, status=status, reason=event.reason, updated_at=now, version=kept.version + 1)
+    return [same_order, update(ARCHIVED_DISPUTE, kept, after)], result
+
+
+def _kept_disputes(shop: Shop, order_id: str, *dispute_ids: str) -> list[ArchivedDispute]:
+    keys = [ARCHIVED_DISPUTE.key(order_id=order_id, dispute_id=id) for id in dispute_ids]
+    return [item for item in shop.table.batch_get(keys, consistent=True) if isinstance(item, ArchivedDispute)]
+
+
+def apply_kept_disputes(shop: Shop, order_id: str) -> None:
+    """After an order was restored, move the disputes that came meanwhile from beside the stub to their payments.
+
+    The order's money is adjusted as if the events came now. A dispute of a payment that the order does not have stays.
+    Safe to repeat.
+    """
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+    for image in images:
+        if image["type"]["S"] == ARCHIVED_DISPUTE.type:
+            dispute_id = ARCHIVED_DISPUTE.decode(image).dispute_id
+            retry_on_conflict(shop, partial(_apply_kept_dispute, shop, order_id, dispute_id))
+
+
+def _apply_kept_dispute(shop: Shop, order_id: str, dispute_id: str) -> None:
+    order = get_order_unless_archiving(shop, order_id)
+    for kept in _kept_disputes(shop, order_id, dispute_id) if isinstance(order, Order) else ():
+        payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=kept.payment_id)
+        if payment is not None and payment.status in RECEIVED_PAYMENT_STATUSES:
+            outcome = next(outcome for outcome, status in STATUS_BY_OUTCOME.items() if status == kept.status)
+            event = ProviderDisputeEvent("", dispute_id, kept.payment_id, order_id, outcome, kept.reason)
+            writes, _ = _record_on_payment(shop, order, payment, event)
+            shop.table.write(*writes, delete(ARCHIVED_DISPUTE, kept))
 
 
 def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:

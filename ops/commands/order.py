@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,9 +18,10 @@ from functions.dynamodb.keys import instant_from_epoch, to_instant
 from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
-from functions.model.entities import ArchivedOrder, Notification, Order
+from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order
 from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
+from functions.shop.archive import REFUNDS_IN_FLIGHT
 from functions.shop.shop import Shop
 from ops import targets
 from ops.cli_errors import RecordNotFound
@@ -157,6 +158,7 @@ TIME_FIELDS = ("placed_at", "paid_at", "reached_at", "delivered_at", "updated_at
 COLUMNS: Mapping[str, Sequence[str]] = {
     "TimelineEvent": ("at", "version", "event", "status", "change_id"),
     "Payment":       ("payment_id", "status", "method", "amount", "refunded", "disputes", "reason", "updated_at"),
+    "ArchivedDispute": ("dispute_id", "payment_id", "status", "reason", "updated_at"),
     "Refund":        ("refund_id", "status", "amount", "why", "attempt", "account_id", "reason", "updated_at"),
     "Shipment":      ("shipment_id", "status", "quantities", "carrier", "tracking_number", "updated_at"),
     "Return":        ("return_id", "quantities", "amount", "owed", "created_at"),
@@ -201,6 +203,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     mails = list_notifications(table, order_id)
     effects = list_effects(table, order)
     groups |= {"Effect": effects, "Notification": [*mails]}
+    yield from _format_table("outstanding", ("what", "since"), [*list_outstanding(stub, groups)])
     for kind, items in groups.items():
         yield from _format_table(
             kind, COLUMNS[kind], [[getattr(item, name) for name in COLUMNS[kind]] for item in items]
@@ -216,6 +219,39 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
     )
     if not archive_summary:
         yield f"its copies are {'in sync' if compared['in_sync'] else 'not in sync: run the command again in a moment'}"
+
+
+def list_outstanding(order: Order | ArchivedOrder, items: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, str]]:
+    """Yield what the shop still has to do for an order, or waits for, and since when. `items`: its items by type.
+
+    A step is outstanding while its worker has not processed the event, and also while a failed step waits for a retry.
+    """
+    if isinstance(order, Order) and order.status in SOLD_STATUSES and not items["Invoice"]:
+        yield "invoice, by fulfilment", order.updated_at
+    if order.status in OUTSTANDING_BY_STATUS:
+        yield OUTSTANDING_BY_STATUS[order.status], order.updated_at
+    for kind, (is_outstanding, describe) in OUTSTANDING_BY_TYPE.items():
+        for item in filter(is_outstanding, items[kind]):
+            yield describe(item), item.at if kind == "Notification" else item.updated_at
+
+
+OUTSTANDING_BY_STATUS = {
+    "PAID": "request to the warehouse, by fulfilment",
+    "CANCEL_REQUESTED": "answer to the cancellation, by the warehouse",
+    "ARCHIVING": "object in the archive, by archive",
+}
+REFUNDED_BY = {"REQUESTED": "refunds", "SENT": "the payment provider"}
+OUTSTANDING_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], str]]] = {
+    "Shipment": (lambda it: it.status == "REQUESTED", lambda it: f"dispatch of {it.shipment_id}, by the warehouse"),
+    "Refund": (
+        lambda it: it.status in REFUNDS_IN_FLIGHT,
+        lambda it: f"refund {it.refund_id}, by {REFUNDED_BY[it.status]}",
+    ),
+    "Notification": (lambda it: it.status == "SENDING", lambda it: f"mail {it.event}, by notifications"),
+    "Payment": (lambda it: it.is_disputed, lambda it: f"end of the dispute of {it.payment_id}, by the bank"),
+    "ArchivedDispute": (lambda it: it.status == "OPEN", lambda it: f"end of the dispute {it.dispute_id}, by the bank"),
+}
+"""For each item type: when something about an item is outstanding, and what."""
 
 
 def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:

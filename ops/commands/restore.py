@@ -37,6 +37,7 @@ from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDE
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND, ROWS_BY_TYPE
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
 from functions.shop.cancellation import put_expiry_marker
+from functions.shop.disputes import apply_kept_disputes
 from functions.shop.shop import Shop, retry_on_conflict
 from ops import targets
 from ops.cli_errors import UsageError
@@ -117,6 +118,9 @@ def restore_order(
     `settles`: how long an order must have been archived before it can be restored. `dry`: check everything, write
     nothing.
 
+    A dispute that came while the order was archived moves from beside the stub to its payment, in a transaction of its
+    own. If the run is killed before it, a repeated run does it.
+
     Safe to repeat, also after a kill. Raises NotRestorable, TableBusy.
     """
 
@@ -154,7 +158,10 @@ def restore_order(
         ends_at = instant_from_epoch(int(end.request["Item"]["ttl"]["N"]))
         return RestoredOrder(order_id, 1 + sum(map(len, parts)), ends_at, is_customer_erased)
 
-    return retry_on_conflict(shop, attempt)
+    outcome = retry_on_conflict(shop, attempt)
+    if not dry and outcome != "no such order":
+        apply_kept_disputes(shop, order_id)
+    return outcome
 
 
 def _fetch_images(shop: Shop, fetch: FetchObject, stub: ArchivedOrder) -> list[Image]:

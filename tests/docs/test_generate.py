@@ -5,7 +5,7 @@ import re
 import typing
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -194,13 +194,20 @@ def everything_happens(harness: ShopHarness) -> None:
     assert orders.get_order(shop, ANN, unpaid).status == "LAPSED"
     erasure.erase_customer(shop, ANN, ANN.id)
     harness.process_all()
-    expire_until(harness.engine, shop.table.name, harness.now().replace(year=harness.now().year + 2))
-    harness.process_all()
+    archive_and_dispute(harness, stopped)
     assert isinstance(
         restore_order(shop, make_archive_fetcher(clients.client("s3"), "archive"), unpaid, settles=LOCAL_SETTLE_TIME),
         RestoredOrder,
     )
     harness.process_all()
+
+
+def archive_and_dispute(harness: ShopHarness, order_id: str) -> None:
+    expire_until(harness.engine, harness.shop.table.name, harness.now().replace(year=harness.now().year + 2))
+    harness.process_all()
+    for outcome in get_args(disputes.DisputeOutcome)[:2]:
+        told = disputes.ProviderDisputeEvent(f"evt {outcome}", "dp_late", "pi_late", order_id, outcome)
+        disputes.record_dispute(harness.shop, told)
 
 
 def tell(harness: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:

@@ -73,6 +73,7 @@ TOUCHED: dict[str, dict[str, Any]] = {  # what differs beside the state, by the 
 BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # what makes it one, and what does not
     "CustomerRenamed": ({"name": "Another"}, {"email": "another@example.com"}),
     "StockReplenished": ({"available": 3}, {"available": 0}),
+    "ArchivedDisputeEnded": ({"status": "LOST"}, {"status": "LOST"}),
     "PriceDropped": ({"price": 1249}, {"price": 1251}),
 }
 CASES = [(kind, state) for kind in CHANGE_TYPES for state in (kind.transition.before if kind.transition else ("",))]
@@ -88,6 +89,8 @@ def before_of(kind: ChangeType, state: str) -> Any:
         return replace(SAMPLES[kind.previous_row], version=3)
     if kind.condition is not None:
         return replace(SAMPLES[kind.row], **({"available": 0} if kind.row is t.STOCK else {}), version=3)
+    if kind.row is t.ARCHIVED_DISPUTE:
+        return replace(SAMPLES[kind.row], version=3)
     more = {kind.transition.changed_field: 1980} if kind.transition and kind.transition.decreasing else {}
     return MADE[kind.row](status=state, version=3, **more)
 
@@ -108,7 +111,7 @@ def happen(engine: Engine, table: Table, kind: ChangeType, state: str) -> None:
     elif kind.previous_row is not None:
         when = {"restored_at": moment(9)} if kind.row is t.ORDER else {"updated_at": moment(9)}
         table.write(replace_with(kind.previous_row, before, kind.row, replace(SAMPLES[kind.row], **when)))
-    elif kind.condition is not None:
+    elif kind.condition is not None or kind.row is t.ARCHIVED_DISPUTE:
         later = {"updated_at": moment(9)} if "updated_at" in kind.row.fields else {}
         table.write(update(kind.row, before, replace(before, **BETWEEN[kind.name][0], **later, version=4)))
     else:

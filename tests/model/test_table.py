@@ -50,6 +50,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     t.EXPIRY: {"main": "ORDER#o1 / EXPIRY"},
     t.PAYMENT: {"main": "ORDER#o1 / PAYMENT#pi_1"},
     t.PAYMENT_CLAIM: {"main": "PAYMENT#pi_1 / CLAIM"},
+    t.ARCHIVED_DISPUTE: {"main": "ORDER#o1 / DISPUTE#dp_1"},
     t.REFUND: {"main": "ORDER#o1 / REFUND#pi_1-1"},
     t.RETURN: {"main": "ORDER#o1 / RETURN#ret_1"},
     t.SHIPMENT: {"main": "ORDER#o1 / SHIPMENT#o1-1", "gsi1": "TRACKING#dhl#42 / SHIPMENT#o1#o1-1"},

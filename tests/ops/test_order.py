@@ -9,7 +9,7 @@ import pytest
 
 from functions.model.entities import ArchivedOrder
 from functions.runtime import clients
-from functions.shop import orders, returns
+from functions.shop import orders, refunds, returns
 from local import shop_client
 from local.activity_log import ActivityLog, read_order_entries
 from ops.__main__ import main
@@ -64,6 +64,22 @@ def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
     for part in parts:
         assert part in text
     assert text.endswith("its copies are in sync\n")
+
+
+def test_what_is_outstanding_is_told(
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "outstanding" not in told(capsys, order_id)
+    paid = harness.place_order("second", mug=1)
+    harness.pay_order(paid, "evt-second", "pi-second")
+    text = told(capsys, paid)
+    assert groups(text)["outstanding"] == 2
+    assert "invoice, by fulfilment" in text
+    assert "request to the warehouse, by fulfilment" in text
+    harness.process_all()
+    assert f"dispatch of {paid}-1, by the warehouse" in told(capsys, paid)
+    refunds.refund_order(harness.shop, STAFF, "sorry", paid, 100)
+    assert "refund pi-second-1, by refunds" in told(capsys, paid)
 
 
 def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(

@@ -12,8 +12,10 @@ from functions.adapters import object_store
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader, customer_erasure, event_publisher
 from functions.handlers.archive_worker import parse_archive
+from functions.model import changes
 from functions.model.entities import ArchivedOrder, Order
-from functions.model.table import ARCHIVED_ORDER, COUNTED, PAYMENT_CLAIM, TIMELINE
+from functions.model.patterns import PAYMENTS_OF_ORDER
+from functions.model.table import ARCHIVED_DISPUTE, ARCHIVED_ORDER, COUNTED, PAYMENT_CLAIM, TIMELINE
 from functions.runtime import clients
 from functions.shop import disputes, orders, payments, placing, refund_processing, refunds, returns
 from functions.shop import erasure as forgetting
@@ -41,7 +43,7 @@ from tests.support.archiving import (
     run_archive,
 )
 from tests.support.archiving import archived_objects as archive_objects
-from tests.support.client_faults import crash_at, fail_calls, lose_response, run_before_call
+from tests.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.saved import reused
@@ -584,3 +586,79 @@ def test_the_command_restores_by_the_day_an_order_was_placed(
 )
 def test_what_cannot_be_meant_is_said_and_ends_with_2(capsys: pytest.CaptureFixture[str], words: Any) -> None:
     assert run(capsys, *words)[0] == 2
+
+
+def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any) -> Any:
+    event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", "pi_1", order_id, outcome, "fraud")
+    return disputes.record_dispute(harness.shop, event).result
+
+
+def kinds(harness: ShopHarness, order_id: str) -> Counter[str]:
+    return Counter(image["type"]["S"] for image in order_partition(harness, order_id))
+
+
+def test_a_dispute_of_an_archived_order_is_kept_shown_and_published(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order_id, _ = archived_order(harness)
+    harness.new_records()
+    assert dispute_first_payment(harness, order_id, "opened")["status"] == "OPEN"
+    names = [change.name for record in harness.new_records() if (change := changes.parse_change(record))]
+    assert "ArchivedOrderDisputed" in names
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
+    main(["order", order_id])
+    told = capsys.readouterr().out
+    assert "ArchivedDispute (1)" in told
+    assert "dp_1" in told
+
+
+def test_when_its_order_is_restored_a_kept_dispute_moves_to_the_payment(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    assert isinstance(bring_back(harness, order_id), RestoredOrder)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
+    assert payment.disputes == {"dp_1": "OPEN"}
+    assert payment.is_disputed
+    assert dispute_first_payment(harness, order_id, "lost")["status"] == "REFUNDED", (
+        "from now on, events go to the payment"
+    )
+
+
+def test_a_restore_that_is_killed_before_a_dispute_is_moved_moves_it_when_it_is_run_again(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    with monkeypatch.context() as patched:
+        patched.setattr(tool, "apply_kept_disputes", lambda *_: (_ for _ in ()).throw(ProcessKilled))
+        with pytest.raises(ProcessKilled):
+            bring_back(harness, order_id)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert bring_back(harness, order_id) == "already in the table"
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_dispute_that_nothing_moved_stays_beside_the_stub_when_the_order_is_archived_again(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    monkeypatch.setattr(tool, "apply_kept_disputes", lambda *_: None)
+    bring_back(harness, order_id)
+    harness.process_all()
+    harness.advance_days(31)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), Order), "the archive waits for an open dispute"
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key=ARCHIVED_DISPUTE.key(order_id=order_id, dispute_id="dp_1"),
+        UpdateExpression="SET #status = :lost",
+        ExpressionAttributeNames={"#status": "status"},
+        ExpressionAttributeValues={":lost": {"S": "LOST"}},
+    )
+    harness.advance_days(8)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1

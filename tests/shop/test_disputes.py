@@ -1,16 +1,16 @@
 """Disputes: the customer's bank asks a payment back, and the order's money follows what becomes of that."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import Order, Payment
+from functions.model.entities import ArchivedDispute, ArchivedOrder, Order, Payment
 from functions.model.errors import TooEarly, TooMuch, WrongState
-from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.model.table import REFUND
+from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER
+from functions.model.table import PAYMENT, REFUND
 from functions.shop import cancellation, refunds
 from functions.shop.accounts import store_credit_account_id
 from functions.shop.disputes import MAX_RETRIED_REFUNDS, ProviderDisputeEvent, record_dispute
@@ -31,6 +31,8 @@ from tests.support.actors import (
 from tests.support.credit_actions import balance
 from tests.support.payment_provider import REFUSED, FakeProvider, provider_behaving
 from tests.support.wire_tap import WireTap, run_before_sending
+
+T = TypeVar("T")
 
 
 def payments_of(shop: Shop, order_id: str) -> list[Payment]:
@@ -131,7 +133,45 @@ def test_a_dispute_of_what_is_not_known_here_is_taken_and_nothing_is_done(shop: 
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
     archived = advance_to_status(shop, place(shop, "key-2"), "CANCELLED")
     archive_order(shop, archived.order_id, to_stub=True)
-    assert dispute(shop, archived, "opened", number=3)["status"] is None
+    assert dispute(shop, archived, "opened", number=3)["status"] == "OPEN"
+
+
+def items_of(shop: Shop, order_id: str, kind: type[T]) -> list[T]:
+    return [item for item in shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id).items if isinstance(item, kind)]
+
+
+def test_a_dispute_of_an_archived_order_is_kept_beside_its_stub_and_goes_only_forward(shop: Shop) -> None:
+    order = place(shop)
+    report_payment(shop, order)
+    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
+    archive_order(shop, order.order_id, to_stub=True)
+    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])  # as the archive Lambda does
+    for outcome, status in (("opened", "OPEN"), ("opened", "OPEN"), ("lost", "LOST"), ("opened", "LOST")):
+        assert dispute(shop, ended, outcome, payment_id="pi_1")["status"] == status
+    (kept,) = items_of(shop, order.order_id, ArchivedDispute)
+    assert (kept.payment_id, kept.dispute_id, kept.status, kept.reason) == ("pi_1", "dp_1", "LOST", "fraudulent")
+    assert items_of(shop, order.order_id, ArchivedOrder), "the order stays archived"
+
+
+def test_a_dispute_just_before_its_order_is_restored_is_moved_to_the_payment(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
+    """The restore replaces the stub between the event's reading and its write: the event is decided again."""
+    order = place(shop)
+    report_payment(shop, order)
+    ended = advance_to_status(shop, get_order(shop, order.order_id), "CANCELLED")
+    before = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order.order_id)
+    archive_order(shop, order.order_id, to_stub=True)
+    shop.table.batch_delete([PAYMENT.key(order_id=order.order_id, payment_id="pi_1")])
+
+    def restore() -> None:
+        for image in before:
+            rival.table.client.put_item(TableName=rival.table.name, Item=image)
+
+    wire.reply_next("TransactWriteItems", run_before_sending(restore))
+    assert dispute(shop, ended, "opened", payment_id="pi_1")["status"] in ("DISPUTED", "REFUNDED")
+    assert items_of(shop, order.order_id, ArchivedDispute) == []
+    assert payments_of(shop, order.order_id)[0].disputes == {"dp_1": "OPEN"}
 
 
 def test_a_dispute_is_not_told_to_an_order_that_is_being_archived(shop: Shop) -> None:

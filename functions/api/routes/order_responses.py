@@ -313,12 +313,27 @@ class Happened(ResponseModel):
     version: int
 
 
+class DisputeAnswer(ResponseModel):
+    """A dispute that came while its order was archived. `status`: OPEN, WON or LOST.
+
+    `reason`: the reason that the customer's bank gave, or null.
+    """
+
+    dispute_id: str
+    payment_id: str
+    status: str
+    reason: str | None
+    created_at: str
+    updated_at: str
+
+
 class WholeOrder(ResponseModel):
     """An order with all items that belong to it, grouped by kind.
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
     page can have more items of each kind.
-    `sales`: the lines of a paid order. `ends_at`: when a closed order is archived.
+    `sales`: the lines of a paid order. `disputes`: the disputes that came while the order was archived; any other
+    dispute is in its payment. `ends_at`: when a closed order is archived.
     """
 
     order: OrderAnswer | None
@@ -328,6 +343,7 @@ class WholeOrder(ResponseModel):
     shipments: Sequence[ShipmentAnswer]
     returns: Sequence[ReturnAnswer]
     refunds: Sequence[RefundAnswer]
+    disputes: Sequence[DisputeAnswer]
     timeline: Sequence[Happened]
     ends_at: str | None
     cursor: str | None
@@ -351,6 +367,7 @@ class WholeOrder(ResponseModel):
             shipments=shown(e.Shipment, ShipmentAnswer),
             returns=shown(e.Return, ReturnAnswer),
             refunds=shown(e.Refund, RefundAnswer),
+            disputes=shown(e.ArchivedDispute, DisputeAnswer),
             timeline=shown(e.TimelineEvent, Happened),
             ends_at=next(iter(ends), None),
             cursor=cursor,

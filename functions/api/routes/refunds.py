@@ -92,8 +92,8 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
 def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Retry = ORIGINAL) -> RefundAnswer:
     """Retry a failed refund. For staff. Safe to repeat while the new attempt is in progress.
 
-    The body is optional. Without a body, the money goes to the original payment method. If the shop does not sell in the
-    currency of the refund, no other method is possible.
+    The body is optional. Without a body, the money goes to the original payment method. If the shop does not sell in
+    the currency of the refund, no other method is possible.
     """
     return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
 

@@ -37,6 +37,7 @@ from functions.model.entities.orders import (
 )
 from functions.model.entities.payments import (
     REFUND_REASONS_OUTSIDE_ORDER,
+    ArchivedDispute,
     DisputeStatus,
     Payment,
     PaymentClaim,
@@ -73,6 +74,7 @@ __all__ = [
     "AccountKind",
     "Activity",
     "Address",
+    "ArchivedDispute",
     "ArchivedOrder",
     "BestSeller",
     "Campaign",

@@ -81,6 +81,23 @@ class PaymentClaim:
 
 
 @entity
+class ArchivedDispute:
+    """A dispute of a payment of an archived order. It is stored beside the stub, because the payment is in the archive.
+
+    `reason`: the reason that the customer's bank gave. When the order is restored, the dispute moves to its payment.
+    """
+
+    order_id: str
+    dispute_id: str
+    payment_id: str
+    status: DisputeStatus
+    reason: str | None = None
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+
+
+@entity
 class Refund:
     """A refund and its status. A command writes this item, and a Lambda then moves the money (outbox pattern).
 
