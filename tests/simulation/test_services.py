@@ -13,7 +13,7 @@ from functions.adapters.payment_provider import PaymentProviderUnavailable
 from local.dynamodb_engine import Engine
 from local.event_source_mappings import InvocationFailed, InvocationReturned
 from tests.simulation import botocore_clients, lambdas, rotations, wire
-from tests.simulation.faults import DAY, Strike
+from tests.simulation.faults import DAY, HOUR, Strike
 from tests.simulation.limits import LIMITS
 from tests.simulation.scheduler import ProcessDied, SimulatedProcess
 from tests.simulation.services import PAUSED_CODES
@@ -363,6 +363,26 @@ def test_no_rule_of_the_stack_loses_an_event_that_it_cannot_deliver(world: Simul
 
 
 # records that kill their function -------------------------------------------------------------------------------------
+def test_the_visibility_of_a_message_changes_only_in_flight_by_its_last_receive_and_for_12_hours(
+    world: Simulation,
+) -> None:
+    queue, tasks = world.queues[world.template.queue_of("fulfilment")], world.tasks
+    queue.on_message = lambda at: None
+    queue.send("{}")
+    (message,) = queue.receive(1, 60)
+    handle = message.receipt_handle
+    assert queue.change_visibility(handle, 12 * HOUR + 1) == "InvalidParameterValue"
+    assert queue.change_visibility(handle, 5) is None
+    assert queue.receive(1) == []
+    tasks.now = message.visible_at
+    assert queue.change_visibility(handle, 5) == "MessageNotInflight"
+    (again,) = queue.receive(1, 60)
+    assert again.receives == 2, "a changed visibility gives no receive back"
+    assert queue.change_visibility(handle, 5) == "ReceiptHandleIsInvalid", "it has another handle now"
+    queue.delete(again)
+    assert queue.change_visibility(again.receipt_handle, 5) == "ReceiptHandleIsInvalid"
+
+
 def test_a_deadly_record_kills_its_function_after_the_records_before_it(
     world: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
