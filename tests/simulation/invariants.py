@@ -332,7 +332,8 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
     Exception: if stream records were lost, an operator's tool writes the missing entries. The tool does not know the
     lost statuses, so these entries may have a wrong status. But each change of status in the timeline must be an
     allowed change. If the operator redrives the record later, the right entry replaces the entry with this change id.
-    Beside it, the other entries that the tool wrote may still have a wrong status.
+    Beside it, the other entries that the tool wrote may still have a wrong status. If the order was archived before the
+    record was redriven, the tool's entry stays in the archive.
     """
     entries: dict[str, list[Any]] = defaultdict(list)
     for (partition, sort), versions in world.table.history.items():
@@ -341,11 +342,14 @@ def logs_have_no_gaps(world: Simulation, book: Ledger) -> Iterator[str]:
             entries[partition.removeprefix("ORDER#")].append(ROWS_BY_TYPE["TimelineEvent"].decode(images[0]))
     happened: dict[str, dict[int, str]] = defaultdict(dict)
     lost: dict[str, set[int]] = defaultdict(set)
+    copies = world.readers["copies"]
+    archived = {id for id, owned in book.orders.items() if owned.is_archived}
     for one in book.changes:
         change = one.change
         if change.row.type == "Order" and change.name != "OrderArchiving":
             happened[change.item.order_id][change.version] = change.item.status
-            if one.at <= world.readers["copies"].lost_up_to:
+            came_too_late = one.sequence_number in copies.discarded and change.item.order_id in archived
+            if one.at <= copies.lost_up_to or came_too_late:
                 lost[change.item.order_id].add(change.version)
     for id, owned in book.orders.items():
         book.count_premise(len(entries[id]))
