@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("functions", "stacks", "local", "docs", "tests", "pyproject.toml")
+NEEDED = ("functions", "stacks", "local", "docs", "tests", "tools", "pyproject.toml")
 
 
 def test_the_changes_it_shows_apply_and_the_tests_they_add_pass(tmp_path: Path) -> None:
