@@ -45,7 +45,7 @@ class LifeStep:
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
         "api": Usage(calls=1, read=4, written=7),
-        "copies": Usage(calls=2, read=1, written=4),
+        "copies": Usage(calls=2, read=1, written=5),
         "relay": Usage(calls=2),
         "notifications": Usage(calls=1, read=3, written=4, messages=1),
     }),
@@ -72,7 +72,7 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
     "archived": LifeStep(events=7, objects=2, usage={
         "copies": Usage(calls=3, read=1, written=1),
         "relay": Usage(calls=3),
-        "archive": Usage(calls=1, read=2, written=16, messages=6),
+        "archive": Usage(calls=1, read=2, written=18, messages=6),
     }),
 }
 # fmt: on

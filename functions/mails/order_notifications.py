@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from functions.adapters.mailer import Mail, load_templates
-from functions.model.entities import Customer, Order
+from functions.model.entities import Customer, Order, order_number
 from functions.model.events import RefundData
 from functions.model.money import format_amount
 from functions.model.pricing import discounted_value, format_percent, included_tax
@@ -95,7 +95,7 @@ def render_notification(
     differ from the currency of the order.
     """
     words = NOTIFICATION_TEXTS[event]
-    number = order.order_id[:8].upper()
+    number = order_number(order.order_id).upper()
     dropped = {id: line.dropped for id, line in order.lines.items() if line.dropped}
     for_dropped = discounted_value(order, dropped)
     money = partial(format_amount, currency=order.currency)

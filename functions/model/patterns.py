@@ -11,6 +11,7 @@ from functions.model import entities as e
 from functions.model import table as t
 
 OrderOrArchived = e.Order | e.ArchivedOrder
+OrderReference = e.TimelineEvent | e.ArchivedOrder
 CompanyOrMember = e.Company | e.Customer
 CustomerOrErased = e.Customer | e.ErasedCustomer
 
@@ -45,6 +46,7 @@ RETURNS_OF_ORDER = Query[e.Return](      id="A12e", description="returns of an o
 LINES_OF_ORDER  = Get[OrderOrArchived](     id="A13",  description="lines of an order (stored in the order item)",               rows=(t.ORDER, t.ARCHIVED_ORDER))
 ORDERS_OF_CUSTOMER  = Query[e.OrderSummary](id="A14",  description="orders of a customer, newest first",                         rows=(t.ORDER_SUMMARY,))
 ORDER_OWNER  = Get[e.OrderOwner](        id="A15",  description="customer who placed an order",                               rows=(t.ORDER, t.ARCHIVED_ORDER), view=e.OrderOwner)
+ORDERS_BY_NUMBER  = Query[OrderReference](   id="A15b", description="orders by the number that customers are given",              rows=(t.TIMELINE, t.ARCHIVED_ORDER), index="gsi1", newest_first=False)
 ORDERS_BY_STATUS_NEWEST_FIRST  = Query[e.QueuedOrder]( id="A16",  description="orders of all customers by status, newest first",            rows=(t.ORDER,), index="gsi2", shards=e.SHARD_COUNT, view=e.QueuedOrder)
 ORDERS_BY_STATUS_OLDEST_FIRST = Query[e.QueuedOrder]( id="A16b", description="orders of all customers by status, oldest first",            rows=(t.ORDER,), index="gsi2", shards=e.SHARD_COUNT, view=e.QueuedOrder, newest_first=False)
 SALES_OF_PRODUCT  = Query[e.OrderLine](   id="A17",  description="sales of a product in a date range",                         rows=(t.ORDER_LINE,), index="gsi3")

@@ -8,6 +8,7 @@ from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
 from functions.dynamodb.writes import update
 from functions.model.entities import (
+    ORDER_NUMBER_LENGTH,
     Address,
     ArchivedOrder,
     Line,
@@ -16,6 +17,7 @@ from functions.model.entities import (
     OrderStatus,
     OrderSummary,
     QueuedOrder,
+    order_number,
 )
 from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import (
@@ -23,6 +25,7 @@ from functions.model.patterns import (
     ORDER_BY_ID,
     ORDER_ITEM_COLLECTION,
     ORDER_OWNER,
+    ORDERS_BY_NUMBER,
     ORDERS_BY_STATUS_NEWEST_FIRST,
     ORDERS_BY_STATUS_OLDEST_FIRST,
     ORDERS_OF_CUSTOMER,
@@ -132,6 +135,23 @@ def list_orders_by_status(
     caller.require_group("staff")
     pattern = ORDERS_BY_STATUS_OLDEST_FIRST if oldest_first else ORDERS_BY_STATUS_NEWEST_FIRST
     return shop.table.query(pattern, queue=status, since=since, until=until, limit=limit, after=after)
+
+
+def list_orders_by_number(
+    shop: Shop, caller: Caller, number: str, limit: int, after: str | None
+) -> QueryPage[Order | ArchivedOrder]:
+    """Return the orders with this number that the caller may see (access pattern A15b). Usually there is at most one.
+
+    `number`: the number that customers are given, or a whole order id, in any case. A Lambda that reads the table's
+    stream writes the index, so a new order is found by its number only after a moment, but by its id at once. Sends one
+    Query, and then at most one BatchGetItem.
+    """
+    page = shop.table.query(ORDERS_BY_NUMBER, number=order_number(number), limit=limit, after=after)
+    ids = {found.order_id for found in page.items if found.order_id.startswith(number.lower())}
+    if len(number) > ORDER_NUMBER_LENGTH:
+        ids.add(number.lower())
+    orders = shop.table.batch_get([ORDER.key(order_id=id) for id in sorted(ids)], consistent=True)
+    return QueryPage(tuple(order for order in orders if caller.can_see(order.customer_id)), page.after)
 
 
 def apply_payment(order: Order, amount: int, at: Instant) -> Order:

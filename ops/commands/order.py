@@ -18,8 +18,8 @@ from functions.dynamodb.keys import instant_from_epoch, to_instant
 from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
-from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order
-from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order, order_number
+from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION, ORDERS_BY_NUMBER
 from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
 from functions.shop.archive import REFUNDS_IN_FLIGHT
 from functions.shop.shop import Shop
@@ -47,6 +47,22 @@ def get_order(table: Table, order_id: str) -> Order | ArchivedOrder:
     if found is None:
         raise RecordNotFound("no such order")
     return found
+
+
+def find_order_id(table: Table, text: str) -> str:
+    """Return the id of the order with this id or number, in any case.
+
+    Raises RecordNotFound if there is none, or if several orders have the number.
+    """
+    if table.get(ORDER_BY_ID, order_id=text.lower()):
+        return text.lower()
+    found = table.query(ORDERS_BY_NUMBER, number=order_number(text)).items
+    ids = sorted({one.order_id for one in found if one.order_id.startswith(text.lower())})
+    if len(ids) > 1:
+        raise RecordNotFound(f"several orders have this number, give the id: {', '.join(ids)}")
+    if not ids:
+        raise RecordNotFound("no such order")
+    return ids[0]
 
 
 # copies ---------------------------------------------------------------------------------------------------------------
@@ -290,7 +306,7 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "order", parents=[targets.target_options(needs_stack=True)], help="show everything about one order"
     )
-    parser.add_argument("order_id", metavar="ID", help="the id of the order")
+    parser.add_argument("order_id", metavar="ID", help="the id of the order, or the number that customers are given")
     parser.set_defaults(run=show_order)
 
 
@@ -298,7 +314,7 @@ def show_order(args: argparse.Namespace) -> None:
     """Print everything about an order. Exits with 1 if it does not exist or cannot be read."""
     where = targets.resolve_target(args)
     try:
-        for line in describe_order(where, args.order_id):
+        for line in describe_order(where, find_order_id(where.table, args.order_id)):
             print(line)
     except (RecordNotFound, Permanent, Unreadable) as error:
         sys.exit(f"order {args.order_id}: {error}")

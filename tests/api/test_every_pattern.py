@@ -15,6 +15,7 @@ from tests.support.http_client import ANN, STAFF, ApiHarness
 ROWS = {f"A{number}" for number in range(1, 26)}
 MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"status": "PENDING"}),
+    ("/orders", {"number": "PUEW472M"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),
 )
 """What a route asks when it is asked otherwise."""

@@ -1,15 +1,18 @@
 """Orders: what is shown of them, to whom, in which lists; and cancelling."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import OPEN_STATUSES, ArchivedOrder
-from functions.model.table import ARCHIVED_ORDER, ORDER
+from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
+from functions.model.patterns import ORDER_BY_ID
+from functions.model.table import ARCHIVED_ORDER, ORDER, TIMELINE
 from functions.shop.invoices import issue_invoice
 from functions.shop.shipments import request_shipment
-from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness, http_event, invoke_api, order_body
+from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api, order_body
+from tests.support.samples import SAMPLES
 
 
 def placed(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
@@ -231,3 +234,53 @@ def test_a_misspelled_filter_is_refused_and_not_passed_over(api: ApiHarness) -> 
 def test_a_filter_that_is_sent_twice_is_malformed(api: ApiHarness) -> None:
     twice = invoke_api(http_event("GET", "/orders", token=ANN, query="limit=1&limit=2"))
     assert list(twice.field_errors) == ["limit"]
+
+
+# by number ------------------------------------------------------------------------------------------------------------
+def with_copies(api: ApiHarness, order_id: str) -> str:
+    """The stream's reader has written the order's first timeline entry. Return the order's number."""
+    order = api.shop.table.get(ORDER_BY_ID, order_id=order_id)
+    assert isinstance(order, Order)
+    entry = replace(SAMPLES[TIMELINE], order_id=order_id, at=order.placed_at)
+    api.shop.table.write(put_if_absent(TIMELINE, entry))
+    return order_id[:8].upper()
+
+
+def found_by(api: ApiHarness, token: Token, number: str) -> list[tuple[str, bool]]:
+    said = api.call("GET", "/orders", token, number=number)
+    assert said.status == 200, said.text
+    return [(order["order_id"], order["archived"]) for order in said.body["items"]]
+
+
+def test_an_order_is_found_by_the_number_of_its_mails_and_by_its_id_in_any_case(api: ApiHarness) -> None:
+    id = placed(api)
+    number = with_copies(api, id)
+    for text in (number, number.lower(), number.capitalize(), id, id.upper()):
+        assert found_by(api, STAFF, text) == found_by(api, ANN, text) == [(id, False)], text
+        assert found_by(api, BOB, text) == [], "another's number finds nothing"
+    assert found_by(api, STAFF, "AAAAAAAA") == []
+    assert found_by(api, STAFF, id[:12] + "zz") == [], "a mistyped id"
+
+
+def test_orders_with_the_same_number_are_all_found_and_an_archived_one_too(api: ApiHarness) -> None:
+    id = placed(api)
+    number = with_copies(api, id)
+    twin = f"{id[:8]}-twin"
+    archived(api, twin)
+    assert sorted(found_by(api, STAFF, number)) == sorted([(id, False), (twin, True)])
+    assert found_by(api, STAFF, twin) == [(twin, True)]
+
+
+def test_an_order_is_found_by_one_query_and_one_read(api: ApiHarness) -> None:
+    id = placed(api)
+    number = with_copies(api, id)
+    with api.record_requests() as sent:
+        found_by(api, STAFF, number)
+    assert sent == ["Query", "BatchGetItem"]
+
+
+def test_a_number_excludes_other_filters(api: ApiHarness) -> None:
+    for asked in ({"status": "PAID"}, {"from": "2026-01-01"}, {"order": "oldest"}):
+        query: dict[str, Any] = {"number": "PUEW472M", **asked}
+        assert list(api.call("GET", "/orders", STAFF, **query).field_errors) == ["number"]
+    assert list(api.call("GET", "/orders", STAFF, number="a#b").field_errors) == ["number"]

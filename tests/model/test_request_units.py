@@ -107,7 +107,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.IMPORT, replace(SAMPLES[t.IMPORT], import_id=id)
         yield t.IMPORT_PART, replace(SAMPLES[t.IMPORT_PART], import_id=id)
         yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
-        yield t.TIMELINE, replace(EVENT, change_id=id, at=behind)
+        yield t.TIMELINE, replace(EVENT, change_id=id, at=behind, event="OrderPaid")
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
         yield t.METRIC, replace(METRIC, shard=str(n % e.SHARD_COUNT), minute=behind if n % 2 else before)
 
@@ -178,6 +178,7 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.LINES_OF_ORDER: Ask(O1, 1, 1.0),
     p.ORDERS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
     p.ORDER_OWNER: Ask(O1, 1, 1.0),
+    p.ORDERS_BY_NUMBER: Ask({"number": "o1"}, 1, 0.5),
     p.ORDERS_BY_STATUS_NEWEST_FIRST: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
     p.ORDERS_BY_STATUS_OLDEST_FIRST: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
     p.SALES_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),

@@ -46,7 +46,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
     t.DISCOUNT: {"main": "DISCOUNT#SPRING / DISCOUNT"},
     t.REDEMPTIONS: {"main": "DISCOUNT#SPRING / REDEMPTIONS#003"},
     t.ORDER: {"main": "ORDER#o1 / ORDER", "gsi2": f"STATUS#PENDING#{e.shard_of('o1')} / {AT}#o1"},
-    t.ARCHIVED_ORDER: {"main": "ORDER#o1 / ORDER"},
+    t.ARCHIVED_ORDER: {"main": "ORDER#o1 / ORDER", "gsi1": "NUMBER#o1 / ORDER#o1"},
     t.EXPIRY: {"main": "ORDER#o1 / EXPIRY"},
     t.PAYMENT: {"main": "ORDER#o1 / PAYMENT#pi_1"},
     t.PAYMENT_CLAIM: {"main": "PAYMENT#pi_1 / CLAIM"},
@@ -72,7 +72,7 @@ KEYS: dict[Row[Any], dict[str, str]] = {
         "gsi1": f"CUSTOMER#ann / BOUGHT#{AT}#o1#mug",
         "gsi3": f"PRODUCT#mug / SALE#{AT}#o1",
     },
-    t.TIMELINE: {"main": f"ORDER#o1 / TIMELINE#{AT}#c1"},
+    t.TIMELINE: {"main": f"ORDER#o1 / TIMELINE#{AT}#c1", "gsi1": "NUMBER#o1 / ORDER#o1#2026-11-21T09:30:00.000Z#c1"},
     t.ACTIVITY: {
         "main": f"CUSTOMER#ann / ACTIVITY#{AT}#c1",
         "gsi2": f"ACTIVITY#2026-11-21#{e.shard_of('c1')} / {AT}#c1",

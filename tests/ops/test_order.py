@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import ArchivedOrder
+from functions.model.table import ARCHIVED_ORDER
 from functions.runtime import clients
 from functions.shop import orders, refunds, returns
 from local import shop_client
@@ -20,6 +22,7 @@ from ops.targets import ShopTarget
 from tests.support.archiving import create_delivered_order, order_partition
 from tests.support.harness import STAFF, WAREHOUSE, ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
+from tests.support.samples import SAMPLES
 
 
 @pytest.fixture(autouse=True)
@@ -157,6 +160,29 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert compare_copies(by_the_machine, order_id)["in_sync"], (
         "who only looked ahead misses no activity that ended thereby"
     )
+
+
+def test_an_order_is_found_by_the_number_of_its_mails_before_and_after_it_is_archived(
+    harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = order_id[:8].upper()
+    assert any(number in mail.subject for mail in harness.sent_mails())
+    for text in (number, number.lower(), order_id.upper()):
+        assert told(capsys, text).startswith(f"order {order_id}: DELIVERED"), text
+    harness.advance_days(days=396)
+    harness.process_all()
+    assert told(capsys, number).startswith(f"order {order_id}: archived")
+    restore_order(
+        harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME
+    )
+    assert told(capsys, number.lower()).startswith(f"order {order_id}: DELIVERED")
+
+
+def test_a_number_that_two_orders_have_names_both(harness: ShopHarness, order_id: str) -> None:
+    stub = replace(SAMPLES[ARCHIVED_ORDER], order_id=f"{order_id[:8]}-twin")
+    harness.shop.table.write(put_if_absent(ARCHIVED_ORDER, stub))
+    with pytest.raises(SystemExit, match=f"several orders have this number, give the id: .*{order_id}"):
+        main(["order", order_id[:8]])
 
 
 def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:

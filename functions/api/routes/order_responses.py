@@ -169,6 +169,11 @@ class OrderInList(ResponseModel):
     customer_name: str | None = None
     archived: bool = False
 
+    @classmethod
+    def of_order(cls, item: e.Order | e.ArchivedOrder) -> Self:
+        """Return the answer for an order itself, which is not an item of a list."""
+        return cls.of(item).model_copy(update={"archived": isinstance(item, e.ArchivedOrder)})
+
 
 class ShipmentAnswer(ResponseModel):
     """A parcel. `quantities`: how many pieces of each product the parcel has.

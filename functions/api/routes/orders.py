@@ -47,6 +47,7 @@ from functions.model.errors import (
 )
 from functions.model.patterns import (
     ORDER_ITEM_COLLECTION,
+    ORDERS_BY_NUMBER,
     ORDERS_BY_STATUS_NEWEST_FIRST,
     ORDERS_BY_STATUS_OLDEST_FIRST,
     ORDERS_OF_CUSTOMER,
@@ -55,6 +56,10 @@ from functions.runtime import observability
 from functions.shop import cancellation, orders, placing
 
 router = Router()
+OrderNumber = Annotated[
+    Id,
+    Query(description="The number that mails show, or the whole order id. Upper or lower case does not matter."),
+]
 P = TypeVar("P", bound="ProductQuantity")
 EXAMPLE_ADDRESS: Any = {"name": "Ann Ash", "street": "1 Elm Row", "postcode": "1010", "city": "Wien", "country": "AT"}
 
@@ -150,6 +155,7 @@ def place_order(caller: SignedIn, request: Request, key: IdempotencyKey, new: Ne
 def list_orders(
     caller: SignedIn,
     status: e.OpenStatus | None = None,
+    number: OrderNumber | None = None,
     since: Since = None,
     until: Until = None,
     order: Annotated[
@@ -160,9 +166,18 @@ def list_orders(
 ) -> Listed[OrderInList]:
     """List your own orders, newest first. With `status`, list the orders of all customers in that state (for staff).
 
+    With `number`, list the orders with that number: your own, or for staff, those of all customers.
     The orders in a state are sorted by the time when they were placed. A new order is in the list of its state at once,
     but it is in the list of its customer only after a moment.
     """
+    if number is not None:
+        if status or since or until or order:
+            raise InvalidInput("number", "cannot be combined with status, from, to and order")
+        return paginate(
+            ListRequest(caller, ORDERS_BY_NUMBER, (e.order_number(number), number.lower()), cursor),
+            lambda after: orders.list_orders_by_number(shop(), caller, number, limit, after),
+            OrderInList.of_order,
+        )
     if status is None:
         if since or until or order:
             raise InvalidInput("status", "is required with from, to and order")

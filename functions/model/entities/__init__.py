@@ -22,6 +22,7 @@ from functions.model.entities.notifications import Campaign, CampaignStatus, Not
 from functions.model.entities.order_copies import Activity, OrderLine, OrderSummary, TimelineEvent
 from functions.model.entities.orders import (
     OPEN_STATUSES,
+    ORDER_NUMBER_LENGTH,
     SOLD_STATUSES,
     Address,
     ArchivedOrder,
@@ -34,6 +35,7 @@ from functions.model.entities.orders import (
     OrderStatus,
     QueuedOrder,
     Return,
+    order_number,
 )
 from functions.model.entities.payments import (
     REFUND_REASONS_OUTSIDE_ORDER,
@@ -66,6 +68,7 @@ from functions.model.entities.totals import BestSeller, Counted, Metric, Rating
 __all__ = [
     "DEFAULT_CATALOG",
     "OPEN_STATUSES",
+    "ORDER_NUMBER_LENGTH",
     "REFUND_REASONS_OUTSIDE_ORDER",
     "ROOT_CATEGORY",
     "SHARD_COUNT",
@@ -139,5 +142,6 @@ __all__ = [
     "TimelineEvent",
     "ancestor_paths",
     "hash_to_bucket",
+    "order_number",
     "shard_of",
 ]

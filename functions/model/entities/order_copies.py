@@ -2,7 +2,7 @@
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
-from functions.model.entities.orders import OrderStatus
+from functions.model.entities.orders import OrderStatus, order_number
 from functions.model.entities.sharding import shard_of
 from functions.model.money import Currency
 
@@ -60,6 +60,14 @@ class TimelineEvent:
     event: str
     status: OrderStatus
     version: int
+
+    @property
+    def number(self) -> str | None:
+        """The number of the order, as part of the key of the index that finds orders by their number.
+
+        None for all entries but the first: one entry of each order is in the index, and no entry is ever changed.
+        """
+        return order_number(self.order_id) if self.event == "OrderPlaced" else None
 
 
 @entity

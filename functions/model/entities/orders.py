@@ -175,6 +175,17 @@ class Order:
         return shard_of(self.order_id)
 
 
+ORDER_NUMBER_LENGTH = 8
+
+
+def order_number(order_id: str) -> str:
+    """Return the number of an order: the first characters of its id, in lower case. Mails show it in capitals.
+
+    Two orders may have the same number, but rarely: there are 2^40 numbers.
+    """
+    return order_id[:ORDER_NUMBER_LENGTH].lower()
+
+
 OPEN_STATUSES: tuple[OpenStatus, ...] = get_args(OpenStatus)
 SOLD_STATUSES: tuple[OrderStatus, ...] = (
     "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "DELIVERED",
@@ -225,6 +236,10 @@ class ArchivedOrder:
     sha256: str
     version: int
     archived_at: Instant | None = None
+
+    @property
+    def number(self) -> str:
+        return order_number(self.order_id)
 
 
 @entity
