@@ -137,6 +137,26 @@ def test_an_order_is_shipped_delivered_and_returned_at_the_board(tab: Tab) -> No
     expect(panel(page, "Payments and refunds")).to_contain_text("Refund")
 
 
+def test_an_order_is_found_at_the_board_by_the_number_of_its_mails(tab: Tab) -> None:
+    page = tab.page
+    order_id = placed(tab)
+    be(page, "staff")
+    tab.open("board?status=SHIPPED")
+    finding = page.get_by_role("form", name="Find an order")
+    row = page.get_by_role("row", name=order_id[:8])
+    for _ in range(40):  # the number is found a moment after the order is placed
+        finding.get_by_label("Order number").fill(order_id[:8].upper())
+        finding.get_by_role("button", name="Find").click()
+        expect(row.or_(page.get_by_text("No order has this number.")).first).to_be_visible()
+        if row.count():
+            break
+        page.wait_for_timeout(250)
+    expect(row).to_contain_text("Awaiting payment")
+    finding.get_by_label("Order number").fill(order_id.upper())
+    finding.get_by_role("button", name="Find").click()
+    expect(row).to_contain_text("Awaiting payment")
+
+
 def test_an_order_is_cancelled_after_a_question(tab: Tab) -> None:
     page = tab.page
     order_id = placed(tab)
