@@ -186,9 +186,9 @@ def change_email(caller: SignedIn, request: Request, customer_id: Id) -> Custome
 def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
     """Erase a customer's personal data.
 
-    The profile is deleted at once. The customer's address is removed from archived orders, and from other orders as
-    soon as they are closed. Invoices stay, because the law requires them. Safe to repeat. `status` shows whether the
-    erasure is complete.
+    The profile is deleted at once. A job that runs every hour removes the customer's address from archived and closed
+    orders, and from an open order within the hour after it is closed. Invoices stay, because the law requires them.
+    Safe to repeat. `status` shows whether the erasure is complete.
     """
     erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     return Response(202, "application/json", ErasureAnswer.of(erased))
