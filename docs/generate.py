@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from docs import promises
-from docs.pages import cost, events, model, patterns, permissions, settings, states, table
+from docs.pages import cost, events, model, patterns, permissions, personal_data, settings, states, table
 from local.up import synthesize_template
 
 DOCS = Path(__file__).parent
@@ -21,6 +21,7 @@ def render_pages() -> dict[str, str]:
         "table.md": table.render_page(),
         "model.md": model.render_page(),
         "access-patterns.md": patterns.render_page(),
+        "personal-data.md": personal_data.render_page(),
         "events.md": events.render_page(),
         "settings.md": settings.render_page(),
         "states.md": states.render_page(),

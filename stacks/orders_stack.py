@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.model import retention
+from functions.model import personal_data, retention
 from functions.model.declarations import check_declarations
 from functions.model.reactions import REACTIONS
 from functions.runtime import environment as env
@@ -106,6 +106,7 @@ class OrdersStack(Stack):
             "api",
             env.ApiEnvironment(
                 table_name=self.table.name,
+                archive_bucket=self.archive_bucket.name,
                 client_id=identity.client.user_pool_client_id,
                 pepper_secret=self.secrets.pepper_arn,
                 webhook_secret=self.secrets.webhook_arn,
@@ -124,6 +125,7 @@ class OrdersStack(Stack):
         api.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
         api.grant("dynamodb:DeleteItem", on=self.table.arn)
         api.grant("secretsmanager:GetSecretValue", on=[self.secrets.pepper_arn, self.secrets.webhook_arn])
+        api.grant("s3:GetObject", on=self.archive_bucket.orders_arn, because="One object for each order.")
         api.grant(*USE_KEY_ACTIONS, on=self.key.key_arn)
 
         wanted = release.uses_versions(self.stage)
@@ -337,7 +339,8 @@ class OrdersStack(Stack):
         erasure = self.create_function(
             "customer_erasure", erasure_environment, no_dead_letters=NO_DLQ_SCHEDULE, timeout_seconds=300
         )
-        erasure.grant("dynamodb:Query", on=[*table_and_queues, self.table.index_arns["GSI1"]])
+        erasure_indexes = [self.table.index_arns[index] for index in personal_data.erasure_indexes()]
+        erasure.grant("dynamodb:Query", on=[*table_and_queues, *erasure_indexes])
         erasure.grant(
             "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", on=self.table.arn
         )

@@ -53,7 +53,9 @@ follows it. No value may contain `#`. The templates are checked when the table's
         yield markdown.render_table(("partition", "sort keys, in order"), _partitions(index))
     yield "## Expiry"
     yield "DynamoDB deletes an item some time after its `ttl`. Reads do not return it as soon as its `ttl` has passed."
-    yield markdown.render_table(("type", "expires"), [(row.type, _expiry_rule(row)) for row in t.ROWS if row.has_ttl])
+    yield markdown.render_table(
+        ("type", "expires"), [(row.type, describe_expiry(row)) for row in t.ROWS if row.has_ttl]
+    )
     yield "## Attributes"
     yield "Every item also has its keys, its `type` and its `schema`. `?` means that the attribute may be missing."
     parts = {part.__name__: part for row in t.ROWS for part in embedded_classes(row.entity)}
@@ -93,7 +95,8 @@ def _partitions(index: IndexName) -> Iterator[tuple[str, str]]:
         yield f"`{partition}`", "<br>".join(f"`{sort}` {name}" for sort, name in sorts)
 
 
-def _expiry_rule(row: Row[Any]) -> str:
+def describe_expiry(row: Row[Any]) -> str:
+    """Return when items of a row expire, in words."""
     days = getattr(retention, f"{row.type.upper()}_DAYS", None)
     rule = f"after {days} days" if days else "at a time set in each item"
     return rule if row.fields["ttl"] is int else f"{rule}, or never"

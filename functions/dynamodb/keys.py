@@ -51,6 +51,9 @@ KEY_ATTRIBUTES: Mapping[IndexName, tuple[str, str]] = {
 }
 RESERVED_ATTRIBUTES = {"type", "schema", *(name for pair in KEY_ATTRIBUTES.values() for name in pair)}
 SEPARATOR = "#"
+NOBODY = "nobody"
+"""The `owner` of a row (`Row.owner`) whose items hold no customer's personal data."""
+Erasure = Literal["none", "delete", "clear", "keep"]
 
 
 class InvalidKeyValue(ValueError):
@@ -163,6 +166,12 @@ class Row(Generic[T]):
     `unique_fields`: fields that are enough to identify an item, although its primary key has more fields. For example,
     an invoice is identified by `invoice_id`, and its primary key also has `order_id`. If empty, an item is identified
     by all fields of its primary key. An index key that a query uses must contain the identifying fields.
+
+    `owner`: the field that leads to the customer whose data the item is, such as `customer_id` or `order_id`; NOBODY if
+    the item holds no customer's data. `personal`: the attributes that tell who the customer is, or what they wrote; ()
+    if the item has only ids, amounts and states. `purpose`: why the item is kept. `on_erasure`: what the erasure of the
+    customer does with the item: "delete" (the default if there are personal attributes), "clear" these attributes,
+    "keep" the item as the law requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
     """
 
     entity: type[T]
@@ -176,6 +185,10 @@ class Row(Generic[T]):
     created_field: str = "created_at"
     unique_fields: tuple[str, ...] = ()
     schema: int = 1
+    owner: str = ""
+    personal: tuple[str, ...] | None = None
+    purpose: str = ""
+    on_erasure: Erasure | None = None
 
     def check(self) -> None:
         """Raise TypeError if the declaration of the item type is wrong, for example if a key names an unknown field."""
@@ -187,6 +200,51 @@ class Row(Generic[T]):
             raise TypeError(f"{self.type} is a primary, so it needs the fields version and {self.created_field}")
         for index in self.indexes:
             self._check_index(index)
+        self._check_owner()
+
+    def _check_owner(self) -> None:
+        """Raise TypeError if the row does not say whose personal data its items hold, or contradicts itself."""
+        if not self.owner:
+            raise TypeError(
+                f"{self.type} does not say whose personal data it holds: add owner='customer_id', personal=(...) and "
+                "purpose='...', or owner=NOBODY if it holds none"
+            )
+        if self.owner == NOBODY:
+            if self.personal or self.on_erasure:
+                raise TypeError(f"{self.type} has owner=NOBODY: name the owner of its personal data, or leave it out")
+            if "customer_id" in self.fields and not self.purpose:
+                raise TypeError(f"{self.type} has a customer_id but owner=NOBODY: say why in purpose='...', or name it")
+            return
+        if self.owner not in self.fields:
+            raise TypeError(f"{self.type} has no field {self.owner}, which its owner names")
+        if self.personal is None:
+            raise TypeError(f"{self.type} does not say which of its attributes are personal: add personal=(...)")
+        if not self.purpose:
+            raise TypeError(f"{self.type} does not say why it is kept: add purpose='...'")
+        self._check_personal(self.personal)
+
+    def _check_personal(self, personal: tuple[str, ...]) -> None:
+        if unknown := sorted(set(personal) - self.fields.keys()):
+            raise TypeError(f"{self.type} has no fields {unknown}, which personal names")
+        if personal and "customer_id" not in self.fields:
+            raise TypeError(f"{self.type} has personal attributes, so it needs the field customer_id to be found by")
+        if personal and self.erasure == "none":
+            raise TypeError(f"{self.type} has personal attributes, so on_erasure cannot be 'none'")
+        in_keys = {name for index in self.indexes for half in self.templates(index) for name in half.field_names}
+        if shown := [name for name in personal if name in in_keys and not name.endswith("_hash")]:
+            raise TypeError(f"{self.type}: {shown} must not be in a key, because keys reach logs: use a hash of it")
+        if self.erasure in ("delete", "clear") and "version" not in self.fields:
+            raise TypeError(f"{self.type} is erased by a conditional write, so it needs the field version")
+        if self.erasure == "clear":
+            if self.kind != "primary" or not personal:
+                raise TypeError(f"{self.type}: only personal attributes of a primary can be cleared")
+            if needed := [name for name in personal if not unwrap_optional(self.fields[name])]:
+                raise TypeError(f"{self.type}: {needed} can be cleared only if they may be None")
+
+    @property
+    def erasure(self) -> Erasure:
+        """What the erasure of the customer does with the item: see `on_erasure`."""
+        return self.on_erasure or ("delete" if self.personal else "none")
 
     def _check_index(self, index: IndexName) -> None:
         if getattr(self, index).count(" / ") != 1:

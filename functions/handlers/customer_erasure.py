@@ -1,10 +1,11 @@
 """Hourly job that erases the personal data of customers who asked for erasure.
 
-The job deletes the customer's reviews and follows. It removes the address and the name from the customer's closed
-orders, in the table and in the archive. An open order keeps its address until it is closed.
+The job deletes the customer's items, such as reviews and follows. It removes the address and the name from the
+customer's closed orders, in the table and in the archive. An open order keeps its address until it is closed. The rows
+of functions/model/table.py declare which items and attributes these are.
 
 The job also redacts the failure store, an S3 bucket with stream records and messages that a Lambda could not process.
-It removes names, e-mail addresses, delivery addresses and review texts from the customer's records there.
+It removes the personal attributes, such as names and addresses, from the customer's records there.
 
 Each step is safe to repeat. Each hourly run repeats all steps. When the job has found no personal data of a customer
 for 14 days, the erasure is finished. The job waits because a delayed stream record could write a copy of the data. If
@@ -19,14 +20,17 @@ from typing import Any, Literal
 
 from functions.adapters import object_store
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order
-from functions.model.events import PERSONAL_FIELDS
+from functions.model.personal_data import erase_image, erased_rows, personal_attributes
+from functions.model.table import ORDER
 from functions.runtime import clients, observability
 from functions.runtime.environment import ErasureEnvironment, load_environment
 from functions.runtime.log import log
 from functions.runtime.scheduled_jobs import ScheduledRun
 from functions.shop.erasure import (
-    delete_reviews_and_follows,
+    erase_items,
     finish_erasure,
+    holds_personal_data,
+    list_account_ids_of_customer,
     list_order_ids_of_customer,
     list_unfinished_erasures,
     point_stub_to_object,
@@ -72,7 +76,7 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, int]:
 
 
 ErasureOutcome = Literal["none", "taken", "kept"]
-"""The outcome of removing a customer's personal data from an order, or from their reviews and follows.
+"""The outcome of removing a customer's personal data from an order, or from their other items.
 
 `none`: there was no personal data. `taken`: the data was removed. `kept`: the data stays until a later run, because an
 open order needs its address, or because the order is being archived.
@@ -80,13 +84,15 @@ open order needs its address, or because the order is being archived.
 
 
 def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustomer) -> set[ErasureOutcome]:
-    """Delete a customer's reviews and follows, and remove the address and name from the customer's closed orders.
+    """Erase a customer's items, and remove the address and name from the customer's closed orders.
 
-    Returns the different outcomes that occurred, for the reviews and follows and for all orders.
+    Returns the different outcomes that occurred, for the customer's own items, accounts and orders.
     """
-    traces: ErasureOutcome = "taken" if delete_reviews_and_follows(shop, customer.customer_id) else "none"
+    own = erase_items(shop, "customer_id", customer.customer_id)
+    for account_id in list_account_ids_of_customer(shop, customer.customer_id) if erased_rows("account_id") else ():
+        own |= erase_items(shop, "account_id", account_id)
     return {
-        traces,
+        "taken" if own else "none",
         *(
             remove_address(shop, archive_bucket, order_id)
             for order_id in list_order_ids_of_customer(shop, customer.customer_id)
@@ -99,10 +105,12 @@ def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
     order, taken = remove_address_from_order(shop, order_id)
     if isinstance(order, ArchivedOrder):
         taken = _rewrite_archive_without_address(shop, bucket, order)
-    elif order and (order.address or order.status == "ARCHIVING"):
+    elif order and (holds_personal_data(ORDER, order) or order.status == "ARCHIVING"):
         return "kept"
-    elif order and order.restored_at:
-        taken |= _delete_earlier_archives(bucket, order)
+    else:
+        taken |= erase_items(shop, "order_id", order_id)
+        if order and order.restored_at:
+            taken |= _delete_earlier_archives(bucket, order)
     return "taken" if taken else "none"
 
 
@@ -122,22 +130,23 @@ def _delete_earlier_archives(bucket: str, order: Order | ArchivedOrder, current_
 
 
 def _rewrite_archive_without_address(shop: Shop, bucket: str, stub: ArchivedOrder) -> bool:
-    """Replace an order's archive object by one without address and name. Delete the order's other archive objects.
+    """Replace an order's archive object by one without personal data. Delete the order's other archive objects.
 
     `stub`: the small item that replaced the archived order. The stub points to the current archive object, and it is
-    updated to point to the new object. If the current object contains no address or name, it is not replaced. Returns
-    whether the current object contained an address or name.
+    updated to point to the new object. If the current object contains no personal data, it is not replaced. Invoices
+    keep theirs. Returns whether the current object contained personal data.
     """
     key = stub.object_key
     whole = json.loads(object_store.get(bucket, key))
-    orders = [image for image in whole["items"] if image["type"]["S"] == "Order"]
-    taken = [order.pop(name, None) for order in orders for name in ("address", "customer_name")]
-    if any(taken):
+    left = [image for image in map(erase_image, whole["items"]) if image is not None]
+    taken = bool(left != whole["items"])
+    if taken:
+        whole["items"] = left
         key = f"orders/{stub.order_id}/{stub.version + 1}.json"
         body = object_store.put_if_absent(bucket, key, object_store.to_canonical_json(whole), "application/json")
         point_stub_to_object(shop, stub, key, hashlib.sha256(body).hexdigest())
     _delete_earlier_archives(bucket, stub, key)
-    return any(taken)
+    return taken
 
 
 # The functions below redact the failure store: the S3 bucket with records and messages that could not be processed.
@@ -171,10 +180,11 @@ def _redact_record(record: Any, customer_ids: set[str]) -> int:
     describes the same change.
     """
     old, new = _image(record, "OldImage"), _image(record, "NewImage")
-    changed = {name for name in PERSONAL_FIELDS if name in old and name in new and old[name] != new[name]}
+    names = {*personal_attributes(old), *personal_attributes(new)}  # an ErasedCustomer replaces a Customer
+    changed = {name for name in names if name in old and name in new and old[name] != new[name]}
     found = 0
     for image, word in ((old, ""), (new, CHANGED_TEXT)):
-        for name in PERSONAL_FIELDS & image.keys() if _customer_id_of(image) in customer_ids else ():
+        for name in names & image.keys() if _customer_id_of(image) in customer_ids else ():
             emptied = _redact_value(image[name], word if name in changed else "")
             found += emptied != image[name]
             image[name] = emptied

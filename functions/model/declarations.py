@@ -1,59 +1,70 @@
-"""Check the declarations of the model: the table, access patterns, states, events, reactions and retention periods.
+"""Check the declarations of the model, and name file and line of each mistake.
 
 `cdk synth`, `make check`, the tests and the local start run the checks. A Lambda does not repeat them, because the
 deployed code was already checked by `cdk synth`.
+
+This module imports the model only when it checks it. So a mistake that makes the model's import fail is one line, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import ast
+import importlib
+import traceback
+from pathlib import Path
 
-from functions.dynamodb.keys import key_conflicts
-from functions.dynamodb.patterns import Query, missing_attributes, overlapping_rows
-from functions.model import events, patterns, reactions, retention, states, table
+PROJECT = Path(__file__).parents[2]
+MODEL = Path(__file__).parent
 
 
 class InvalidDeclarations(TypeError):
-    """Some declarations of the model are wrong. The text has one line for each error, with the file to change."""
+    """Some declarations of the model are wrong. The text has one line for each error, with the place to change."""
 
 
 def check_declarations() -> None:
     """Raise InvalidDeclarations if a declaration of the model is wrong."""
-    if wrong := [*_wrong_declarations()]:
+    try:
+        checks = importlib.import_module("functions.model.declaration_checks")
+    except Exception as error:
+        raise InvalidDeclarations(describe_failed_import(error)) from error
+    if wrong := [*checks.find_wrong_declarations()]:
         raise InvalidDeclarations("\n".join(wrong))
 
 
-def _wrong_declarations() -> Iterator[str]:
-    transitions = (
-        *states.ORDER_TRANSITIONS,
-        *states.SHIPMENT_TRANSITIONS,
-        *states.PAYMENT_TRANSITIONS,
-        *states.REFUND_TRANSITIONS,
-    )
-    yield from _errors("table", (row.check for row in table.ROWS))
-    yield from (f"functions/model/table.py: {conflict}" for conflict in key_conflicts(table.ROWS))
-    yield from _errors("patterns", (pattern.check for pattern in patterns.PATTERNS if isinstance(pattern, Query)))
-    yield from (f"functions/model/patterns.py: {wrong}" for wrong in _unanswerable_patterns())
-    yield from _errors("states", (transition.check for transition in transitions))
-    yield from _errors("events", (contract.check for contract in events.EVENTS))
-    yield from _errors("reactions", (reaction.check for reaction in reactions.REACTIONS))
-    yield from _errors("retention", (retention.validate_retention,))
+def describe_failed_import(error: Exception) -> str:
+    """Return one line about an error that a module raised when it was imported: file, line, and what is wrong."""
+    if isinstance(error, SyntaxError):
+        return f"{shown_path(error.filename or '')}:{error.lineno}: {error.msg}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_ours(frame.filename)]
+    at = f"{shown_path(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
+    what = f"{error} is declared nowhere" if isinstance(error, KeyError) else str(error) or type(error).__name__
+    return f"{at}{what}"
 
 
-def _errors(module: str, checks: Iterable[Callable[[], Any]]) -> Iterator[str]:
-    for check in checks:
-        try:
-            check()
-        except (TypeError, ValueError) as error:
-            yield f"functions/model/{module}.py: {error}"
+def _is_ours(file: str) -> bool:
+    path = Path(file)
+    return path != Path(__file__) and path.is_relative_to(PROJECT) and ".venv" not in path.parts
 
 
-def _unanswerable_patterns() -> Iterator[str]:
-    """Yield an error text for each access pattern that the declared table and its indexes cannot answer."""
-    for pattern in patterns.PATTERNS:
-        if isinstance(pattern, Query) and (others := overlapping_rows(pattern, table.ROWS)):
-            yield f"{pattern.id} would also read {others}, because their keys sort between the keys of its rows"
-        if missing := missing_attributes(pattern, table.INDEX_PROJECTIONS):
-            yield f"{pattern.id} cannot show {missing}, because its rows or its index do not contain these attributes"
+def shown_path(file: str | Path) -> str:
+    """Return a path as error messages show it: relative to the project."""
+    return Path(file).relative_to(PROJECT).as_posix() if Path(file).is_relative_to(PROJECT) else str(file)
+
+
+def declared_at(module: str, name: str) -> str:
+    """Return the file and the line of a declaration, such as "functions/model/table.py:27".
+
+    `module`: the module of functions/model. `name`: the name, the id or the class with which the declaration begins,
+    such as "Order" in `Row(e.Order, ...)`, or "A14". Returns only the file if the module has no such declaration.
+    """
+    file = MODEL / f"{module}.py"
+    calls = (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call))
+    lines = [call.lineno for call in calls if name in _first_words(call)]
+    return shown_path(file) + (f":{min(lines)}" if lines else "")
+
+
+def _first_words(call: ast.Call) -> list[str]:
+    """Return the names of a call's first argument and of its `id`: "Order" for `e.Order`, "A14" for `id="A14"`."""
+    words = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "id")]
+    return [ast.unparse(word).rpartition(".")[2].strip("'") for word in words]
 
 
 if __name__ == "__main__":

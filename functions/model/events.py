@@ -19,7 +19,6 @@ from functions.model import table as t
 from functions.model.changes import CHANGE_TYPES, Change, NotReadable, UnknownSchema
 
 EVENT_SOURCE = "orderstream"
-PERSONAL_FIELDS = {"name", "email", "address", "email_hash", "text", "customer_name"}
 
 
 @entity
@@ -159,7 +158,7 @@ class EventContract:
         """
         if missing := set(self.fields) - self.row.fields.keys():
             raise TypeError(f"{self.name}: {self.row.type} has no fields {sorted(missing)}")
-        if personal := PERSONAL_FIELDS.intersection(self.fields):
+        if personal := set(self.row.personal or ()).intersection(self.fields):
             raise TypeError(
                 f"{self.name} must not contain {sorted(personal)}: personal data on the bus cannot be erased"
             )

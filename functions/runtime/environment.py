@@ -49,11 +49,13 @@ class ApiEnvironment(OriginSecretEnvironment):
     `shipping`: the shipping cost of an order for each currency in minor units (cents), "EUR:490,USD:590".
     `tax_rate`: the tax rate in hundredths of a percent.
     `shop_name`: the shop's name, which is printed on invoices.
+    `archive_bucket`: the bucket of archived orders, which an export of a customer's data reads.
     `public_url`: the address at which clients reach the API. The stack creates the API's address after the Lambda, so
     it adds this variable to the Lambda at the end.
     """
 
     table_name: str
+    archive_bucket: str
     client_id: str
     pepper_secret: str
     webhook_secret: str

@@ -1,10 +1,13 @@
 """Erase a customer's personal data: one transaction removes the profile, later steps remove all other data.
 
+What is erased follows from the rows of model/table.py. Each row declares whose data its items hold, and what an erasure
+does with them. This module adds only how.
+
 1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. The transaction also
 deletes the settings and the EmailClaim item (the item that reserves the customer's e-mail address).
-2. Later steps delete the customer's reviews and follows, and remove the name from open orders. An open order still
-needs its address, so the address is removed after the order closes. If an order is archived, its archive object in S3
-is rewritten without the name and the address.
+2. Later steps delete the customer's other items, such as reviews and follows, and remove the name from open orders. An
+open order still needs its address, so the address is removed after the order closes. If an order is archived, its
+archive object in S3 is rewritten without the personal data.
 3. The erasure is finished when no data of the customer was found for some time, the settle period. The reason: the
 stream record of a deletion still contains the deleted data. If a Lambda cannot process this record, the record may
 reach the failure store (an S3 bucket) only days later. Until the erasure is finished, an hourly job also removes the
@@ -14,36 +17,27 @@ Invoices keep the name and address that they were issued with, because the law r
 identify no person.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import get_args
+from typing import Any, get_args
 
-from functions.dynamodb.keys import to_instant
+from functions.dynamodb.keys import Row, to_instant
+from functions.dynamodb.patterns import Get
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, delete, replace_with, update
 from functions.model.entities import ArchivedOrder, ErasedCustomer, Order, Settings, SettingsName
 from functions.model.errors import NotFound
 from functions.model.patterns import (
-    CUSTOMER_BY_EMAIL,
+    ACCOUNTS_OF_CUSTOMER,
     CUSTOMER_OR_ERASED_BY_ID,
     CUSTOMER_SETTINGS_BY_NAME,
-    FOLLOW_BY_CUSTOMER_AND_PRODUCT,
-    FOLLOWS_OF_CUSTOMER,
     ORDER_BY_ID,
     ORDERS_OF_CUSTOMER,
-    REVIEWS_OF_CUSTOMER,
     UNFINISHED_ERASURES,
 )
+from functions.model.personal_data import FoundBy, erased_rows, query_of_owner
 from functions.model.states import CLOSED_STATUSES, apply_order_command
-from functions.model.table import (
-    ARCHIVED_ORDER,
-    CUSTOMER,
-    EMAIL_CLAIM,
-    ERASED_CUSTOMER,
-    FOLLOW,
-    ORDER,
-    SETTINGS,
-)
+from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORDER, REVIEW, SETTINGS
 from functions.shop import reviews
 from functions.shop.shop import Caller, Shop, delete_if_exists, retry_on_conflict
 
@@ -80,10 +74,10 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
             updated_at=now,
             version=found.version + 1,
         )
-        claim = shop.table.get(CUSTOMER_BY_EMAIL, email_hash=found.email_hash)
+        claims = ((row, _get_item(shop, row, found)) for row in erased_rows("profile"))
         shop.table.write(
             replace_with(CUSTOMER, found, ERASED_CUSTOMER, erased),
-            *(delete(EMAIL_CLAIM, one) for one in [claim] if one is not None),
+            *(delete(row, one) for row, one in claims if one is not None),
             *(_delete_settings(shop, customer_id, name) for name in get_args(SettingsName)),
         )
         return erased
@@ -113,16 +107,65 @@ def list_order_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
     return (summary.order_id for summary in shop.table.query_all(ORDERS_OF_CUSTOMER, customer_id=customer_id))
 
 
-def delete_reviews_and_follows(shop: Shop, customer_id: str) -> bool:
-    """Delete a customer's reviews and follows. Return True if anything was deleted. Safe to repeat."""
+def list_account_ids_of_customer(shop: Shop, customer_id: str) -> Iterator[str]:
+    """Return the ids of all credit accounts of a customer."""
+    return (account.account_id for account in shop.table.query_all(ACCOUNTS_OF_CUSTOMER, customer_id=customer_id))
+
+
+def erase_items(shop: Shop, found_by: FoundBy, owner_id: str) -> bool:
+    """Erase the items of a customer, of an order or of an account. Return True if anything was erased. Safe to repeat.
+
+    `found_by`: the field of which `owner_id` is the value, such as "customer_id". The profile and the order itself are
+    not erased here, because `erase_customer` and `remove_address_from_order` do so.
+    """
     found = False
-    for review in shop.table.query_all(REVIEWS_OF_CUSTOMER, customer_id=customer_id):
-        found |= reviews.replace_with_deleted(shop, review.product_id, customer_id)
-    for follow in shop.table.query_all(FOLLOWS_OF_CUSTOMER, customer_id=customer_id):
-        found |= delete_if_exists(
-            shop, FOLLOW, FOLLOW_BY_CUSTOMER_AND_PRODUCT, product_id=follow.product_id, customer_id=customer_id
-        )
+    for row in erased_rows(found_by):
+        if row not in (CUSTOMER, ORDER):
+            for item in shop.table.query_all(query_of_owner(row), **{found_by: owner_id}):
+                found |= ERASE_BY_ROW.get(row, _erase_item)(shop, row, item)
     return found
+
+
+def _erase_item(shop: Shop, row: Row[Any], item: Any) -> bool:
+    """Delete an item, or clear its personal attributes, as its row declares. Return whether it had personal data."""
+    if row.erasure == "delete":
+        return delete_if_exists(shop, row, _get_by_key(row), **_key_fields(row, item))
+
+    def attempt() -> bool:
+        before = _get_item(shop, row, item)
+        if before is None or not holds_personal_data(row, before):
+            return False
+        cleared: dict[str, Any] = {**dict.fromkeys(row.personal or ()), "version": before.version + 1}
+        shop.table.write(update(row, before, replace(before, **cleared)))
+        return True
+
+    return retry_on_conflict(shop, attempt)
+
+
+def holds_personal_data(row: Row[Any], item: Any) -> bool:
+    """Return whether any of the item's personal attributes has a value."""
+    return any(getattr(item, name) is not None for name in row.personal or ())
+
+
+def _erase_review(shop: Shop, _: Row[Any], review: Any) -> bool:
+    return reviews.replace_with_deleted(shop, review.product_id, review.customer_id)
+
+
+ERASE_BY_ROW: Mapping[Row[Any], Callable[[Shop, Row[Any], Any], bool]] = {REVIEW: _erase_review}
+"""How to erase an item that cannot simply be deleted. A DeletedReview stays for the total that counted the review."""
+
+
+def _get_by_key(row: Row[Any]) -> Get[Any]:
+    return Get(id=f"{row.type} by key", description="", rows=(row,))
+
+
+def _get_item(shop: Shop, row: Row[Any], item: Any) -> Any:
+    """Return the stored item of this row. `item`: an item with the fields of its key."""
+    return shop.table.get(_get_by_key(row), **_key_fields(row, item))
+
+
+def _key_fields(row: Row[Any], item: Any) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in _get_by_key(row).required_fields}
 
 
 def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | ArchivedOrder | None, bool]:
@@ -134,9 +177,10 @@ def remove_address_from_order(shop: Shop, order_id: str) -> tuple[Order | Archiv
 
     def attempt() -> tuple[Order | ArchivedOrder | None, bool]:
         order = shop.table.get(ORDER_BY_ID, order_id=order_id)
-        if not isinstance(order, Order) or order.address is None or order.status not in CLOSED_STATUSES:
+        if not isinstance(order, Order) or order.status not in CLOSED_STATUSES or not holds_personal_data(ORDER, order):
             return order, False
-        after = replace(apply_order_command(order, "erase", shop.now_instant()), address=None, customer_name=None)
+        cleared: dict[str, Any] = dict.fromkeys(ORDER.personal or ())
+        after = replace(apply_order_command(order, "erase", shop.now_instant()), **cleared)
         shop.table.write(update(ORDER, order, after))
         return after, True
 

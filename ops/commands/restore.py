@@ -32,8 +32,8 @@ from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_
 from functions.handlers.archive_worker import parse_archive
 from functions.model.changes import RESTORED_ATTRIBUTE
 from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
-from functions.model.events import PERSONAL_FIELDS
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDER_ITEM_COLLECTION
+from functions.model.personal_data import personal_attributes
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND, ROWS_BY_TYPE
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
 from functions.shop.cancellation import put_expiry_marker
@@ -212,7 +212,8 @@ def _restored_order(stub: ArchivedOrder, closed: Image, now: Instant, *, is_cust
     version = stub.version + 1
     order = _known_row(closed).decode(closed)
     archived_versions = (*(order.away or ()), *range(order.version + 1, version))
-    kept = {name: value for name, value in closed.items() if not (is_customer_erased and name in PERSONAL_FIELDS)}
+    erased = personal_attributes(closed) if is_customer_erased else frozenset()
+    kept = {name: value for name, value in closed.items() if name not in erased}
     ours = ORDER.encode(replace(order, restored_at=now, away=archived_versions, version=version))
     return {**kept, **{name: ours[name] for name in ("restored_at", "away", "version")}}
 

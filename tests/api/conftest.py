@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 VARIABLES = {
+    "ARCHIVE_BUCKET": "archive",
     "CLIENT_ID": Token.client_id,
     "PEPPER_SECRET": "pepper",
     "WEBHOOK_SECRET": "webhook",
@@ -45,6 +46,8 @@ def outside(engine: Engine) -> Iterator[pytest.MonkeyPatch]:
         patch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
         for name, value in VARIABLES.items():
             patch.setenv(name, value)
+        location: Any = {"LocationConstraint": REGION}
+        boto3.client("s3", region_name=REGION).create_bucket(Bucket="archive", CreateBucketConfiguration=location)
         secretsmanager = boto3.client("secretsmanager", region_name=REGION)
         secretsmanager.create_secret(Name="pepper", SecretString="pepper of the tests")
         secretsmanager.create_secret(Name="webhook", SecretString=json.dumps(WEBHOOK_SECRETS))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import (
+    NOBODY,
     Instant,
     InvalidKeyValue,
     KeyTemplate,
@@ -204,7 +205,7 @@ def test_a_primary_without_a_version_or_a_beginning_is_refused(missing: str) -> 
     del fields[missing]
     with pytest.raises(TypeError, match="is a primary"):
         Row(declared(**fields), "ODD#{odd_id} / ODD").check()
-    Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log").check()
+    Row(declared(**fields), "ODD#{odd_id} / ODD", kind="log", owner=NOBODY).check()
 
 
 def test_f24_a_row_has_one_key_per_index_by_the_form_of_its_declaration() -> None:

@@ -16,7 +16,6 @@ from functions.model.changes import CHANGE_TYPES, Change, NotReadable, UnknownSc
 from functions.model.events import (
     EVENTS,
     EVENTS_BY_NAME,
-    PERSONAL_FIELDS,
     EventContract,
     OrderData,
     build_event_detail,
@@ -116,11 +115,6 @@ class Unknown:
 def test_a_contract_declared_wrong_is_refused_when_it_is_imported(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(TypeError, match=why):
         EventContract(description="", **wrong).check()
-
-
-def test_what_is_personal_is_named_as_the_items_name_it() -> None:
-    names = {name for row in t.ROWS for name in row.fields}
-    assert names >= PERSONAL_FIELDS
 
 
 def test_a_reaction_to_what_nobody_publishes_is_refused() -> None:

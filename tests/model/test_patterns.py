@@ -26,17 +26,19 @@ def test_the_declarations_as_they_are_are_not_rejected() -> None:
 def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
     monkeypatch: pytest.MonkeyPatch, sort: str
 ) -> None:
-    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
+    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}", owner="customer_id", personal=(), purpose="to find it")
     assert overlapping_rows(patterns.CUSTOMER_OVERVIEW, (*t.ROWS, pin)) == ["Pin"]
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
+    monkeypatch.setattr(t, "ROWS_BY_TYPE", {**t.ROWS_BY_TYPE, "Pin": pin})
     with pytest.raises(InvalidDeclarations, match=r"A3 would also read \['Pin'\]"):
         check_declarations()
 
 
 @pytest.mark.parametrize("sort", ["FAVOURS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
 def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
-    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}")
+    pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}", owner="customer_id", personal=(), purpose="to find it")
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
+    monkeypatch.setattr(t, "ROWS_BY_TYPE", {**t.ROWS_BY_TYPE, "Pin": pin})
     check_declarations()
 
 

@@ -201,6 +201,8 @@ ASKED: dict[Get[Any] | Query[Any], Ask] = {
     p.PAYMENTS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
     p.REFUNDS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
     p.RETURNS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
+    p.ACCOUNT_ITEM_COLLECTION: Ask({"account_id": "a1"}, 2, 1.0, asked={"limit": 2}),
+    p.CUSTOMER_ITEM_COLLECTION: Ask(ANN, 7, 1.0, asked={"limit": 7}),
     p.IMPORT_WITH_PARTS: Ask({"import_id": "i1"}, 8, 1.0),
     p.IMPORT_PART_BY_NUMBER: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
     p.IMPORT_LINES_BY_PART: Ask({"import_id": "i1", "part": 0}, 1, 1.0),

@@ -79,7 +79,7 @@ CHECKED_MUTANTS = (
     ),
     CheckedMutant(
         "erasure deletes the object of an order that is being archived",
-        edit_code(customer_erasure.remove_address, ('(order.address or order.status == "ARCHIVING")', "order.address")),
+        edit_code(customer_erasure.remove_address, (' or order.status == "ARCHIVING"', "")),
         test_erasures.test_an_erasure_keeps_the_object_of_a_restored_order_whose_archiving_was_interrupted,
     ),
     CheckedMutant(

@@ -132,5 +132,4 @@ def test_an_erasure_deletes_the_customers_settings(harness: ShopHarness) -> None
     customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"sms": True})
     assert len(stored_items(harness, "Settings")) == 1
     erase_customer(harness.shop, ANN, ANN.id)
-    run_erasure(harness)
     assert stored_items(harness, "Settings") == []

@@ -506,7 +506,7 @@ MUTANTS = (
     Mutant(
         "words stay",
         "what a customer wrote is not deleted",
-        patch_attribute(customer_erasure, "delete_reviews_and_follows", lambda *_: False),
+        patch_attribute(customer_erasure, "erase_items", lambda *_: False),
         2,
         "who_was_forgotten_is_nowhere",
         first_seed=19,

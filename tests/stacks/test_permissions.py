@@ -227,6 +227,7 @@ def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: SynthesizedTem
                 may.setdefault(module, set()).update(as_list(statement["Action"]))
     anew = {"s3:PutObject", "s3:GetObject"}
     assert may == {
+        "api": {"s3:GetObject"},
         "archive_worker": anew,
         "customer_erasure": {*anew, "s3:DeleteObjectVersion", "s3:ListBucketVersions"},
     }

@@ -1,5 +1,6 @@
-"""Customers: profiles, settings, erasure, and an overview with the newest orders."""
+"""Customers: profiles, settings, export and erasure of their data, and an overview with the newest orders."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Self
 
@@ -8,18 +9,20 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from botocore.exceptions import ClientError
 from pydantic import ConfigDict, Field, model_validator
 
+from functions.adapters import object_store
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
-from functions.api.http.fields import Email, Id, Name, RequestModel, ResponseModel
-from functions.api.http.paging import ListRequest, WholeNumber
+from functions.api.http.fields import Email, Id, Listed, Name, RequestModel, ResponseModel
+from functions.api.http.paging import Cursor, Limit, ListRequest, WholeNumber, paginate
 from functions.api.http.problems import EmailNotVerified, Unauthenticated, problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.order_responses import OrderInList
+from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import TableBusy
-from functions.model.entities import Settings
+from functions.model.entities import ArchivedOrder, Settings
 from functions.model.errors import AlreadyExists, EmailTaken, NotAllowed, NotFound, NotRegistered, WrongState
-from functions.model.patterns import ORDERS_OF_CUSTOMER
-from functions.runtime import clients
-from functions.shop import customers, erasure
+from functions.model.patterns import CUSTOMER_ITEM_COLLECTION, ORDERS_OF_CUSTOMER
+from functions.runtime import clients, environment
+from functions.shop import customers, data_export, erasure
 from functions.shop.shop import Caller
 
 router = Router()
@@ -69,6 +72,33 @@ class ErasureAnswer(ResponseModel):
     customer_id: str
     status: str
     erased_at: str
+
+
+class KeptItem(ResponseModel):
+    """An item that is kept of a customer. `type`: its type, as in the list of personal data. `data`: all its fields."""
+
+    type: str
+    data: dict[str, Any]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "Review",
+                    "data": {
+                        "product_id": "mug",
+                        "customer_id": "5f0c",
+                        "order_id": "puew472mvqwwyp7umsfzvnbsye",
+                        "stars": 5,
+                        "text": "Keeps my tea warm.",
+                        "written_at": "2026-11-21T09:30:00.000Z",
+                        "created_at": "2026-11-21T09:30:00.000Z",
+                        "updated_at": "2026-11-21T09:30:00.000Z",
+                        "version": 1,
+                    },
+                }
+            ]
+        }
+    )
 
 
 class NotificationSettings(ResponseModel):
@@ -192,6 +222,34 @@ def forget(caller: SignedIn, customer_id: Id) -> Response[ErasureAnswer]:
     """
     erased = erasure.erase_customer(shop(), caller, resolve_customer_id(caller, customer_id))
     return Response(202, "application/json", ErasureAnswer.of(erased))
+
+
+@router.get("/customers/<customer_id>/export")
+def export_of_customer(
+    caller: SignedIn, customer_id: Id, limit: Limit = 100, cursor: Cursor = None
+) -> Listed[KeptItem]:
+    """Export all data that the shop keeps of a customer, page by page: each item with its type and all its fields.
+
+    The export includes the customer's orders, also archived ones, with their payments, shipments and invoices. Follow
+    `cursor` until it is null. A page before the last can be empty.
+    """
+    customer_id = resolve_customer_id(caller, customer_id)
+    return paginate(
+        ListRequest(caller, CUSTOMER_ITEM_COLLECTION, (customer_id,), cursor),
+        lambda after: data_export.export_customer(shop(), caller, customer_id, limit, after, _read_archive_object),
+        KeptItem.of,
+    )
+
+
+def _read_archive_object(stub: ArchivedOrder) -> Sequence[Image]:
+    """Return the items of an order's archive object. Raises TableBusy if an erasure has just replaced the object."""
+    bucket = environment.load_environment(environment.ApiEnvironment).archive_bucket
+    try:
+        return list(json.loads(object_store.get(bucket, stub.object_key))["items"])
+    except ClientError as error:
+        if error.response["Error"]["Code"] in ("NoSuchKey", "AccessDenied"):  # S3's answer to a role that may not list
+            raise TableBusy from error
+        raise
 
 
 @router.get("/customers/<customer_id>/page")

@@ -1,0 +1,110 @@
+"""docs/personal-data.md: what is kept of a customer, why, for how long, and what an erasure does with it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from docs import markdown
+from docs.pages.table import describe_expiry
+from functions.dynamodb.keys import NOBODY, Row
+from functions.model import personal_data
+from functions.model import table as t
+from stacks.stage import STAGES
+
+ERASURES = {
+    "none": "stays: it has ids, amounts and states only",
+    "delete": "deleted",
+    "clear": "its personal attributes are removed, also in the archive; those of an order as soon as it is closed",
+    "keep": "stays: the law requires it",
+}
+
+
+def render_page() -> str:
+    return markdown.render_page("Personal data", "functions/model/table.py", _sections())
+
+
+def _sections() -> Iterator[str]:
+    yield """
+Each row of the [key table](table.md) declares whose data its items hold: `owner`, `personal` (the attributes that tell
+who the customer is, or what they wrote), `purpose` and `on_erasure`. This page, the erasure and the export follow from
+these declarations ([why](decisions/0051-a-row-declares-whose-personal-data-it-holds.md)). A row that does not say it is
+refused by synth, `make check`, the tests and the local start.
+
+[tests/model/test_personal_data.py](../tests/model/test_personal_data.py) adds an entity with a name: it is refused, and
+with a declaration it is exported and erased without any other code.
+"""
+    yield "## What is kept of a customer"
+    yield markdown.render_table(
+        ("item", "personal attributes", "why it is kept", "how long", "at an erasure", "found by"),
+        [
+            (
+                f"**{row.type}**",
+                _names(row) or "none",
+                row.purpose,
+                _duration(row),
+                ERASURES[row.erasure],
+                _found_by(row),
+            )
+            for row in personal_data.owned_rows()
+        ],
+    )
+    yield "Ids stay after an erasure. They are random, and then only invoices connect an id with a name."
+    yield "## What an invoice must keep"
+    kept = [row for row in personal_data.owned_rows() if row.erasure == "keep"]
+    yield markdown.bullet_list(f"**{row.type}**: {_names(row)}. {row.purpose.capitalize()}." for row in kept)
+    yield "It stays in the table when its order is archived, and after an erasure. An export includes it."
+    yield "## Outside the table"
+    yield """
+- The archive in S3 has the items of closed orders. An erasure rewrites these objects, and an export reads them. It also
+  has expired activity entries: ids only, the same changes as in each order's timeline. An export does not read them.
+- The failure store keeps records that could not be processed for 30 days. Until an erasure is finished, it removes the
+  personal attributes from them.
+- Backups and point-in-time recovery keep old data for up to 35 days. On a restored table, the erasure runs again.
+- Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its owner deletes
+  the user when the event `CustomerErased` says so.
+"""
+    yield "## Export and erasure"
+    yield """
+A customer, or staff for them, reads everything that is kept with
+`GET /customers/{customer_id}/export`, page by page (`me` stands for the caller):
+
+```sh
+curl -H "Authorization: Bearer $TOKEN" "$API/customers/me/export?limit=100"
+```
+
+An answer is `{"items": [{"type": "Review", "data": {...}}], "cursor": "..."}`. Send `cursor` until it is null. A page
+ends after `limit` items or about a megabyte, so it stays far below the 6 MB of a Lambda's answer. No read is a scan:
+the [access patterns](access-patterns.md) are A26, A12b and A22e, and a query for each item that only an index finds.
+
+`DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
+finishes 14 days after it found the last personal data ([why](decisions/0015-erasure-is-one-write-and-then-a-walk.md)).
+"""
+    yield "## Of nobody"
+    yield """
+These items hold no personal attributes. Some have the id of a customer or an order, and no key finds them by customer.
+So an export does not have them, and an erasure leaves them.
+"""
+    yield markdown.bullet_list(
+        f"{row.type}" + (f": {row.purpose}" if row.purpose else "") for row in t.ROWS if row.owner == NOBODY
+    )
+
+
+def _names(row: Row[Any]) -> str:
+    return ", ".join(f"`{name}`" for name in row.personal or ())
+
+
+def _duration(row: Row[Any]) -> str:
+    place = personal_data.find_place(row)
+    if row.erasure == "keep":
+        return "as long as the law requires; the shop never deletes it"
+    if row.has_ttl and row is not t.EXPIRY:
+        return describe_expiry(row)
+    if place is not None and place.found_by == "order_id" and row not in (t.ARCHIVED_ORDER, t.ARCHIVED_DISPUTE):
+        return f"{STAGES['prod'].retention_days} days after the order is closed (a setting), then in the archive"
+    return "until the erasure" if row.erasure == "delete" else "without limit"
+
+
+def _found_by(row: Row[Any]) -> str:
+    place = personal_data.find_place(row)
+    if place is None or place.found_by == "profile":
+        return "the profile"
+    return f"`{row.templates(place.index)[0].text}`" + ("" if place.index == "main" else f" in {place.index.upper()}")

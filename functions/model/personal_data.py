@@ -1,0 +1,123 @@
+"""Where the personal data of a customer is, as the rows of table.py declare it: for erasure, export and documentation.
+
+A row names the `owner` of its items. The items of a customer are found in one of three ways: in a partition of the
+customer, in the partition of one of the customer's orders or accounts, or under a key that the customer's profile
+contains. No way needs a scan. A row whose items cannot be found is rejected.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from functions.dynamodb.codec import Image
+from functions.dynamodb.keys import NOBODY, IndexName, Row
+from functions.dynamodb.patterns import Query, overlapping_rows
+from functions.model import copies, patterns
+from functions.model import table as t
+
+FoundBy = Literal["customer_id", "order_id", "account_id", "profile"]
+PARTITIONS: Mapping[FoundBy, Row[Any]] = {"customer_id": t.CUSTOMER, "order_id": t.ORDER, "account_id": t.ACCOUNT}
+"""The row with whose items the items of a customer share a partition, by the field that is the partition's id."""
+LISTS: Mapping[str, Query[Any]] = {
+    "order_id": patterns.ORDERS_OF_CUSTOMER,
+    "account_id": patterns.ACCOUNTS_OF_CUSTOMER,
+}
+"""The access pattern that lists the ids of a customer's partitions, by the field that is the partition's id."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the items of a row are, of one customer: `found_by` leads to them, in this index ("main" is the table)."""
+
+    found_by: FoundBy
+    index: IndexName = "main"
+
+
+def owned_rows() -> tuple[Row[Any], ...]:
+    """Return the rows whose items belong to a customer."""
+    return tuple(row for row in t.ROWS if row.owner != NOBODY)
+
+
+def find_place(row: Row[Any]) -> Place | None:
+    """Return where the items of a row are found, of one customer. Returns None if they cannot be found."""
+    for found_by, neighbour in PARTITIONS.items():
+        if row.templates("main")[0] == neighbour.templates("main")[0]:
+            return Place(found_by)
+    for index in row.indexes:
+        if row.templates(index)[0] == t.CUSTOMER.templates("main")[0] and t.INDEX_PROJECTIONS[index.upper()] is None:
+            return Place("customer_id", index)
+    key = {name for half in row.templates("main") for name in half.field_names}
+    return Place("profile") if key <= t.CUSTOMER.fields.keys() else None
+
+
+def query_of_owner(row: Row[Any]) -> Query[Any]:
+    """Return the query of the items of one row in a partition of their owner."""
+    place = find_place(row)
+    if place is None or place.found_by == "profile":
+        raise TypeError(f"{row.type} is in no partition of its owner")
+    return Query(id=f"{row.type} of owner", description="", rows=(row,), index=place.index, newest_first=False)
+
+
+def rows_by_profile() -> tuple[Row[Any], ...]:
+    """Return the rows whose keys the customer's profile contains, such as the claim of the e-mail address."""
+    return tuple(row for row in owned_rows() if find_place(row) == Place("profile"))
+
+
+def erased_rows(found_by: FoundBy) -> tuple[Row[Any], ...]:
+    """Return the rows of which an erasure deletes the items, or clears attributes, by how the items are found."""
+    places = ((row, find_place(row)) for row in owned_rows() if row.erasure in ("delete", "clear"))
+    return tuple(row for row, place in places if place is not None and place.found_by == found_by)
+
+
+def erasure_indexes() -> tuple[str, ...]:
+    """Return the names of the indexes in which an erasure finds the items of a customer, such as "GSI1"."""
+    searched = {place.index for row in erased_rows("customer_id") if (place := find_place(row))}
+    if erased_rows("account_id"):
+        searched.add(LISTS["account_id"].index)
+    return tuple(index.upper() for index in sorted(searched - {"main"}))
+
+
+def personal_attributes(image: Image) -> frozenset[str]:
+    """Return the names of the personal attributes of an item. `image`: the item in DynamoDB's JSON.
+
+    If the image has no known type, these are the personal attributes of all rows.
+    """
+    try:
+        return frozenset(t.ROWS_BY_TYPE[image["type"]["S"]].personal or ())
+    except (LookupError, TypeError):
+        return frozenset(name for row in t.ROWS for name in row.personal or ())
+
+
+def erase_image(image: Image) -> Image | None:
+    """Return an item in DynamoDB's JSON as an erasure leaves it: unchanged, without attributes, or None if deleted."""
+    row = t.ROWS_BY_TYPE.get(image["type"]["S"])
+    match row.erasure if row else "none":
+        case "delete":
+            return None
+        case "clear":
+            return {name: value for name, value in image.items() if name not in personal_attributes(image)}
+    return image
+
+
+def find_undeclared_data() -> Iterator[tuple[Row[Any], str]]:
+    """Yield each row whose declaration leaves personal data that no erasure and no export finds, with the reason."""
+    for row in owned_rows():
+        place = find_place(row)
+        if place is None:
+            why = (
+                f"{row.type} belongs to a customer, but no key finds a customer's items: add a key in the partition "
+                f"{t.CUSTOMER.templates('main')[0].text} (main, gsi1 or gsi3), or in that of an order or account"
+            )
+            yield row, why
+        elif place.found_by != "profile" and (others := _neighbours_in_range(row)):
+            yield row, f"{row.type} shares its keys with {others}: begin them with another word"
+    for copied in copies.SNAPSHOTS:
+        source, target = copied.source_row, copied.target_row
+        if leaked := sorted(set(source.personal or ()) & target.fields.keys() - set(target.personal or ())):
+            yield target, f"{target.type} copies {leaked} of {source.type}, so they are personal here, too: name them"
+
+
+def _neighbours_in_range(row: Row[Any]) -> list[str]:
+    """Return the item types that the query of the row's items would also read. A replaced item is not one of them."""
+    found = (t.ROWS_BY_TYPE[name] for name in overlapping_rows(query_of_owner(row), t.ROWS))
+    return [other.type for other in found if other.replaces is not row and row.replaces is not other]

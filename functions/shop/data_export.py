@@ -1,0 +1,171 @@
+"""Export everything that is kept of a customer, page by page.
+
+What belongs to a customer follows from the rows of model/table.py (`Row.owner`). An export reads, in this order:
+1. the customer's own partition (access pattern A26), and the items that the profile leads to;
+2. the items in an index of the customer, such as reviews;
+3. the partition of each order (A12b), and the archive object of an archived order;
+4. the partition of each credit account (A22e).
+
+No step is a scan. Each page ends after some items or some bytes, so that it stays below the 6 MB of a Lambda's answer.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from functions.dynamodb.codec import Image
+from functions.dynamodb.keys import Row
+from functions.dynamodb.patterns import Query
+from functions.dynamodb.table import QueryPage
+from functions.model.entities import ArchivedOrder, Customer
+from functions.model.patterns import (
+    ACCOUNT_ITEM_COLLECTION,
+    CUSTOMER_ITEM_COLLECTION,
+    ORDER_BY_ID,
+    ORDER_ITEM_COLLECTION,
+)
+from functions.model.personal_data import LISTS, find_place, owned_rows, query_of_owner, rows_by_profile
+from functions.model.table import INVOICE
+from functions.shop.shop import Caller, Shop
+
+MAX_PAGE_BYTES = 1_000_000
+"""A page ends when its items have this many bytes of JSON. One more query adds at most 1 MB of DynamoDB's JSON."""
+MAX_REQUESTS = 25
+"""A page ends after this many reads, so that it ends in time even if most of them find nothing."""
+COLLECTIONS: Mapping[str, Query[Any]] = {"order_id": ORDER_ITEM_COLLECTION, "account_id": ACCOUNT_ITEM_COLLECTION}
+"""The access pattern that reads a partition of a customer's order or account, by the field that is its id."""
+ReadArchive = Callable[[ArchivedOrder], Sequence[Image]]
+"""Returns the items of an order's archive object, in DynamoDB's JSON."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a page of an export starts.
+
+    `step`: the field that leads to the items, or the type of items in an index. `listed`: in a list of orders or
+    accounts, the sort key before the current one; None for the first. `after`: the sort key after which the query goes
+    on. `archived`: how many items of the order's archive object are exported; None outside of an object.
+    """
+
+    step: str = "customer_id"
+    listed: str | None = None
+    after: str | None = None
+    archived: int | None = None
+
+    def seal(self) -> str:
+        """Return the position as the text for a cursor."""
+        return json.dumps([self.step, self.listed, self.after, self.archived])
+
+
+@dataclass(frozen=True)
+class ExportedItem:
+    """An item that is kept of a customer: its type, and its fields."""
+
+    type: str
+    data: dict[str, Any]
+
+
+def export_customer(
+    shop: Shop, caller: Caller, customer_id: str, limit: int, after: str | None, read_archive: ReadArchive
+) -> QueryPage[ExportedItem]:
+    """Return a page of all items that are kept of a customer. A page has a few items more than `limit` at most.
+
+    The last page is the one without `after`; a page before it can be short. An item that changes during the export is
+    exported once, before or after the change. Raises NotFound if the caller may not see the customer.
+    """
+    caller.require_access(customer_id)
+    position: Position | None = Position(*json.loads(after)) if after else Position()
+    items: list[ExportedItem] = []
+    size = requests = 0
+    while position and len(items) < limit and size < MAX_PAGE_BYTES and requests < MAX_REQUESTS:
+        found, position = _read(shop, customer_id, position, limit - len(items), read_archive)
+        exported = [ExportedItem(type(item).__name__, to_json(asdict(item))) for item in found]
+        size += sum(len(json.dumps(item.data)) for item in exported)
+        items += exported
+        requests += 1
+    return QueryPage(tuple(items), position.seal() if position else None)
+
+
+def to_json(value: Any) -> Any:
+    """Return a field's value as JSON shows it. Bytes become hex, and a set becomes a sorted list."""
+    match value:
+        case Mapping():
+            return {name: to_json(one) for name, one in value.items()}
+        case list() | tuple():
+            return [to_json(one) for one in value]
+        case set() | frozenset():
+            return sorted(to_json(one) for one in value)
+        case bytes():
+            return value.hex()
+        case str() | int() | None:
+            return value
+    return str(value)
+
+
+Read = tuple[Sequence[Any], Position | None]
+"""The items of one read, and where the next read starts; None after the last."""
+
+
+def _rows_in_indexes() -> dict[str, Row[Any]]:
+    """Return the rows whose items are found in an index of the customer, by their types."""
+    places = ((row, find_place(row)) for row in owned_rows())
+    return {row.type: row for row, place in places if place and place.index != "main"}
+
+
+def _next_step(step: str) -> Position | None:
+    steps = ["customer_id", *_rows_in_indexes(), *COLLECTIONS]
+    after = steps[steps.index(step) + 1 :]
+    return Position(after[0]) if after else None
+
+
+def _read(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+    if at.archived is not None:
+        return _read_archived(shop, customer_id, at, limit, read_archive)
+    if at.step in COLLECTIONS:
+        return _read_listed(shop, customer_id, at, limit)
+    row = _rows_in_indexes().get(at.step)
+    query = CUSTOMER_ITEM_COLLECTION if row is None else query_of_owner(row)
+    page = shop.table.query(query, customer_id=customer_id, limit=limit, after=at.after)
+    beside = [found for item in page.items if isinstance(item, Customer) for found in _items_of_profile(shop, item)]
+    return [*page.items, *beside], replace(at, after=page.after) if page.after else _next_step(at.step)
+
+
+def _items_of_profile(shop: Shop, customer: Customer) -> Sequence[Any]:
+    """Return the items whose keys the profile contains, such as the claim of the e-mail address."""
+    keys = [row.key_of(cast(Any, customer)) for row in rows_by_profile()]
+    return shop.table.batch_get(keys, consistent=True)
+
+
+def _listed_id(shop: Shop, customer_id: str, at: Position) -> tuple[str | None, Position | None]:
+    """Return the id of the order or account at a position, and the position of the next one."""
+    page = shop.table.query(LISTS[at.step], customer_id=customer_id, limit=1, after=at.listed)
+    following = Position(at.step, page.after) if page.after else _next_step(at.step)
+    return next((str(getattr(item, at.step)) for item in page.items), None), following
+
+
+def _read_listed(shop: Shop, customer_id: str, at: Position, limit: int) -> Read:
+    """Read a part of the partition of one order or account. If the order is archived, its object is read next."""
+    id, following = _listed_id(shop, customer_id, at)
+    if id is None:
+        return (), following
+    page = shop.table.query(COLLECTIONS[at.step], limit=limit, after=at.after, **{at.step: id})
+    if any(isinstance(item, ArchivedOrder) for item in page.items):
+        return page.items, replace(at, after=page.after, archived=0)
+    return page.items, replace(at, after=page.after) if page.after else following
+
+
+def _read_archived(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+    """Read a part of an order's archive object. An order that was restored meanwhile is read from the table again."""
+    id, following = _listed_id(shop, customer_id, at)
+    stub = shop.table.get(ORDER_BY_ID, order_id=id)
+    if not isinstance(stub, ArchivedOrder):
+        return (), Position(at.step, at.listed)
+    images = [image for image in read_archive(stub) if image["type"]["S"] != INVOICE.type]  # which are in the table
+    end = (at.archived or 0) + limit
+    items = [shop.table.decode(image) for image in images[at.archived : end]]
+    if end < len(images):
+        following = replace(at, archived=end)
+    elif at.after:
+        following = replace(at, archived=None)
+    return [item for item in items if item is not None], following

@@ -1,0 +1,105 @@
+"""A customer's export: everything that is kept of them, page by page, for them and for staff alone."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from functions.adapters import object_store
+from functions.model import personal_data
+from functions.model import table as t
+from functions.model.entities import Review
+from functions.shop import data_export
+from functions.shop.customers import register_customer
+from functions.shop.shop import Caller
+from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
+from tests.support.samples import SAMPLES
+
+PATH = "/customers/ann/export"
+
+
+def pages(api: ApiHarness, token: Token, path: str = PATH, **query: Any) -> Iterator[list[Any]]:
+    cursor: dict[str, Any] = {}
+    while cursor != {"cursor": None}:
+        said = api.call("GET", path, token, **query, **cursor)
+        assert said.status == 200
+        yield said.body["items"]
+        cursor = {"cursor": said.body["cursor"]}
+
+
+def everything_owned() -> dict[str, Any]:
+    """A sample of every row that belongs to a customer, by its type; all are Ann's."""
+    replaced = {row.replaces for row in t.ROWS}
+    return {row.type: SAMPLES[row] for row in personal_data.owned_rows() if row.replaces is None or row in replaced}
+
+
+def put(api: ApiHarness, items: dict[str, Any]) -> None:
+    for type_name, item in items.items():
+        image = t.ROWS_BY_TYPE[type_name].encode(item)
+        api.shop.table.client.put_item(TableName=api.shop.table.name, Item=image)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_every_item_of_a_row_that_belongs_to_a_customer_is_exported_once_with_all_its_fields(
+    bare: ApiHarness, limit: int
+) -> None:
+    put(bare, everything_owned())
+    put(bare, {row.type: SAMPLES[row] for row in (t.PRODUCT, t.COMPANY, t.DISCOUNT)})
+    found = [item for page in pages(bare, ANN, limit=limit) for item in page]
+    assert sorted(item["type"] for item in found) == sorted(everything_owned())
+    for item in found:
+        sample = everything_owned()[item["type"]]
+        assert item["data"] == data_export.to_json({name: getattr(sample, name) for name in item["data"]}) or item[
+            "type"
+        ] in ("Order", "Invoice")
+        assert item["data"].keys() == t.ROWS_BY_TYPE[item["type"]].fields.keys()
+    (order,) = [item["data"] for item in found if item["type"] == "Order"]
+    assert order["address"]["street"] == "1 Elm Row"
+
+
+def test_another_customer_and_the_warehouse_see_nothing_and_staff_see_the_same(bare: ApiHarness) -> None:
+    put(bare, everything_owned())
+    own = [*pages(bare, ANN, "/customers/me/export")]
+    assert own == [*pages(bare, STAFF)]
+    for token in (BOB, WAREHOUSE):
+        refused = bare.call("GET", PATH, token)
+        assert (refused.status, refused.body["type"].rpartition("#")[2]) == (404, "not-found")
+    assert bare.call("GET", PATH, None).status == 401
+    cursor = bare.call("GET", PATH, ANN, limit=1).body["cursor"]
+    assert bare.call("GET", PATH, STAFF, limit=1, cursor=cursor).status == 400, "a cursor is its caller's"
+
+
+def test_a_customer_of_whom_nothing_is_kept_has_an_empty_export(bare: ApiHarness) -> None:
+    assert [*pages(bare, BOB, "/customers/me/export")] == [[]]
+
+
+def test_an_archived_order_is_read_from_its_object_and_if_it_is_just_replaced_the_client_asks_again(
+    bare: ApiHarness,
+) -> None:
+    put(bare, {row.type: SAMPLES[row] for row in (t.ARCHIVED_ORDER, t.ORDER_SUMMARY)})
+    for token in (ANN, STAFF):
+        busy = bare.call("GET", PATH, token)
+        assert (busy.status, busy.body["type"].rpartition("#")[2]) == (503, "busy")
+    body = json.dumps({"items": [t.ORDER.encode(SAMPLES[t.ORDER])]}).encode()
+    object_store.put("archive", SAMPLES[t.ARCHIVED_ORDER].object_key, body, "application/json")
+    found = [item for page in pages(bare, ANN) for item in page]
+    assert [item["type"] for item in found] == ["OrderSummary", "ArchivedOrder", "Order"]
+    assert found[-1]["data"]["address"]["street"] == "1 Elm Row"
+
+
+def test_no_page_comes_near_the_limit_of_an_answer(bare: ApiHarness) -> None:
+    note = "\u6f22" * 100_000  # 300,000 bytes in the table, and six characters each in JSON
+    register_customer(bare.shop, Caller("ann"), "ann@example.com", "Ann")
+    for number in range(20):
+        put(bare, {"Review": Review(**{**vars_of(SAMPLES[t.REVIEW]), "product_id": f"p{number:02}", "text": note})})
+    sizes, found = [], 0
+    for page in pages(bare, ANN):
+        sizes.append(len(json.dumps(page)))
+        found += sum(item["type"] == "Review" for item in page)
+    assert found == 20
+    assert max(sizes) < 5_000_000
+
+
+def vars_of(item: Any) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in t.ROWS_BY_TYPE[type(item).__name__].fields}

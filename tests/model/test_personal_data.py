@@ -1,0 +1,166 @@
+"""Every row says whose personal data it holds; erasure and export follow from it, and an undecided row is refused."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import NOBODY, Instant, Row
+from functions.model import table as t
+from functions.model.copies import SNAPSHOTS, Snapshot
+from functions.model.declarations import InvalidDeclarations, check_declarations
+from functions.model.personal_data import erase_image, erasure_indexes, find_place, owned_rows, personal_attributes
+from tests.support.applied_diff import copy_project, run_python
+from tests.support.samples import SAMPLES
+
+
+@entity
+class Wish:
+    customer_id: str
+    wish_id: str
+    name: str
+    note: str | None
+    created_at: Instant
+    version: int = 1
+
+
+@entity
+class Unversioned:
+    customer_id: str
+    wish_id: str
+    name: str
+
+
+KEY = "CUSTOMER#{customer_id} / FAVOURS#{wish_id}"
+OWNED: dict[str, Any] = {"owner": "customer_id", "personal": ("name",), "purpose": "to grant it"}
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (Row(Wish, KEY), "Wish does not say whose personal data it holds: add owner='customer_id'"),
+        (Row(Wish, KEY, owner="customer_id"), r"does not say which of its attributes are personal: add personal="),
+        (Row(Wish, KEY, owner="customer_id", personal=()), "does not say why it is kept: add purpose="),
+        (Row(Wish, KEY, **OWNED | {"owner": "wisher"}), "has no field wisher, which its owner names"),
+        (Row(Wish, KEY, **OWNED | {"personal": ("nickname",)}), r"has no fields \['nickname'\], which personal names"),
+        (Row(Wish, KEY, owner=NOBODY), "has a customer_id but owner=NOBODY: say why in purpose"),
+        (Row(Wish, KEY, owner=NOBODY, personal=("name",)), "has owner=NOBODY: name the owner of its personal data"),
+        (Row(Wish, KEY, **OWNED, on_erasure="none"), "has personal attributes, so on_erasure cannot be 'none'"),
+        (Row(Wish, KEY, **OWNED, on_erasure="clear"), r"\['name'\] can be cleared only if they may be None"),
+        (Row(Wish, KEY + "#{name}", **OWNED), r"\['name'\] must not be in a key, because keys reach logs"),
+        (
+            Row(Unversioned, KEY, kind="marker", **OWNED),
+            "is erased by a conditional write, so it needs the field version",
+        ),
+        (Row(Wish, "WISH#{wish_id} / WISH", **OWNED), "no key finds a customer's items: add a key in the partition"),
+        (
+            Row(Wish, "CUSTOMER#{customer_id} / ACTIVITY#{wish_id}", **OWNED),
+            "could have the same key|shares its keys",
+        ),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_row_that_is_undecided_or_contradicts_itself_is_refused(
+    monkeypatch: pytest.MonkeyPatch, row: Row[Any], why: str
+) -> None:
+    monkeypatch.setattr(t, "ROWS", (*t.ROWS, row))
+    monkeypatch.setattr(t, "ROWS_BY_TYPE", {**t.ROWS_BY_TYPE, row.type: row})
+    with pytest.raises(InvalidDeclarations, match=f"functions/model/table.py: .*({why})"):
+        check_declarations()
+
+
+def test_a_copy_of_a_personal_attribute_is_personal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = Row(Wish, KEY, kind="snapshot", **OWNED | {"personal": ()})
+    monkeypatch.setattr(t, "ROWS", (*t.ROWS, copied))
+    monkeypatch.setattr(t, "ROWS_BY_TYPE", {**t.ROWS_BY_TYPE, "Wish": copied})
+    monkeypatch.setattr("functions.model.copies.SNAPSHOTS", (*SNAPSHOTS, Snapshot(t.CUSTOMER, copied, lambda _: ())))
+    with pytest.raises(
+        InvalidDeclarations, match=r"Wish copies \['name'\] of Customer, so they are personal here, too"
+    ):
+        check_declarations()
+
+
+def test_every_item_that_names_a_customer_is_found_by_the_customer() -> None:
+    assert {row.type for row in t.ROWS if "customer_id" in row.fields} - {row.type for row in owned_rows()} == {
+        "DeletedReview"
+    }, "which has ids only"
+    assert all(find_place(row) for row in owned_rows())
+
+
+def test_the_erasure_may_query_each_index_in_which_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert erasure_indexes() == ("GSI1",), "for reviews"
+    by_date = Row(Wish, "WISH#{wish_id} / WISH", gsi3="CUSTOMER#{customer_id} / FAVOURS#{wish_id}", **OWNED)
+    monkeypatch.setattr(t, "ROWS", (*t.ROWS, by_date))
+    assert erasure_indexes() == ("GSI1", "GSI3")
+
+
+@pytest.mark.parametrize("row", [row for row in t.ROWS if row.personal], ids=lambda row: row.type)
+def test_an_item_in_an_object_or_a_record_loses_what_its_row_calls_personal(row: Row[Any]) -> None:
+    image = row.encode(SAMPLES[row])
+    assert personal_attributes(image) == set(row.personal or ())
+    assert personal_attributes({"type": {"N": "1"}}) >= personal_attributes(image), "of an unknown type: all"
+    left = erase_image(image)
+    if row.erasure == "clear":
+        assert left == row.encode(replace(SAMPLES[row], **dict.fromkeys(row.personal or ())))
+    else:
+        assert left == (image if row.erasure == "keep" else None)
+
+
+# an entity with a name in it, in a copy of the project ----------------------------------------------------------------
+CONTACT = '''
+
+@entity
+class Contact:
+    """A person whom the customer names for deliveries."""
+
+    customer_id: str
+    contact_id: str
+    name: str
+    created_at: Instant
+    version: int = 1
+'''
+ROW = 'CONTACT = Row(e.customers.Contact, "CUSTOMER#{{customer_id}} / CONTACT#{{contact_id}}"{decided})\n# fmt: on'
+DECIDED = ', owner="customer_id", personal=("name",), purpose="to deliver"'
+TEST = """
+from functions.dynamodb.writes import put_if_absent
+from functions.handlers import customer_erasure
+from functions.model.entities.customers import Contact
+from functions.model.table import CONTACT
+from functions.shop.data_export import export_customer
+from functions.shop.erasure import erase_customer
+from tests.support.harness import ANN, ShopHarness
+
+
+def test_it_is_exported_and_erased(harness: ShopHarness) -> None:
+    harness.open_shop()
+    contact = Contact(customer_id=ANN.id, contact_id="c1", name="Zebulon", created_at=harness.shop.now_instant())
+    harness.shop.table.write(put_if_absent(CONTACT, contact))
+    kept = export_customer(harness.shop, ANN, ANN.id, 100, None, lambda stub: ()).items
+    assert [item.data["name"] for item in kept if item.type == "Contact"] == ["Zebulon"]
+    erase_customer(harness.shop, ANN, ANN.id)
+    customer_erasure.handler({"time": harness.now().isoformat()}, None)
+    assert [image["type"]["S"] for image in harness.partition("CUSTOMER#ann")] == ["ErasedCustomer"]
+"""
+
+
+def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_erased_and_exported(
+    tmp_path: Path,
+) -> None:
+    folder = copy_project(tmp_path)
+    with (folder / "functions/model/entities/customers.py").open("a", encoding="utf-8") as entities:
+        entities.write(CONTACT)
+    table = folder / "functions/model/table.py"
+    without = table.read_text(encoding="utf-8")
+    table.write_text(without.replace("# fmt: on", ROW.format(decided=""), 1), encoding="utf-8")
+    sentence = r"functions/model/table\.py:\d+: Contact does not say whose personal data it holds: .*"
+    for program in (["-m", "functions.model.declarations"], ["-m", "stacks.app"], ["-m", "pytest", "tests/model"]):
+        refused = run_python(folder, *program)
+        assert refused.returncode != 0
+        assert re.fullmatch(f"(Exit: )?{sentence}", (refused.stdout + refused.stderr).strip()), program
+    table.write_text(without.replace("# fmt: on", ROW.format(decided=DECIDED), 1), encoding="utf-8")
+    (folder / "tests/test_contact.py").write_text(TEST, encoding="utf-8")
+    run = run_python(folder, "-m", "pytest", "-q", "tests/test_contact.py")
+    assert run.returncode == 0, run.stdout
