@@ -10,9 +10,10 @@ import pytest
 from functions.api.app import app
 from functions.api.http import docs_page
 from functions.api.http.context import PUBLIC_ROUTES
-from functions.api.http.fields import COUNTRY_CODES
+from functions.api.http.fields import COUNTRY_CODES, RequestModel
 from functions.api.http.guard import METHODS_WITH_BODY, UploadedFile
 from functions.api.http.openapi import document
+from functions.api.http.router import ApiResolver
 from functions.api.routes import (
     accounts,
     categories,
@@ -194,6 +195,22 @@ def test_the_docs_page_loads_and_runs_nothing() -> None:
     assert {link.removeprefix("#") for link in page.links if link.startswith("#")} <= set(page.ids)
     assert [link for link in page.links if not link.startswith("#")] == ["openapi.json"]
     assert len(set(page.ids)) == len(page.ids)
+
+
+class NewNote(RequestModel):
+    text: str
+
+
+def test_a_body_without_an_example_is_shown_without_one() -> None:
+    bare = ApiResolver()
+
+    @bare.post("/notes")
+    def add(body: NewNote) -> None:
+        """Add a note."""
+
+    page = docs_page.render_page(bare)
+    assert "<code>POST /notes</code>" in page
+    assert "--data-binary @FILE" in page
 
 
 def test_the_docs_page_shows_every_route_with_a_command_to_try_it() -> None:

@@ -98,10 +98,8 @@ def _render_operation(method: str, path: str, operation: Mapping[str, Any], sche
 
 def _curl_body_arguments(media_type: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterable[str]:
     yield f'-H "Content-Type: {media_type}"'
-    if "$ref" in body:
-        yield f"-d '{json.dumps(schemas[body['$ref'].rpartition('/')[2]]['examples'][0])}'"
-    else:
-        yield "--data-binary @FILE"
+    examples = schemas.get(body.get("$ref", "").rpartition("/")[2], {}).get("examples")
+    yield f"-d '{json.dumps(examples[0])}'" if examples else "--data-binary @FILE"
 
 
 def _curl_command(method: str, path: str, operation: Mapping[str, Any], public: bool, sent: Iterable[str]) -> str:
