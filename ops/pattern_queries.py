@@ -92,14 +92,15 @@ def describe_patterns() -> Iterator[PatternSpec]:
     """Yield a description of every access pattern: what it reads, its arguments and the fields of its items."""
     for pattern in PATTERNS:
         may = _optional_arguments(pattern)
+        range_field = next((name for name in may if _is_time(pattern, name)), may[0] if may else "")
         yield PatternSpec(
             id=pattern.id,
             question=pattern.description,
             needs=pattern.required_fields,
             may=may,
             numbers=[name for name in (*pattern.required_fields, *may) if _is_number(pattern, name)],
-            range=may[0] if may else "",
-            is_time=bool(may) and _is_time(pattern, may[0]),
+            range=range_field,
+            is_time=bool(range_field) and _is_time(pattern, range_field),
             pages=isinstance(pattern, Query),
             fields=pattern_fields(pattern),
         )
@@ -241,7 +242,7 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
     """Return the two bounds of a range, in the format that the sort key uses.
 
     The range applies to the first field of the sort key for which no value is given. Raises InvalidArgument if there is
-    no such field, or if a bound is invalid.
+    no such field, if the sort key has it before a time, or if a bound is invalid.
     """
     left = [name for name in _optional_arguments(pattern) if name not in known]
     if not left:
@@ -249,6 +250,10 @@ def _parse_range(pattern: Query[Any], known: Mapping[str, Any], since: str, unti
         raise InvalidArgument(
             "from" if since else "to", why, f"{pattern.id} does not accept a range: {pattern.description}"
         )
+    if before := pattern.field_before_time(known):
+        name, time = before
+        said = f"{pattern.id} accepts a range of {time} only together with --arg {name}=…"
+        raise InvalidArgument(f"arguments.{name}", f"is required for a range of {time}", said)
     since = since and _parse_bound(pattern, left[0], since, "from")
     until = until and _parse_bound(pattern, left[0], until, "to")
     # The range must not include `until`, but DynamoDB's BETWEEN includes its upper bound. If the range applies to the

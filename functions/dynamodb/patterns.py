@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, KeyTemplate, Row, may_collide
+from functions.dynamodb.keys import KEY_ATTRIBUTES, IndexName, Instant, KeyTemplate, Row, may_collide
 
 T = TypeVar("T")
 
@@ -119,17 +119,33 @@ class Query(Generic[T]):
         after the time: `{time}#{id}`. So the time alone sorts before every key with this time.
 
         Raises InvalidKeyValue if a value cannot be part of a key. Raises TypeError if `since` or `until` is given, but
-        the access pattern reads several item types or has a `path_prefix`.
+        the access pattern reads several item types, has a `path_prefix`, or needs another value before the time.
         """
         if self.whole_partition:
             return "", ""
         starts = sorted(row.templates(self.index)[1].render_prefix(values)[0] for row in self.rows)
-        if (len(starts) > 1 or self.path_prefix) and (since or until):
-            raise TypeError(f"{self.id} supports no time range, because it reads several types or a whole path")
+        if since or until:
+            if len(starts) > 1 or self.path_prefix:
+                raise TypeError(f"{self.id} supports no time range, because it reads several types or a whole path")
+            if before := self.field_before_time(values):
+                name, time = before
+                raise TypeError(
+                    f"{self.id} needs {name} for a time range: its sort key has {name} before the time {time}"
+                )
         low, high = starts[0], starts[-1]
         if self.path_prefix:
             return low + LOWEST_SORT_KEY, high + HIGHEST_CHARACTER
         return (low + since) or LOWEST_SORT_KEY, (high + until) if until else high + HIGHEST_CHARACTER
+
+    def field_before_time(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return the first field of the sort key that has no value, and a time after it; None if there is no such pair.
+
+        Such a query cannot have a time range: the range would apply to the field before the time.
+        """
+        row = self.rows[0]
+        left = [name for name in row.templates(self.index)[1].field_names if name not in values]
+        times = [name for name in left if row.fields.get(name) is Instant]
+        return (left[0], times[0]) if times and left[0] not in times else None
 
 
 LOWEST_SORT_KEY = " "

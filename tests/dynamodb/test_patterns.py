@@ -148,6 +148,17 @@ def test_a_range_over_several_types_is_refused() -> None:
         query.sort_key_range({}, since=moment(0))
 
 
+def test_a_time_range_is_refused_without_a_value_for_each_field_before_the_time() -> None:
+    row = Row(Visit, "VISITS#{book_id} / DESK#{hour}#{at}#{visit_id}")
+    visits = Query[Visit](id="X", description="", rows=(row,))
+    for bounds in ({"since": moment(0)}, {"until": moment(0)}):
+        with pytest.raises(TypeError, match="X needs hour for a time range: its sort key has hour before the time at"):
+            visits.sort_key_range({"book_id": "b1"}, **bounds)
+    low, _ = visits.sort_key_range({"book_id": "b1", "hour": "9"}, since=moment(0))
+    assert low == f"DESK#9#{moment(0)}"
+    assert visits.sort_key_range({"book_id": "b1"}) == ("DESK#", "DESK#" + HIGHEST_CHARACTER), "all hours, all times"
+
+
 def test_all_below_a_path_is_what_goes_on_from_it_without_itself() -> None:
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}")
     query = Query[Visit](id="X", description="", rows=(row,), path_prefix="hour")
