@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test thorough laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -27,6 +27,7 @@ setup: installed ## install everything into this folder (other targets do it whe
 	@echo "Installed. Next: 'make up' starts the shop on this machine, 'make test' runs the tests."
 
 up: installed ## start the shop on this machine and print its activity
+	@$(python) -m functions.model.declarations
 	$(python) -m local up $(ARGS)
 
 demo: installed ## run typical orders in the running shop, from request to archive
@@ -42,6 +43,10 @@ reset: installed ## delete the state of the shop on this machine
 test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All tests passed. Next: 'make check', or 'make up' to try the shop."
+
+record: installed ## record the keys, units and retained resources of what is new; tests check them exactly
+	$(python) -m pytest --record -q -n 0 tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py
+	@echo "Review what git diff shows: these figures are promises from now on."
 
 thorough: installed ## run with all examples the tests that `make test` runs with a few
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
@@ -73,12 +78,13 @@ hostile: installed ## send 9,000 hostile requests; the API must not misread any 
 bench: installed build/bench/.installed ## benchmark against a conventional implementation and a lower bound; ARGS="--only decode", ARGS=--write
 	$(python) -m bench $(ARGS)
 
-check: installed ## run the checks: lint, format, types, import contracts
+check: installed ## run the checks: lint, format, types, import contracts, and what was forgotten
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(python) .venv/bin/lint-imports --no-cache
 	$(python) -m functions.model.declarations
+	$(python) -m tests.support.omissions
 	@echo "All checks passed."
 
 synth: installed ## synthesize the templates of STAGE (dev) into build/cdk.out; needs no credentials

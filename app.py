@@ -4,11 +4,17 @@ import os
 import sys
 from pathlib import Path
 
-from stacks import PROJECT, stage, synth_cache
+from functions.model.declarations import InvalidDeclarations, check_declarations
 
 
 def main() -> None:
     """Write the assembly to the folder that the CDK's command line names."""
+    try:
+        check_declarations()
+    except InvalidDeclarations as wrong:
+        sys.exit(str(wrong))
+    from stacks import PROJECT, stage, synth_cache  # noqa: PLC0415  they import the model, which may be wrong
+
     folder = Path(os.environ.get(synth_cache.OUTPUT_VARIABLE) or PROJECT / "build" / "cdk.out")
     try:
         synth_cache.copy_assembly(folder, synth_cache.context_from_environment())

@@ -2,8 +2,8 @@
 of them among a million, too.
 
 The items around lie in the same partitions and indexes, before and behind what is asked for (those of
-tests/model/test_request_units.py, which also names each pattern's units and requests). The bench fails where a pattern
-asks for any other at any size. The table has no stream here.
+tests/model/test_request_units.py; recorded_units.json has each pattern's units and requests). The bench fails where a
+pattern asks for any other at any size. The table has no stream here.
 
 Milliseconds are the local engine's, one question after the other, each asked once before: medians with the quartiles
 around them of one pattern's questions; of all patterns, the pattern in the middle with those a quarter from either end.
@@ -12,6 +12,7 @@ and so does what writes this page.
 """
 
 import itertools
+import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,12 @@ from functions.dynamodb.table import Table
 from functions.model import patterns as p
 from functions.model.table import ROWS_BY_TYPE, create_table_request
 from local.dynamodb_engine import Engine
-from tests.model.test_request_units import ASKED, around, asked_for, load
+from tests.model.test_request_units import UNITS, around, asked_for, call_of, load
 from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
 
 Pattern = Get[Any] | Query[Any]
+RECORDED: Mapping[str, Mapping[str, Any]] = json.loads(UNITS.read_text(encoding="utf-8"))
 SIZES = [1_000, 10_000, 100_000]
 MEASURED_PATTERNS: Mapping[str, Pattern] = {
     "an order": p.ORDER_BY_ID,
@@ -52,38 +54,38 @@ def figures(engine: Engine) -> list[Figure]:
         while there < size:
             load(table, list(itertools.islice(others, min(CHUNK, size - there))))
             there += min(CHUNK, size - there)
-        patterns = list(MEASURED_PATTERNS.values()) if size >= MILLION else list(ASKED)
+        patterns = list(MEASURED_PATTERNS.values()) if size >= MILLION else list(p.PATTERNS)
         for pattern in patterns:
             assert_cost(wire, table, pattern)
         took = {pattern.id: _milliseconds(table, pattern) for pattern in patterns}
         among = f"among {size:,}"
-        if len(patterns) == len(ASKED):
-            every = f"all {len(ASKED)} patterns {among}"
+        if len(patterns) == len(p.PATTERNS):
+            every = f"all {len(patterns)} patterns {among}"
             found += [
-                Figure(every, "units", exact(sum(ask.units for ask in ASKED.values()))),
-                Figure(every, "requests", exact(sum(ask.requests for ask in ASKED.values()))),
+                Figure(every, "units", exact(sum(one["units"] for one in RECORDED.values()))),
+                Figure(every, "requests", exact(sum(one["requests"] for one in RECORDED.values()))),
                 Figure(f"the pattern in the middle {among}", "ms", spread(map(statistics.median, took.values()))),
             ]
         for what, pattern in MEASURED_PATTERNS.items():
-            found.append(Figure(f"{what} {among}", "units", exact(ASKED[pattern].units)))
+            found.append(Figure(f"{what} {among}", "units", exact(RECORDED[pattern.id]["units"])))
             found.append(Figure(f"{what} {among}", "ms", spread(took[pattern.id])))
     return found
 
 
 def assert_cost(wire: WireTap, table: Table, pattern: Pattern) -> None:
-    """Ask once. Raises AssertionError where it does not find and cost what tests/model/test_request_units.py says."""
+    """Ask once. Raises AssertionError where it does not find and cost what tests/model/recorded_units.json says."""
     wire.clear()
-    found, ask = _ask(table, pattern), ASKED[pattern]
+    found, recorded = _ask(table, pattern), RECORDED[pattern.id]
     kind = "GetItem" if isinstance(pattern, Get) else "Query"
     told = (len(found), wire.operations, wire.units)
-    assert told == (ask.finds, [kind] * ask.requests, ask.units), f"{pattern.id}: {told}"
+    assert told == (recorded["finds"], [kind] * recorded["requests"], recorded["units"]), f"{pattern.id}: {told}"
 
 
 def _ask(table: Table, pattern: Pattern) -> Sequence[object]:
-    ask = ASKED[pattern]
+    call = call_of(pattern)
     if isinstance(pattern, Get):
-        return [item for item in [table.get(pattern, **ask.known)] if item is not None]
-    return table.query(pattern, **ask.asked, **ask.known).items
+        return [item for item in [table.get(pattern, **call.known)] if item is not None]
+    return table.query(pattern, **call.asked, **call.known).items
 
 
 def _milliseconds(table: Table, pattern: Pattern) -> list[float]:

@@ -41,7 +41,9 @@ def _published_contracts() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write all files, or none if the model breaks a contract."""
+    """Write all files, or none if the model breaks a contract or a setting has no description."""
+    if undescribed := list(settings.find_undescribed()):
+        sys.exit("\n".join(undescribed))
     written = render_pages()
     if broken := list(
         promises.find_breaking_changes(

@@ -4,6 +4,8 @@ CloudFormation replaces a resource if its construct id changes. Therefore the id
 from the names of modules: a module can be renamed, and the resource stays.
 """
 
+from functions.model.declarations import InvalidDeclarations
+
 FUNCTION_IDS = {
     "api": "Api",
     "archive_worker": "Archive",
@@ -22,7 +24,9 @@ FUNCTION_IDS = {
 
 
 def function_id(module: str) -> str:
-    """Return the construct id of the Lambda with this module. Raises ValueError if FUNCTION_IDS lacks it."""
+    """Return the construct id of the Lambda with this module. Raises InvalidDeclarations if there is none."""
     if module not in FUNCTION_IDS:
-        raise ValueError(f"functions/handlers/{module}.py has no construct id: add one to stacks/construct_ids.py")
+        raise InvalidDeclarations(
+            f"functions/handlers/{module}.py: the Lambda has no construct id: add one to stacks/construct_ids.py"
+        )
     return FUNCTION_IDS[module]

@@ -11,7 +11,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.model import personal_data, retention
-from functions.model.declarations import check_declarations
+from functions.model.declarations import InvalidDeclarations, check_declarations, declared_at
 from functions.model.reactions import REACTIONS
 from functions.runtime import environment as env
 from stacks import filters, release
@@ -217,8 +217,10 @@ class OrdersStack(Stack):
         workers = []
         for reaction in REACTIONS:
             if reaction.function not in create_worker:
-                raise ValueError(
-                    f"{reaction.name}: create {reaction.function} in stacks/orders_stack.py and list it there"
+                why = f"no stack creates the Lambda {reaction.function}"
+                raise InvalidDeclarations(
+                    f"{declared_at('reactions', reaction.name)}: {why}: create it in create_reaction_workers of "
+                    "stacks/orders_stack.py, with its permissions"
                 )
             worker = create_worker[reaction.function]()
             place = f"{reaction.name.capitalize()}Reaction"

@@ -21,6 +21,7 @@ from functions.model.declarations import InvalidDeclarations, check_declarations
 from local import dynamodb_engine as local_engine
 from local.dynamodb_engine import Engine, EngineNotInstalled
 from tests.support.fast_botocore import speed_up_botocore
+from tests.support.recorded import Recorded
 from tools.locks import npm_command
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ LENIENT = settings(
 settings.register_profile("few", LENIENT, max_examples=12)
 settings.register_profile("thorough", LENIENT)
 settings.load_profile("few")  # before pytest applies --hypothesis-profile, and before it imports a module of tests
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="record the figures of what is new: see `make record`")
 
 
 def pytest_configure() -> None:
@@ -135,6 +140,12 @@ def no_function_scans() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseClient, "_make_api_call", watched)
         yield
+
+
+@pytest.fixture(scope="session")
+def recorded(pytestconfig: pytest.Config) -> Callable[..., Recorded]:
+    """Return the figures that a file, or a section of it, records (see tests/support/recorded.py)."""
+    return functools.partial(Recorded, writes=bool(pytestconfig.getoption("record")))
 
 
 @pytest.fixture(scope="session")

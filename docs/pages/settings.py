@@ -1,5 +1,6 @@
 """docs/settings.md: all settings of a deployment. The descriptions come from stacks/stage.py."""
 
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, fields
@@ -19,6 +20,16 @@ def setting_descriptions() -> Mapping[str, str]:
     text = re.sub(r"\s+", " ", Stage.__doc__ or "")
     found = re.findall(r"((?:`\w+`(?:, )?)+): (.*?)(?=(?:(?:`\w+`(?:, )?)+: )|$)", text)
     return {name: told.strip() for names, told in found for name in re.findall(r"\w+", names)}
+
+
+def find_undescribed() -> Iterator[str]:
+    """Yield one sentence for each setting that the docstring of Stage does not describe."""
+    source, first = inspect.getsourcelines(Stage)
+    described = setting_descriptions()
+    for name in (one.name for one in fields(Stage) if one.name not in {"name", *described}):
+        line = next(number for number, text in enumerate(source, first) if text.strip().startswith(f"{name}:"))
+        why = f"the setting {name} has no description: add `{name}`: ... to the docstring of Stage"
+        yield f"stacks/stage.py:{line}: {why}"
 
 
 def format_value(value: Any) -> str:

@@ -163,7 +163,10 @@ class EventContract:
                 f"{self.name} must not contain {sorted(personal)}: personal data on the bus cannot be erased"
             )
         if self.name not in {kind.name for kind in CHANGE_TYPES if kind.row is self.row}:
-            raise TypeError(f"{self.name}: {self.row.type} has no change with this name")
+            raise TypeError(
+                f"{self.name}: {self.row.type} has no change with this name: declare a ChangeType in "
+                "functions/model/changes.py"
+            )
 
 
 # fmt: off

@@ -6,8 +6,11 @@ queues, the event source mappings and the permissions.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from functions.model.events import EVENTS_BY_NAME
+
+HANDLERS = Path(__file__).parents[1] / "handlers"
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,13 @@ class Reaction:
     continues_itself: bool = False
 
     def check(self) -> None:
-        """Raise TypeError if `event_names` contains an event that is not declared in events.py."""
+        """Raise TypeError if an event is not declared in events.py, or if the Lambda has no module."""
         if unknown := [name for name in self.event_names if name not in EVENTS_BY_NAME]:
-            raise TypeError(f"{self.name} listens for unknown events: {unknown}")
+            raise TypeError(
+                f"{self.name} listens for unknown events: {unknown}: declare them in functions/model/events.py"
+            )
+        if self.function and not (HANDLERS / f"{self.function}.py").exists():
+            raise TypeError(f"{self.name} has no Lambda: write functions/handlers/{self.function}.py")
 
 
 IMPORT_WORKER_CONCURRENCY = 2

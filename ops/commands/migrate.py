@@ -49,15 +49,19 @@ Migrations = Mapping[str, Migration]
 def load_migrations() -> Migrations:
     """Load the migrations from the modules of ops/migrations, by version.
 
-    Raises UsageError if two migrations have the same version.
+    Raises UsageError if two migrations have the same version, or if a module is no migration.
     """
     known: dict[str, Migration] = {}
     for module in sorted(pkgutil.iter_modules(migrations.__path__), key=lambda module: module.name):
+        path = f"ops/migrations/{module.name}.py"
         if not (named := MODULE_NAME.fullmatch(module.name)):
-            continue
+            raise UsageError(f"{path}: the name has no number: rename the module, such as m0002_{module.name}.")
         if named[1] in known:
             raise UsageError(f"Two migrations have the number {named[1]}: give one of them the next free number.")
-        known[named[1]] = importlib.import_module(f"{migrations.__name__}.{module.name}").MIGRATION
+        migration = getattr(importlib.import_module(f"{migrations.__name__}.{module.name}"), "MIGRATION", None)
+        if migration is None:
+            raise UsageError(f"{path}:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.")
+        known[named[1]] = migration
     return known
 
 

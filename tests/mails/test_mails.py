@@ -203,9 +203,9 @@ def test_every_mail_has_a_subject_with_the_orders_number_and_an_opening_of_its_o
     assert "{" not in one.subject + one.text + one.html.partition("<body")[2]
 
 
-def test_there_is_a_mail_for_every_event_the_reaction_waits_for() -> None:
+def test_every_mail_is_for_an_event_the_reaction_waits_for() -> None:
     (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notifications"]
-    assert set(NOTIFICATION_TEXTS) == set(reaction.event_names)
+    assert set(NOTIFICATION_TEXTS) <= set(reaction.event_names), "each of these has one: see tests/test_omissions.py"
     assert len({words.subject for words in NOTIFICATION_TEXTS.values()}) == len(NOTIFICATION_TEXTS)
 
 
@@ -283,6 +283,6 @@ def test_whatever_a_product_is_called_by_its_link_is_one() -> None:
     assert "https://elm.example/p/a%20b%2F%22%3F%26%3C?from=mail" in one.text
 
 
-def test_there_is_a_notice_for_every_event_that_reaction_waits_for() -> None:
+def test_every_notice_is_for_an_event_that_reaction_waits_for() -> None:
     (reaction,) = [reaction for reaction in REACTIONS if reaction.name == "notices"]
-    assert set(notices.ALERT_TEXTS) == set(reaction.event_names)
+    assert set(notices.ALERT_TEXTS) <= set(reaction.event_names)

@@ -6,6 +6,7 @@ The items around it lie in the same partitions and indexes: beside what is asked
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +17,12 @@ from functions.dynamodb.table import Table
 from functions.model import entities as e
 from functions.model import patterns as p
 from functions.model import table as t
+from functions.model.declarations import declared_at
 from functions.shop.categories import list_ancestors
 from functions.shop.shop import Shop
 from local.dynamodb_engine import Engine
+from tests.support.places import place_in
+from tests.support.recorded import Recorded
 from tests.support.samples import AT, SAMPLES, moment, order, payment, refund, shipment
 from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
@@ -134,109 +138,89 @@ def load(table: Table, items: list[tuple[Row[Any], Any]]) -> None:
 
 
 @dataclass
-class Ask:
-    """A question as the shop asks it: what is known, how many are found, by how many requests, for how many units.
+class Call:
+    """A call of a pattern as the shop makes it: the values of the key, and the page.
 
-    A unit is 4 KB read; half as much where the read need not be consistent.
+    Values that are not given here are those of the first row's sample.
     """
 
-    known: dict[str, Any]
-    finds: int
-    units: float
-    requests: int = 1
-    asked: dict[str, Any] = field(default_factory=dict)
+    known: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, Any] = field(default_factory=lambda: {"limit": 5})
 
 
 RANGE = {"since": AT, "until": moment(500)}
-ANN, O1, MUG = {"customer_id": "ann"}, {"order_id": "o1"}, {"product_id": "mug"}
 
-ASKED: dict[Get[Any] | Query[Any], Ask] = {
-    p.CUSTOMER_BY_ID: Ask(ANN, 1, 1.0),
-    p.CUSTOMER_BY_EMAIL: Ask({"email_hash": "h1"}, 1, 1.0),
-    p.CUSTOMER_OVERVIEW: Ask(ANN, 7, 0.5, asked={"limit": 7}),
-    p.CUSTOMER_SETTINGS: Ask(ANN, 1, 0.5),
-    p.CUSTOMER_SETTINGS_BY_NAME: Ask(ANN | {"name": "notifications"}, 1, 1.0),
-    p.CUSTOMER_ACTIVITY: Ask(ANN, 1, 1.0, asked={"limit": 5, **RANGE}),
-    p.ACTIVITY_BY_DAY: Ask({"day": "2026-11-21"}, 5, 2.0, requests=4, asked={"limit": 5}),
-    p.COMPANY_WITH_MEMBERS: Ask({"company_id": "acme"}, 5, 0.5, asked={"limit": 5}),
-    p.COMPANY_BY_ID: Ask({"company_id": "acme"}, 1, 1.0),
-    p.PRODUCT_BY_ID: Ask(MUG, 1, 1.0),
-    p.PRODUCTS_OF_CATEGORY: Ask({"catalog": "main", "category": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
-    p.CATEGORY_BY_PATH: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 1, 1.0),
-    p.CHILD_CATEGORIES: Ask({"catalog": "main", "parent": "/kitchen/"}, 5, 0.5, asked={"limit": 5}),
-    p.DESCENDANT_CATEGORIES: Ask({"catalog": "main", "path": "/kitchen/mugs/"}, 6, 0.5, asked={"limit": 20}),
-    p.REVIEWS_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
-    p.REVIEWS_OF_CUSTOMER: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
-    p.REVIEW_BY_PRODUCT_AND_CUSTOMER: Ask(MUG | ANN, 1, 1.0),
-    p.PRODUCT_RATING: Ask(MUG, 1, 1.0),
-    p.FOLLOWS_OF_CUSTOMER: Ask(ANN, 7, 0.5, asked={"limit": 7}),
-    p.FOLLOWERS_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 7}),
-    p.FOLLOW_BY_CUSTOMER_AND_PRODUCT: Ask(MUG | ANN, 1, 1.0),
-    p.STOCK_OF_PRODUCT: Ask(MUG, 7, 1.0),
-    p.ORDER_BY_ID: Ask(O1, 1, 1.0),
-    p.ORDER_ITEM_COLLECTION: Ask(O1, 8, 1.0, asked={"limit": 8}),
-    p.LINES_OF_ORDER: Ask(O1, 1, 1.0),
-    p.ORDERS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
-    p.ORDER_OWNER: Ask(O1, 1, 1.0),
-    p.ORDERS_BY_NUMBER: Ask({"number": "o1"}, 1, 0.5),
-    p.ORDERS_BY_STATUS_NEWEST_FIRST: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
-    p.ORDERS_BY_STATUS_OLDEST_FIRST: Ask({"queue": "PENDING"}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
-    p.SALES_OF_PRODUCT: Ask(MUG, 7, 0.5, asked={"limit": 20, **RANGE}),
-    p.PURCHASES_OF_CUSTOMER: Ask(ANN, 7, 0.5, asked={"limit": 20, **RANGE}),
-    p.INVOICES_OF_ORDER: Ask(O1, 1, 1.0, asked={"limit": 1}),
-    p.INVOICE_BY_ID: Ask({"invoice_id": "2026-00000001"}, 1, 0.5, asked={"limit": 1}),
-    p.INVOICES_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5, **RANGE}),
-    p.SHIPMENTS_OF_ORDER: Ask(O1, 1, 1.0, asked={"limit": 1}),
-    p.SHIPMENT_BY_TRACKING_NUMBER: Ask({"carrier": "dhl", "tracking_number": "42"}, 1, 0.5),
-    p.SHIPMENT_BY_ID: Ask(O1 | {"shipment_id": "o1-1"}, 1, 1.0),
-    p.DISCOUNT_BY_CODE: Ask({"code": "SPRING"}, 1, 1.0),
-    p.ACCOUNT_BY_ID: Ask({"account_id": "a1"}, 1, 1.0),
-    p.ENTRIES_OF_ACCOUNT: Ask({"account_id": "a1"}, 5, 0.5, asked={"limit": 5}),
-    p.ACCOUNTS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
-    p.BEST_SELLERS_BY_SEASON: Ask({"season": "2026-11"}, 5, 2.0, requests=4, asked={"limit": 5}),
-    p.UNITS_OF_PRODUCT_AND_SEASON: Ask(MUG, 5, 0.5, asked={"limit": 5}),
-    p.SALES_BY_MINUTE: Ask({}, 5, 2.0, requests=4, asked={"limit": 5, **RANGE}),
-    p.NOTIFICATIONS_OF_CUSTOMER: Ask(ANN, 5, 0.5, asked={"limit": 5}),
-    p.NOTIFICATIONS_OF_ORDER: Ask(O1, 5, 0.5, asked={"limit": 5}),
-    p.PAYMENTS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
-    p.REFUNDS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
-    p.RETURNS_OF_ORDER: Ask(O1, 7, 1.0, asked={"limit": 7}),
-    p.ACCOUNT_ITEM_COLLECTION: Ask({"account_id": "a1"}, 2, 1.0, asked={"limit": 2}),
-    p.CUSTOMER_ITEM_COLLECTION: Ask(ANN, 7, 1.0, asked={"limit": 7}),
-    p.IMPORT_WITH_PARTS: Ask({"import_id": "i1"}, 8, 1.0),
-    p.IMPORT_PART_BY_NUMBER: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
-    p.IMPORT_LINES_BY_PART: Ask({"import_id": "i1", "part": 0}, 1, 1.0),
-    p.COMMAND_BY_KEY: Ask({"caller": "ann", "key": "k1", "command": "receive_stock"}, 1, 1.0),
-    p.PAYMENT_BY_ID: Ask(O1 | {"payment_id": "pi_1"}, 1, 1.0),
-    p.REFUND_BY_ID: Ask(O1 | {"refund_id": "pi_1-1"}, 1, 1.0),
-    p.REDEMPTIONS_BY_CODE: Ask({"code": "SPRING"}, 7, 1.0),
-    p.CUSTOMER_OR_ERASED_BY_ID: Ask(ANN, 1, 1.0),
-    p.ORDERS_OF_CUSTOMER_CONSISTENT: Ask(ANN, 5, 1.0, asked={"limit": 5}),
-    p.EFFECT_BY_ID: Ask({"effect_id": "c1", "reaction": "issue_invoice"}, 1, 1.0),
-    p.INVOICE_SERIES_BY_NAME: Ask({"series": "2026"}, 1, 1.0),
-    p.CAMPAIGN_BY_PRODUCT: Ask(MUG | {"event": "PriceDropped"}, 1, 1.0),
-    p.UNMATCHED_PAYMENTS_BY_DATE: Ask({"queue": "UNMATCHED"}, 5, 0.5, asked={"limit": 5}),
-    p.UNFINISHED_ERASURES: Ask({"queue": "ERASING"}, 5, 2.0, requests=4, asked={"limit": 5}),
+CALLS: dict[Get[Any] | Query[Any], Call] = {
+    p.CUSTOMER_OVERVIEW: Call(asked={"limit": 7}),
+    p.CUSTOMER_SETTINGS: Call(asked={}),
+    p.CUSTOMER_ACTIVITY: Call(asked={"limit": 5, **RANGE}),
+    p.DESCENDANT_CATEGORIES: Call(asked={"limit": 20}),
+    p.REVIEWS_OF_PRODUCT: Call(asked={"limit": 20, **RANGE}),
+    p.REVIEWS_OF_CUSTOMER: Call(asked={"limit": 20, **RANGE}),
+    p.FOLLOWS_OF_CUSTOMER: Call(asked={"limit": 7}),
+    p.FOLLOWERS_OF_PRODUCT: Call(asked={"limit": 7}),
+    p.STOCK_OF_PRODUCT: Call(asked={}),
+    p.ORDER_ITEM_COLLECTION: Call(asked={"limit": 8}),
+    p.ORDERS_BY_STATUS_NEWEST_FIRST: Call(asked={"limit": 5, **RANGE}),
+    p.ORDERS_BY_STATUS_OLDEST_FIRST: Call(asked={"limit": 5, **RANGE}),
+    p.SALES_OF_PRODUCT: Call(asked={"limit": 20, **RANGE}),
+    p.PURCHASES_OF_CUSTOMER: Call(asked={"limit": 20, **RANGE}),
+    p.INVOICES_OF_ORDER: Call(asked={"limit": 1}),
+    p.INVOICE_BY_ID: Call(asked={"limit": 1}),
+    p.INVOICES_OF_CUSTOMER: Call(asked={"limit": 5, **RANGE}),
+    p.SHIPMENTS_OF_ORDER: Call(asked={"limit": 1}),
+    p.SHIPMENT_BY_TRACKING_NUMBER: Call(asked={}),
+    p.SALES_BY_MINUTE: Call(asked={"limit": 5, **RANGE}),
+    p.PAYMENTS_OF_ORDER: Call(asked={"limit": 7}),
+    p.REFUNDS_OF_ORDER: Call(asked={"limit": 7}),
+    p.RETURNS_OF_ORDER: Call(asked={"limit": 7}),
+    p.IMPORT_WITH_PARTS: Call(asked={}),
+    p.REDEMPTIONS_BY_CODE: Call(asked={}),
+    p.UNMATCHED_PAYMENTS_BY_DATE: Call({"queue": "UNMATCHED"}),
 }
+"""The calls that differ from those of other patterns: the first five items, by the key of the sample."""
+UNITS = Path(__file__).with_name("recorded_units.json")
+"""What each call finds, by how many requests, and for how many units.
+
+A unit is 4 KB read; half as much where the read need not be consistent.
+"""
+
+
+def call_of(pattern: Get[Any] | Query[Any]) -> Call:
+    """Return the call of a pattern, with all values of the key."""
+    call = CALLS.get(pattern, Call({}, {}) if isinstance(pattern, Get) else Call())
+    sample = SAMPLES[pattern.rows[0]]
+    values = {name: getattr(sample, name) for name in pattern.required_fields if name not in call.known}
+    return replace(call, known=values | call.known)
 
 
 @pytest.mark.parametrize("size", [10, 10_000])
 @pytest.mark.parametrize("pattern", p.PATTERNS, ids=lambda pattern: pattern.id)
 def test_a_pattern_is_one_request_a_shard_and_costs_the_same_whatever_lies_around(
-    worlds: dict[int, Table], wire: WireTap, pattern: Get[Any] | Query[Any], size: int
+    worlds: dict[int, Table],
+    wire: WireTap,
+    pattern: Get[Any] | Query[Any],
+    size: int,
+    recorded: Callable[..., Recorded],
 ) -> None:
-    ask = ASKED[pattern]
+    at, call = declared_at("patterns", pattern.id), call_of(pattern)
     table = replace(worlds[size], client=wire.client)
     found: list[Any]
     if isinstance(pattern, Get):
-        found = [table.get(pattern, **ask.known)]
+        found = [table.get(pattern, **call.known)]
     else:
-        found = list(table.query(pattern, **ask.asked, **ask.known).items)
-    assert len(found) == ask.finds
-    assert None not in found
-    assert not [item for item in found if "x0" in str(item)], "the neighbours are not asked for"
-    assert wire.operations == ["GetItem" if isinstance(pattern, Get) else "Query"] * ask.requests
-    assert wire.units == ask.units
+        found = list(table.query(pattern, **call.asked, **call.known).items)
+    here = place_in("tests/model/test_request_units.py", "CALLS")
+    if not found or None in found:
+        pytest.fail(
+            f"{at}: {pattern.id} finds nothing: let asked_for() yield items, or add a call to {here}", pytrace=False
+        )
+    if [item for item in found if "x0" in str(item)]:
+        why = f"{pattern.id} finds items that are only around those it is asked for"
+        pytest.fail(f"{at}: {why}: add a call with a limit or a range to {here}", pytrace=False)
+    assert set(wire.operations) == {"GetItem" if isinstance(pattern, Get) else "Query"}
+    figures = {"finds": len(found), "units": wire.units, "requests": len(wire.operations)}
+    recorded(UNITS).check(pattern.id, figures, at=at, what=f"units of {pattern.id}")
 
 
 @pytest.mark.parametrize("size", [10, 10_000])
@@ -249,10 +233,9 @@ def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_a
     assert (wire.operations, wire.units) == (["BatchGetItem"], 0.5 * 4)
 
 
-def test_no_pattern_scans_and_every_one_is_measured() -> None:
-    assert ASKED.keys() == set(p.PATTERNS)
+def test_every_pattern_has_an_id_of_its_own_and_no_pattern_has_gone(recorded: Callable[..., Recorded]) -> None:
     assert len({pattern.id for pattern in p.PATTERNS}) == len(p.PATTERNS)
-    assert all(ask.known.keys() >= set(pattern.required_fields) for pattern, ask in ASKED.items())
+    recorded(UNITS).check_names({pattern.id for pattern in p.PATTERNS})
 
 
 def test_a_page_of_the_customer_is_settings_profile_and_the_newest_orders(worlds: dict[int, Table]) -> None:
@@ -313,8 +296,8 @@ def test_f10_every_list_goes_on_page_after_page_with_each_item_once(
     worlds: dict[int, Table], pattern: Query[Any]
 ) -> None:
     """Two at a time, and all at once: the same, in the same order. Past a megabyte each list is asked in tests/api."""
-    ask = ASKED[pattern]
-    known: dict[str, Any] = {**ask.known, **{name: ask.asked[name] for name in ("since", "until") if name in ask.asked}}
+    call = call_of(pattern)
+    known: dict[str, Any] = call.known | {name: value for name, value in call.asked.items() if name != "limit"}
     whole = worlds[10].query(pattern, limit=1000, **known)
     assert whole.after is None
     pages = [worlds[10].query(pattern, limit=2, **known)]

@@ -25,7 +25,7 @@ from functions.runtime import clients, observability
 from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import accounts, follows, products, refunds
-from tests.stacks.test_template import LAMBDAS
+from tests.stacks.conftest import MODULES
 from tests.support.alarm_model import EmittedMetrics, capture_metrics
 from tests.support.client_faults import crash_at, fail_calls, record_calls
 from tests.support.harness import ANN, READERS, STAFF, WORKERS, ShopHarness
@@ -289,7 +289,7 @@ def test_counting_asks_nothing_of_anybody(
     assert sum(made[0]) > 1
 
 
-@pytest.mark.parametrize("module", LAMBDAS)
+@pytest.mark.parametrize("module", MODULES)
 def test_every_function_is_observed_under_its_own_name(module: str, told: EmittedMetrics) -> None:
     handler = importlib.import_module(f"functions.handlers.{module}").handler
     with suppress(Exception):  # no Lambda knows this record, but each measures its age

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
-from stacks import synth_cache
+from stacks import PROJECT, synth_cache
 
 Resource = dict[str, Any]
 VALIDATED = {"@aws-cdk/core:validateAgainstDefaultRules": True}
 """The setting that validates a template. Laptop templates are not validated by default, those of `make synth` are."""
 ON_CALL = "oncall@shop.example"
+CREATE_IT = "add a function that creates it to stacks/orders_stack.py"
+
+
+MODULES = sorted(path.stem for path in (PROJECT / "functions/handlers").glob("[!_]*.py"))
+"""The modules of the Lambdas: the files are the list."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,10 @@ class SynthesizedTemplate:
     def function(self, module: str) -> str:
         """The logical id of the function of a module."""
         handler = f"functions.handlers.{module}.handler"
-        (id,) = [id for id, it in self.properties("AWS::Lambda::Function").items() if it["Handler"] == handler]
+        ids = [id for id, it in self.properties("AWS::Lambda::Function").items() if it["Handler"] == handler]
+        if not ids:
+            pytest.fail(f"functions/handlers/{module}.py: the stack has no Lambda of it: {CREATE_IT}", pytrace=False)
+        (id,) = ids
         return id
 
     def mapping(self, module: str) -> Any:

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from functions.model.declarations import declared_at
 from functions.model.metrics import METRICS, MetricDefinition
 from functions.model.reactions import REACTIONS
 from stacks import PROJECT
-from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, RUNBOOKS, AlarmDefinition
+from stacks.alarm_definitions import ALARMS, LAG_LEVELS, RATE_LIMITED_REACTIONS, AlarmDefinition
 from stacks.stage import InvalidSetting, read_settings
 from tests.stacks.conftest import ON_CALL, SynthesizedTemplate
 
@@ -67,13 +68,10 @@ def test_an_alarm_of_a_queue_looks_at_that_queue(dev: SynthesizedTemplate) -> No
             assert ("DeadLetters" in queue) is (alarm.for_each == "dead letters")
 
 
-def test_every_alarm_has_its_runbook_and_every_runbook_its_alarm() -> None:
-    pages = {page.stem for page in (PROJECT / RUNBOOKS).glob("*.md")}
-    assert {alarm.runbook for alarm in ALARMS} == pages - {"region-move", "restore-table", "rotate-secrets"}
+def test_every_runbook_of_an_alarm_has_the_same_parts() -> None:
     assert len({alarm.name for alarm in ALARMS}) == len(ALARMS)
     for alarm in ALARMS:
         text = (PROJECT / alarm.runbook_path).read_text(encoding="utf-8")
-        assert f"`{alarm.name}" in text, "it names the alarm"
         for part in ("**Symptoms.**", "**Diagnosis.**", "**Causes.**", "**Fix.**", "**Resolved** when"):
             assert text.count(part) == 1, (alarm.runbook_path, part)
 
@@ -147,8 +145,10 @@ def test_the_dashboards_first_row_answers_whether_orders_are_flowing(dev: Synthe
 def test_everything_that_is_counted_is_on_the_dashboard_and_each_row_fills_its_width(dev: SynthesizedTemplate) -> None:
     widgets = board(dev)
     text = json.dumps(widgets)
-    missing = [it.name for it in METRICS if f'"{it.name}"' not in text and f'\\"{it.name}\\"' not in text]
-    assert missing == []
+    for metric in METRICS:
+        if f'"{metric.name}"' not in text and f'\\"{metric.name}\\"' not in text:
+            at = declared_at("metrics", metric.name)
+            pytest.fail(f"{at}: no graph shows {metric.name}: add it to stacks/dashboard.py", pytrace=False)
     rows = {widget["y"] for widget in widgets}
     for row in rows:
         across = sorted((widget["x"], widget["width"]) for widget in widgets if widget["y"] == row)

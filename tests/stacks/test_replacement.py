@@ -1,20 +1,22 @@
 """No deploy replaces a resource that holds data or a reader's position: CloudFormation would create it empty.
 
 A resource is replaced if its logical id changes, or a property that can only be set at creation. Both are recorded in
-retained_resources.json. A deliberate replacement needs a runbook: stop the rules, drain the queues, deploy, replay.
-Then record it: `python -m tests.stacks.test_replacement`.
+retained_resources.json; `make record` adds new resources. A deliberate replacement needs a runbook: stop the rules,
+drain the queues, deploy, replay. Then delete its entry and record it.
 """
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]  # cfn-lint has no types
 
-from tests.stacks.conftest import SynthesizedTemplate, synthesize
+from tests.stacks.conftest import SynthesizedTemplate
+from tests.support.recorded import Recorded
 
 RECORDED = Path(__file__).with_name("retained_resources.json")
+AT = "tests/stacks/test_replacement.py"
 RETAINED_TYPES = {
     "AWS::Cognito::UserPool": ("AliasAttributes", "UsernameAttributes", "UsernameConfiguration"),
     "AWS::DynamoDB::GlobalTable": ("KeySchema", "LocalSecondaryIndexes"),
@@ -40,16 +42,12 @@ def retained_resources(template: SynthesizedTemplate) -> dict[str, Any]:
 
 @pytest.mark.parametrize("stage", ["dev", "prod"])
 def test_no_deploy_replaces_a_mapping_queue_table_bucket_or_user_pool(
-    stage: str, templates: dict[str, SynthesizedTemplate]
+    stage: str, templates: dict[str, SynthesizedTemplate], recorded: Callable[..., Recorded]
 ) -> None:
-    recorded = json.loads(RECORDED.read_text())[stage]
     found = retained_resources(templates[stage])
     assert {kind["Type"] for kind in found.values()} == RETAINED_TYPES.keys()
-    assert {id: found.get(id) for id in recorded} == recorded, "CloudFormation would replace them: see this module"
-    assert found.keys() == recorded.keys(), "record the new ones: python -m tests.stacks.test_replacement"
-
-
-if __name__ == "__main__":
-    stages = {"dev": synthesize("orderstream-dev"), "prod": synthesize("orderstream-prod", stage="prod")}
-    resources = {stage: retained_resources(template) for stage, template in stages.items()}
-    RECORDED.write_text(json.dumps(resources, indent=1) + "\n")
+    retained = recorded(RECORDED, stage)
+    for gone in sorted(retained.entries.keys() - found.keys()):
+        pytest.fail(f"{retained.shown_path}: a deploy to {stage} would delete {gone}: see {AT}", pytrace=False)
+    for id, resource in found.items():
+        retained.check(id, resource, at=f"stacks ({stage})", what=f"create-only properties of {id}")

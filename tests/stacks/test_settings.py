@@ -440,7 +440,7 @@ def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(
 def test_every_setting_is_in_the_classes_own_words() -> None:
     from docs.pages.settings import setting_descriptions  # noqa: PLC0415
 
-    assert setting_descriptions().keys() == {one.name for one in fields(Stage)} - {"name"}
+    assert setting_descriptions().keys() <= {one.name for one in fields(Stage)}, "and each has one: find_omissions"
 
 
 @pytest.mark.parametrize("one", fields(Stage), ids=lambda one: one.name)

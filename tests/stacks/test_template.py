@@ -1,5 +1,7 @@
 """The synthesized template: what is there, how it is set, how long things live, and what a stage changes."""
 
+import importlib
+import inspect
 from collections import Counter
 from dataclasses import fields
 from typing import Any
@@ -16,24 +18,26 @@ from functions.runtime import environment
 from functions.runtime.clients import client_config
 from stacks import PROJECT
 from stacks.construct_ids import function_id
-from tests.stacks.conftest import SynthesizedTemplate
+from tests.stacks.conftest import MODULES, SynthesizedTemplate
 
 DAY = 24 * 60 * 60
-LAMBDAS = {
-    "api": environment.ApiEnvironment,
-    "copies_reader": environment.CopiesEnvironment,
-    "event_publisher": environment.EventPublisherEnvironment,
-    "fulfilment_worker": environment.FulfilmentEnvironment,
-    "order_notification_worker": environment.OrderNotificationsEnvironment,
-    "product_alert_worker": environment.ProductAlertsEnvironment,
-    "refund_worker": environment.RefundsEnvironment,
-    "customer_name_worker": environment.CustomerNamesEnvironment,
-    "archive_worker": environment.ArchiveEnvironment,
-    "import_worker": environment.ImportWorkerEnvironment,
-    "order_deadlines": environment.OrderDeadlinesEnvironment,
-    "customer_erasure": environment.ErasureEnvironment,
-    "backlog_metrics": environment.BacklogMetricsEnvironment,
-}
+
+
+def _environment_of(module: str) -> Any:
+    """Return the environment class that the code of a Lambda reads: the one that its module imports."""
+    if module == "api":  # reads it in functions/api/http/context.py
+        return environment.ApiEnvironment
+    names = vars(importlib.import_module(f"functions.handlers.{module}")).values()
+    found = [it for it in names if inspect.isclass(it) and it.__module__ == environment.__name__]
+    if len(found) != 1:
+        pytest.fail(
+            f"functions/handlers/{module}.py: imports {len(found)} environment classes: add one for it to "
+            "functions/runtime/environment.py and read it there",
+            pytrace=False,
+        )
+    return found[0]
+
+
 HOLDING_DATA = (
     "AWS::DynamoDB::GlobalTable",
     "AWS::S3::Bucket",
@@ -209,7 +213,7 @@ def test_effects_and_commands_are_remembered_for_90_days() -> None:
 
 
 # the functions --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("module", LAMBDAS)
+@pytest.mark.parametrize("module", MODULES)
 def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: SynthesizedTemplate, module: str) -> None:
     function = dev.properties("AWS::Lambda::Function")[dev.function(module)]
     assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
@@ -224,12 +228,13 @@ def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: SynthesizedT
 @pytest.mark.parametrize(("stage", "days"), [("dev", 14), ("prod", 90)])
 def test_every_log_group_ends_what_it_keeps(templates: dict[str, SynthesizedTemplate], stage: str, days: int) -> None:
     groups = templates[stage].properties("AWS::Logs::LogGroup")
-    assert len(groups) >= len(LAMBDAS) + 1, "one of each function, one of the API's requests"
+    assert len(groups) >= len(MODULES) + 1, "one of each function, one of the API's requests"
     assert {id: group.get("RetentionInDays") for id, group in groups.items()} == dict.fromkeys(groups, days)
 
 
-@pytest.mark.parametrize(("module", "cls"), LAMBDAS.items())
-def test_a_function_is_told_what_its_environment_reads(dev: SynthesizedTemplate, module: str, cls: Any) -> None:
+@pytest.mark.parametrize("module", MODULES)
+def test_a_function_is_told_what_its_environment_reads(dev: SynthesizedTemplate, module: str) -> None:
+    cls = _environment_of(module)
     variables = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Environment"]["Variables"]
     assert variables.keys() == {
         field.name.upper() for one in (cls, environment.CommonEnvironment) for field in fields(one)
@@ -241,9 +246,9 @@ def test_a_function_is_told_what_its_environment_reads(dev: SynthesizedTemplate,
 
 def test_the_functions_are_the_lambda_modules(dev: SynthesizedTemplate) -> None:
     handlers = {it["Handler"] for it in dev.properties("AWS::Lambda::Function").values()}
-    assert handlers == {f"functions.handlers.{module}.handler" for module in LAMBDAS}
+    assert handlers == {f"functions.handlers.{module}.handler" for module in MODULES}
     modules = {file.stem for file in (PROJECT / "functions" / "handlers").glob("*.py")} - {"__init__"}
-    assert modules == LAMBDAS.keys()
+    assert modules == set(MODULES)
     for module in modules:
         assert "\ndef handler(" in (PROJECT / "functions" / "handlers" / f"{module}.py").read_text()
 
@@ -359,9 +364,9 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
 
 # the whole ------------------------------------------------------------------------------------------------------------
 def test_the_stack_tells_where_everything_is(dev: SynthesizedTemplate) -> None:
-    functions = {f"{function_id(module)}Function" for module in LAMBDAS}
+    functions = {f"{function_id(module)}Function" for module in MODULES}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
-    named = {function_id(module): dev.function(module) for module in LAMBDAS}
+    named = {function_id(module): dev.function(module) for module in MODULES}
     switches = {f"{name}Mapping" for name, id in named.items() if id in called}
     switches |= {f"{reaction.name.capitalize()}Rule" for reaction in REACTIONS}
     switches |= {f"{name}{what}" for name in ("Lapse", "Erasure", "Watch") for what in ("Rule", "DeadLetters")}

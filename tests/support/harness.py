@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -25,18 +26,7 @@ from moto.ses.models import ses_backends
 from moto.sqs.models import SQSBackend, sqs_backends
 
 from functions.adapters import payment_provider
-from functions.handlers import (
-    archive_worker,
-    copies_reader,
-    customer_name_worker,
-    event_publisher,
-    fulfilment_worker,
-    import_worker,
-    order_deadlines,
-    refund_worker,
-)
-from functions.handlers import order_notification_worker as notifications
-from functions.handlers import product_alert_worker as notices
+from functions.handlers import copies_reader, event_publisher, order_deadlines
 from functions.model.entities import Address
 from functions.model.events import EVENT_SOURCE
 from functions.model.reactions import REACTIONS
@@ -54,13 +44,9 @@ WAREHOUSE = Caller("warehouse-1", frozenset({"warehouse"}))
 ANN = Caller("ann")
 HOME_ADDRESS = Address(name="Ann Ash", street="1 Elm Row", postcode="1010", city="Wien", country="AT")
 WORKERS: dict[str, ModuleType] = {
-    "fulfilment": fulfilment_worker,
-    "notifications": notifications,
-    "refunds": refund_worker,
-    "names": customer_name_worker,
-    "archive": archive_worker,
-    "notices": notices,
-    "bulk": import_worker,
+    reaction.name: import_module(f"functions.handlers.{reaction.function}")
+    for reaction in REACTIONS
+    if reaction.function
 }
 READERS: dict[str, ModuleType] = {"copies": copies_reader, "relay": event_publisher}
 VARIABLES = {

@@ -9,6 +9,7 @@ from typing import Any
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.model import entities as e
 from functions.model import table as t
+from tests.support.places import KeptByHand
 from tests.support.tapped_client import START
 
 PERSONAL = ("Ann Ash", "ann@example.com", "1 Elm Row", "1010", "Wien")
@@ -82,7 +83,7 @@ def shipment(**changed: Any) -> e.Shipment:
     return e.Shipment(order_id="o1", shipment_id="o1-1", customer_id="ann", created_at=AT, **values | changed)
 
 
-SAMPLES: dict[Row[Any], Any] = {
+_SAMPLES: dict[Row[Any], Any] = {
     t.CUSTOMER: e.Customer(
         customer_id="ann",
         name="Ann Ash",
@@ -271,3 +272,4 @@ SAMPLES: dict[Row[Any], Any] = {
         waiting=("ORDER#o1 / ORDER",),
     ),
 }
+SAMPLES: dict[Row[Any], Any] = KeptByHand(_SAMPLES, what="sample", path="tests/support/samples.py", name="_SAMPLES")

@@ -235,8 +235,12 @@ def problem_responses(*exceptions: type[Exception]) -> dict[str, Any]:
     """Return the OpenAPI extension that documents which exceptions a route may raise.
 
     Pass only the exceptions that are specific to this route. openapi.py adds the exceptions that follow from the
-    route's method, path and parameters.
+    route's method, path and parameters. Raises TypeError if an exception has no row in PROBLEM_TYPES.
     """
+    if unknown := [kind.__name__ for kind in exceptions if kind not in PROBLEM_TYPES]:
+        raise TypeError(
+            f"{', '.join(unknown)} has no problem type: add a row to PROBLEM_TYPES in functions/api/http/problems.py"
+        )
     return {"x-problems": tuple(PROBLEM_TYPES[kind].slug for kind in exceptions)}
 
 

@@ -9,7 +9,7 @@ from functions.dynamodb.table import Table
 from functions.model.patterns import PATTERNS
 from functions.model.table import ROWS_BY_TYPE
 from tests.conformance.probes.kinds import PatternProbe
-from tests.model.test_request_units import ASKED, asked_for, load
+from tests.model.test_request_units import asked_for, call_of, load
 from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
 
@@ -32,11 +32,11 @@ def check(probe: PatternProbe, table: Table, wire: WireTap) -> str:
     wire.requests.clear()
     wire.units_of.clear()
     pattern, tapped = BY_ID[probe.pattern], replace(table, client=wire.client)
-    ask = ASKED[pattern]
+    call = call_of(pattern)
     if isinstance(pattern, Get):
-        tapped.get(pattern, **ask.known)
+        tapped.get(pattern, **call.known)
     else:
-        tapped.query(pattern, **ask.asked, **ask.known)
+        tapped.query(pattern, **call.asked, **call.known)
     return "; ".join(_differences(probe, wire))
 
 

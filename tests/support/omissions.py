@@ -1,0 +1,185 @@
+"""What was forgotten, one sentence for each: what is missing, and in which file and line to add it.
+
+`make check` prints all of them (`python -m tests.support.omissions`), and tests/test_omissions.py forgets each on
+purpose. The checks of functions/model/declarations.py come before: these here also know the API, the stack and the
+tests.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from docs.pages import settings
+from functions.api.app import app
+from functions.api.http import openapi, problems
+from functions.mails import order_notifications, product_alerts
+from functions.model import copies, errors, metrics, patterns, reactions, totals
+from functions.model import table as t
+from functions.model.declarations import PROJECT, declared_at
+from ops.cli_errors import UsageError
+from ops.commands import migrate
+from stacks import alarm_definitions, construct_ids
+from tests.api import every_route
+from tests.conformance.probes import PATTERN_PROBES
+from tests.handlers import test_import_budgets
+from tests.model import test_request_units, test_table
+from tests.support.places import place_in, place_of
+from tests.support.recorded import Recorded
+from tests.support.samples import SAMPLES
+
+RUNBOOKS_WITHOUT_ALARM = {"region-move", "restore-table", "rotate-secrets"}
+MAIL_TEXTS = {
+    "notifications": ("functions/mails/order_notifications.py", "NOTIFICATION_TEXTS", order_notifications),
+    "notices": ("functions/mails/product_alerts.py", "ALERT_TEXTS", product_alerts),
+}
+"""Where the texts of the mails are that a reaction sends."""
+
+
+def find_omissions() -> Iterator[str]:
+    """Yield one sentence for each omission."""
+    yield from _rows()
+    yield from _patterns()
+    yield from _derived_rows()
+    yield from _routes()
+    yield from _errors()
+    yield from _reactions()
+    yield from _lambdas()
+    yield from _metrics()
+    yield from _alarms()
+    yield from settings.find_undescribed()
+    yield from _migrations()
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+def _rows() -> Iterator[str]:
+    recorded = Recorded(test_table.KEYS, writes=False).entries
+    for row in t.ROWS:
+        why = ""
+        if row not in SAMPLES:
+            why = f"{row.type} has no sample: add one to {place_in('tests/support/samples.py', '_SAMPLES')}"
+        elif row.type not in recorded:
+            why = f"the keys of the sample of {row.type} are not recorded: run `make record`"
+        if why:
+            yield f"{declared_at('table', row.type)}: {why}"
+
+
+def _patterns() -> Iterator[str]:
+    recorded = Recorded(test_request_units.UNITS, writes=False).entries
+    for pattern in patterns.PATTERNS:
+        why = ""
+        known = test_request_units.CALLS[pattern].known if pattern in test_request_units.CALLS else {}
+        sample = SAMPLES.get(pattern.rows[0])
+        if sample and (unknown := [n for n in pattern.required_fields if n not in known and not hasattr(sample, n)]):
+            calls = place_in("tests/model/test_request_units.py", "CALLS")
+            why = f"{pattern.id} has no test call: add one with a value for {', '.join(unknown)} to {calls}"
+        elif pattern.id not in recorded:
+            why = f"the units of {pattern.id} are not recorded: run `make record`"
+        elif pattern.id not in {probe.pattern for probe in PATTERN_PROBES}:
+            probes = place_in("tests/conformance/probes/access_patterns.py", "PROBES")
+            why = f"no probe plays {pattern.id}: add one to {probes}"
+        if why:
+            yield f"{declared_at('patterns', pattern.id)}: {why}"
+
+
+def _derived_rows() -> Iterator[str]:
+    """Yield the copies and totals that nothing derives, and so no drift check compares with their source."""
+    derived = {
+        "snapshot": ({it.target_row for it in copies.SNAPSHOTS}, "functions/model/copies.py", "SNAPSHOTS"),
+        "log": ({it.target_row for it in copies.LOGS}, "functions/model/copies.py", "LOGS"),
+        "counter": (totals.TOTAL_FIELDS.keys(), "functions/model/totals.py", "TOTAL_FIELDS"),
+    }
+    for row in t.ROWS:
+        rows, path, name = derived.get(row.kind, ((row,), "", ""))
+        if row not in rows:
+            why = f"nothing derives the {row.kind} {row.type}, and no drift check covers it"
+            yield f"{declared_at('table', row.type)}: {why}: add it to {place_in(path, name)}"
+
+
+# the API --------------------------------------------------------------------------------------------------------------
+def _routes() -> Iterator[str]:
+    document = openapi.document(app)
+    schemas: dict[str, Any] = document["components"]["schemas"]
+    for route in app.known_routes:
+        operation = document["paths"].get(route.path, {}).get(route.method.lower())
+        if operation is None:  # the description itself
+            continue
+        at = place_of(route.handler)
+        if not inspect.getdoc(route.handler):
+            yield f"{at}: {route.key} has no docstring: the API's documentation shows its first sentence"
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            name = content["schema"].get("$ref", "").rpartition("/")[2]
+            if name and not schemas[name].get("examples"):
+                yield f"{at}: the body {name} of {route.key} has no example: add json_schema_extra to its model_config"
+            if name and route.key not in every_route.BODIES and route.key not in every_route.SIGNED_ROUTES:
+                bodies = place_in("tests/api/every_route.py", "BODIES")
+                yield f"{at}: no test sends a valid body to {route.key}: add one to {bodies}"
+
+
+def _errors() -> Iterator[str]:
+    own = {problems: Exception, errors: errors.ShopError}
+    for module, base in own.items():
+        for name, error in inspect.getmembers(module, inspect.isclass):
+            is_own = error.__module__ == module.__name__ and issubclass(error, base) and error is not base
+            if is_own and error not in problems.PROBLEM_TYPES:
+                table = place_in("functions/api/http/problems.py", "PROBLEM_TYPES")
+                yield f"{place_of(error)}: {name} has no problem type: add a row to {table}"
+
+
+# reactions and Lambdas ------------------------------------------------------------------------------------------------
+def _reactions() -> Iterator[str]:
+    for reaction in reactions.REACTIONS:
+        if reaction.name not in MAIL_TEXTS:
+            continue
+        path, name, module = MAIL_TEXTS[reaction.name]
+        for event in reaction.event_names:
+            if event not in getattr(module, name):
+                at = declared_at("reactions", reaction.name)
+                yield f"{at}: {reaction.name} has no mail text for {event}: add one to {place_in(path, name)}"
+
+
+def _lambdas() -> Iterator[str]:
+    ids, budgets = "stacks/construct_ids.py", "tests/handlers/test_import_budgets.py"
+    stack = (PROJECT / "stacks/orders_stack.py").read_text(encoding="utf-8")
+    for path in sorted((PROJECT / "functions/handlers").glob("[!_]*.py")):
+        at, module = path.relative_to(PROJECT).as_posix(), path.stem
+        if module not in construct_ids.FUNCTION_IDS:
+            yield f"{at}: the Lambda has no construct id: add one to {place_in(ids, 'FUNCTION_IDS')}"
+        if f'"{module}"' not in stack:
+            yield f"{at}: no stack creates the Lambda, with its permissions: create it in stacks/orders_stack.py"
+        if module not in test_import_budgets.MODULES:
+            yield f"{at}: the Lambda has no budget of imports: add one to {place_in(budgets, 'MODULES')}"
+
+
+# the operators --------------------------------------------------------------------------------------------------------
+def _metrics() -> Iterator[str]:
+    shown = (PROJECT / "stacks/dashboard.py").read_text(encoding="utf-8")
+    for name, metric in vars(metrics).items():
+        if isinstance(metric, metrics.MetricDefinition) and f"m.{name}" not in shown:
+            yield f"{declared_at('metrics', metric.name)}: no graph shows {name}: add it to stacks/dashboard.py"
+
+
+def _alarms() -> Iterator[str]:
+    pages = {page.stem: page for page in (PROJECT / alarm_definitions.RUNBOOKS).glob("*.md")}
+    at = place_in("stacks/alarm_definitions.py", "ALARMS")
+    for alarm in alarm_definitions.ALARMS:
+        page = PROJECT / alarm.runbook_path
+        pages.pop(alarm.runbook, None)
+        if not page.exists():
+            yield f"{at}: the alarm {alarm.name} has no runbook: write {alarm.runbook_path}"
+        elif f"`{alarm.name}" not in page.read_text(encoding="utf-8"):
+            yield f"{alarm.runbook_path}:1: the runbook does not name its alarm: write `{alarm.name}` there"
+    for name in sorted(pages.keys() - RUNBOOKS_WITHOUT_ALARM):
+        runbook = f"{alarm_definitions.RUNBOOKS}/{name}.md"
+        yield f"{runbook}:1: no alarm leads to this runbook: add one to {at}"
+
+
+def _migrations() -> Iterator[str]:
+    try:
+        migrate.load_migrations()
+    except UsageError as error:
+        yield str(error)
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(find_omissions()) or 0)

@@ -1,0 +1,52 @@
+"""Figures that are checked exactly are recorded in files, and one command records those of what is new: `make record`.
+
+The command adds missing entries and changes no other. So a changed figure always fails a test first.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+
+
+class Recorded:
+    """The entries of one JSON file, or of a section of it. `writes`: whether this run records what is missing."""
+
+    def __init__(self, file: Path, section: str = "", *, writes: bool) -> None:
+        self.file, self.section, self.writes = file, section, writes
+        self.shown_path = file.relative_to(PROJECT).as_posix()
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
+        return dict(found[self.section]) if self.section else found
+
+    def _add(self, name: str, found: Any) -> None:
+        entries: dict[str, Any] = dict(sorted({**self.entries, name: found}.items()))
+        if self.section:
+            entries = json.loads(self.file.read_text(encoding="utf-8")) | {self.section: entries}
+        self.file.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+
+    def check(self, name: str, found: Any, *, at: str, what: str) -> None:
+        """Fail the test with one sentence unless the entry is recorded with this value.
+
+        `at`: the file and the line of the declaration. `what`: what the figures are of, such as "units of A14".
+        """
+        entries = self.entries
+        if name not in entries and self.writes:
+            self._add(name, found)
+        elif name not in entries:
+            pytest.fail(f"{at}: the {what} are not recorded: run `make record`", pytrace=False)
+        elif entries[name] != found:
+            why = f"the {what} were {entries[name]} and are {found}"
+            pytest.fail(
+                f"{at}: {why}: if you mean it, delete {name} in {self.shown_path} and run `make record`", pytrace=False
+            )
+
+    def check_names(self, names: set[str]) -> None:
+        """Fail the test with one sentence if the file has an entry of something that does not exist any more."""
+        if gone := sorted(self.entries.keys() - names):
+            pytest.fail(f"{self.shown_path}: {', '.join(gone)} does not exist any more: delete it there", pytrace=False)

@@ -1,0 +1,256 @@
+"""Nothing was forgotten; and what is forgotten on purpose is named in one sentence, with the file and the line."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.pages import settings
+from functions.api.app import app
+from functions.api.http import openapi, problems
+from functions.dynamodb.keys import Row
+from functions.mails import order_notifications
+from functions.model import copies, errors, events, metrics, reactions, totals
+from functions.model import table as t
+from functions.model.declarations import InvalidDeclarations, check_declarations
+from ops import migrations
+from stacks import alarm_definitions, construct_ids
+from tests.api import every_route
+from tests.model import test_request_units, test_table
+from tests.support import omissions
+from tests.support.applied_diff import copy_project, run_python
+from tests.support.omissions import find_omissions
+from tests.support.recorded import Recorded
+from tests.support.samples import SAMPLES
+
+Patch = pytest.MonkeyPatch
+AT = r"[\w/.-]+:\d+"
+
+
+def without(entries: Any, *keys: Any) -> Any:
+    """Return a copy of a mapping without these keys."""
+    return type(entries)({key: value for key, value in entries.items() if key not in keys})
+
+
+def test_nothing_was_forgotten() -> None:
+    assert list(find_omissions()) == []
+
+
+# what `make check` says -----------------------------------------------------------------------------------------------
+def forget_record(patch: Patch, file: Path, name: str) -> None:
+    get: Any = vars(Recorded)["entries"].fget
+    patch.setattr(Recorded, "entries", property(lambda it: without(get(it), name) if it.file == file else get(it)))
+
+
+def forget_examples(patch: Patch) -> None:
+    schema = openapi.document(app)
+    del schema["components"]["schemas"]["NewDiscount"]["examples"]
+    patch.setattr(openapi, "document", lambda _: schema)
+
+
+def forget_docstring(patch: Patch) -> None:
+    route = next(route for route in app.known_routes if route.key == "POST /discounts")
+    patch.setattr(route.handler, "__doc__", None)
+
+
+def forget_migration(patch: Patch, name: str, folder: Path) -> None:
+    (folder / name).write_text('"""Nothing."""\n', encoding="utf-8")
+    patch.setattr(migrations, "__path__", [str(folder)])
+
+
+OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
+    "the sample of an item type": (
+        lambda patch, _: patch.delitem(SAMPLES, t.REVIEW),
+        r"functions/model/table.py:\d+: Review has no sample: add one to tests/support/samples.py:\d+",
+    ),
+    "the keys of an item type": (
+        lambda patch, _: forget_record(patch, test_table.KEYS, "Review"),
+        r"functions/model/table.py:\d+: the keys of the sample of Review are not recorded: run `make record`",
+    ),
+    "the units of a pattern": (
+        lambda patch, _: forget_record(patch, test_request_units.UNITS, "A9"),
+        r"functions/model/patterns.py:\d+: the units of A9 are not recorded: run `make record`",
+    ),
+    "the call of a pattern": (
+        lambda patch, _: patch.setitem(
+            SAMPLES, t.REVIEW, type("Nothing", (), {name: "" for name in t.REVIEW.fields if name != "customer_id"})()
+        ),
+        (
+            r"functions/model/patterns.py:\d+: A9b has no test call: add one with a value for customer_id to "
+            r"tests/model/test_request_units.py:\d+"
+        ),
+    ),
+    "what derives a total": (
+        lambda patch, _: patch.setattr(totals, "TOTAL_FIELDS", without(totals.TOTAL_FIELDS, t.RATING)),
+        (
+            r"functions/model/table.py:\d+: nothing derives the counter Rating, and no drift check covers it: "
+            r"add it to functions/model/totals.py:\d+"
+        ),
+    ),
+    "what derives a copy": (
+        lambda patch, _: patch.setattr(copies, "LOGS", ()),
+        (
+            r"functions/model/table.py:\d+: nothing derives the log TimelineEvent, and no drift check covers it: "
+            r"add it to functions/model/copies.py:\d+"
+        ),
+    ),
+    "the example of a body": (
+        lambda patch, _: forget_examples(patch),
+        (
+            r"functions/api/routes/discounts.py:\d+: the body NewDiscount of POST /discounts has no example: add "
+            r"json_schema_extra to its model_config"
+        ),
+    ),
+    "the docstring of a route": (
+        lambda patch, _: forget_docstring(patch),
+        (
+            r"functions/api/routes/discounts.py:\d+: POST /discounts has no docstring: the API's documentation shows "
+            r"its first sentence"
+        ),
+    ),
+    "a valid body for the tests of every route": (
+        lambda patch, _: patch.delitem(every_route.BODIES, "POST /discounts"),
+        (
+            r"functions/api/routes/discounts.py:\d+: no test sends a valid body to POST /discounts: add one to "
+            r"tests/api/every_route.py:\d+"
+        ),
+    ),
+    "the problem type of an error": (
+        lambda patch, _: patch.delitem(problems.PROBLEM_TYPES, errors.OutOfStock),
+        (
+            r"functions/model/errors.py:\d+: OutOfStock has no problem type: add a row to "
+            r"functions/api/http/problems.py:\d+"
+        ),
+    ),
+    "the text of a mail": (
+        lambda patch, _: patch.delitem(order_notifications.NOTIFICATION_TEXTS, "OrderPaid"),
+        (
+            r"functions/model/reactions.py:\d+: notifications has no mail text for OrderPaid: add one to "
+            r"functions/mails/order_notifications.py:\d+"
+        ),
+    ),
+    "the construct id of a Lambda": (
+        lambda patch, _: patch.delitem(construct_ids.FUNCTION_IDS, "refund_worker"),
+        r"functions/handlers/refund_worker.py: the Lambda has no construct id: add one to stacks/construct_ids.py:\d+",
+    ),
+    "the graph of a metric": (
+        lambda patch, _: patch.setattr(metrics, "NOTES", metrics.MetricDefinition("Notes", "Count", "notes"), False),
+        r"functions/model/metrics.py: no graph shows NOTES: add it to stacks/dashboard.py",
+    ),
+    "the runbook of an alarm": (
+        lambda patch, _: patch.setattr(
+            alarm_definitions, "ALARMS", (*alarm_definitions.ALARMS, replace(alarm_definitions.ALARMS[0], runbook="no"))
+        ),
+        r"stacks/alarm_definitions.py:\d+: the alarm fulfilment-stalled has no runbook: write docs/runbooks/no.md",
+    ),
+    "the alarm of a runbook": (
+        lambda patch, _: patch.setattr(omissions, "RUNBOOKS_WITHOUT_ALARM", {"region-move", "restore-table"}),
+        (
+            r"docs/runbooks/rotate-secrets.md:1: no alarm leads to this runbook: add one to "
+            r"stacks/alarm_definitions.py:\d+"
+        ),
+    ),
+    "the description of a setting": (
+        lambda patch, _: patch.setattr(
+            settings, "setting_descriptions", lambda told=settings.setting_descriptions: without(told(), "sender")
+        ),
+        r"stacks/stage.py:\d+: the setting sender has no description: add `sender`: ... to the docstring of Stage",
+    ),
+    "what a migration does": (
+        lambda patch, folder: forget_migration(patch, "m0002_notes.py", folder),
+        r"ops/migrations/m0002_notes.py:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.",
+    ),
+    "the number of a migration": (
+        lambda patch, folder: forget_migration(patch, "notes.py", folder),
+        r"ops/migrations/notes.py: the name has no number: rename the module, such as m0002_notes.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("forget", "sentence"), OMISSIONS.values(), ids=OMISSIONS)
+def test_what_was_forgotten_is_one_sentence_that_says_where_to_add_it(
+    monkeypatch: Patch, tmp_path: Path, forget: Callable[[Patch, Path], Any], sentence: str
+) -> None:
+    forget(monkeypatch, tmp_path)
+    found = list(find_omissions())
+    assert [one for one in found if re.fullmatch(sentence, one)] == found[:1], found
+
+
+# what synth, `make check` and the start say ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("declare", "sentence"),
+    [
+        (
+            lambda: (reactions, "REACTIONS", replace(reactions.REACTIONS[0], function="packer")),
+            r"functions/model/reactions.py:\d+: fulfilment has no Lambda: write functions/handlers/packer.py",
+        ),
+        (
+            lambda: (reactions, "REACTIONS", replace(reactions.REACTIONS[0], event_names=("OrderPacked",))),
+            (
+                r"functions/model/reactions.py:\d+: fulfilment listens for unknown events: \['OrderPacked'\]: declare "
+                "them in functions/model/events.py"
+            ),
+        ),
+        (
+            lambda: (events, "EVENTS", replace(events.EVENTS_BY_NAME["PriceDropped"], name="PriceRaised")),
+            (
+                r"functions/model/events.py: PriceRaised: Product has no change with this name: declare a ChangeType "
+                "in functions/model/changes.py"
+            ),
+        ),
+    ],
+    ids=["the module of a reaction", "an event", "the change of an event"],
+)
+def test_a_declaration_that_lacks_something_is_refused_in_one_sentence(
+    monkeypatch: Patch, declare: Callable[[], tuple[Any, str, Any]], sentence: str
+) -> None:
+    module, name, wrong = declare()
+    monkeypatch.setattr(module, name, (*getattr(module, name), wrong))
+    with pytest.raises(InvalidDeclarations) as refused:
+        check_declarations()
+    assert re.fullmatch(sentence, str(refused.value))
+
+
+def test_a_route_that_declares_an_error_without_a_problem_type_is_refused_in_one_sentence() -> None:
+    class NoteTaken(Exception):
+        pass
+
+    with pytest.raises(TypeError, match="NoteTaken has no problem type: add a row to PROBLEM_TYPES in functions/api/"):
+        problems.problem_responses(NoteTaken)
+
+
+def test_a_class_that_is_not_exported_is_named_before_anything_is_imported(tmp_path: Path) -> None:
+    folder = copy_project(tmp_path)
+    exported = folder / "functions/model/entities/__init__.py"
+    exported.write_text(re.sub(r'( Review,|    "Review",\n)', "", exported.read_text()))
+    sentence = r"functions/model/\w+\.py:\d+: Review is not exported: import it in functions/model/entities/__init__.py"
+    for program in (["-m", "functions.model.declarations"], ["app.py"], ["-m", "pytest", "tests/model"]):
+        refused = run_python(folder, *program)
+        assert refused.returncode != 0
+        assert re.fullmatch(f"(Exit: )?{sentence}", (refused.stdout + refused.stderr).strip()), program
+
+
+# recorded figures -----------------------------------------------------------------------------------------------------
+def test_a_record_adds_what_is_new_and_changes_nothing(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr("tests.support.recorded.PROJECT", tmp_path)
+    file = tmp_path / "units.json"
+    file.write_text('{"A1": 1.0}', encoding="utf-8")
+    said = {"at": "patterns.py:7", "what": "units of A2"}
+    with pytest.raises(pytest.fail.Exception, match=r"patterns.py:7: the units of A2 are not recorded: run `make rec"):
+        Recorded(file, writes=False).check("A2", 2.0, **said)
+    Recorded(file, writes=True).check("A2", 2.0, **said)
+    Recorded(file, writes=False).check("A2", 2.0, **said)
+    assert Recorded(file, writes=False).entries == {"A1": 1.0, "A2": 2.0}
+    changed = r"patterns.py:7: the units of A2 were 2.0 and are 3.0: if you mean it, delete A2 in units.json and run"
+    with pytest.raises(pytest.fail.Exception, match=changed):
+        Recorded(file, writes=True).check("A2", 3.0, **said)
+    with pytest.raises(pytest.fail.Exception, match=r"units.json: A1 does not exist any more: delete it there"):
+        Recorded(file, writes=False).check_names({"A2"})
+
+
+def test_a_test_that_needs_a_sample_that_is_missing_says_so() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"tests/support/samples.py:\d+: Wish has no sample: add it to"):
+        SAMPLES[Row(type("Wish", (), {}), "WISH#{wish_id} / WISH")]
