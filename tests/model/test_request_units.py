@@ -177,6 +177,8 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.IMPORT_WITH_PARTS: Call(asked={}),
     p.REDEMPTIONS_BY_CODE: Call(asked={}),
     p.UNMATCHED_PAYMENTS_BY_DATE: Call({"queue": "UNMATCHED"}),
+    p.ACCOUNT_ITEM_COLLECTION: Call(asked={"limit": 2}),
+    p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),
 }
 """The calls that differ from those of other patterns: the first five items, by the key of the sample."""
 UNITS = Path(__file__).with_name("recorded_units.json")
