@@ -20,12 +20,13 @@ from functions.mails.product_alerts import render_alert
 from functions.model.entities import Customer, Product
 from functions.model.events import ReceivedEvent
 from functions.model.retention import PRODUCT_ALERTS_TIMEOUT_SECONDS
+from functions.model.retries import ClaimHeld
 from functions.runtime import clients, observability
 from functions.runtime.environment import ProductAlertsEnvironment
 from functions.runtime.log import log
 from functions.runtime.queue_batch import MessageBatch, queue_handler
 from functions.runtime.rate_limiter import RateLimiter
-from functions.shop.order_notifications import ClaimHeld, holding_claim, latest_mail_start, mark_sent
+from functions.shop.order_notifications import holding_claim, latest_mail_start, mark_sent
 from functions.shop.product_alerts import (
     RECIPIENTS_PER_BATCH,
     claim_alert,

@@ -23,3 +23,16 @@ def max_receive_count(visibility_seconds: int) -> int:
     """
     waits = accumulate(retry_delay_seconds(attempt) for attempt in count(1))
     return next(n for n, waited in enumerate(waits, 1) if waited >= MIN_TIMEOUTS_RETRIED * visibility_seconds)
+
+
+class ClaimHeld(Exception):
+    """A claim prevents the retry of a failed effect until it ends. `claimed_until`: its end in epoch seconds."""
+
+    def __init__(self, claimed_until: int) -> None:
+        super().__init__(f"claimed until {claimed_until}")
+        self.claimed_until = claimed_until
+
+    @property
+    def reason(self) -> Exception:
+        """The error that made the effect fail after it was claimed, or this error if there is none."""
+        return self.__cause__ if isinstance(self.__cause__, Exception) else self

@@ -19,12 +19,11 @@ from functions.dynamodb.errors import Permanent
 from functions.dynamodb.record_batch import Record, RecordBatch
 from functions.model.events import ReceivedEvent, delivery_attempt, parse_event_detail
 from functions.model.lambdas import stored_name_of_module
-from functions.model.retries import retry_delay_seconds
+from functions.model.retries import ClaimHeld, retry_delay_seconds
 from functions.runtime import clients, dead_letters
 from functions.runtime.environment import load_environment
 from functions.runtime.log import log
 from functions.runtime.observability import failure_logger, instrument_handler
-from functions.shop.order_notifications import ClaimHeld
 from functions.shop.shop import Shop
 
 E = TypeVar("E")

@@ -18,6 +18,7 @@ from functions.dynamodb.writes import put_if_absent, put_if_held_by
 from functions.model.entities import Customer, Notification, Order, Settings
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
+from functions.model.retries import ClaimHeld
 from functions.model.table import CUSTOMER, NOTIFICATION, ORDER, SETTINGS
 from functions.shop.customers import wants_notifications
 from functions.shop.orders import get_order_owner
@@ -30,19 +31,6 @@ class MailContext:
 
     customer: Customer
     order: Order
-
-
-class ClaimHeld(Exception):
-    """A claim prevents the retry of a failed effect until it ends. `claimed_until`: its end in epoch seconds."""
-
-    def __init__(self, claimed_until: int) -> None:
-        super().__init__(f"claimed until {claimed_until}")
-        self.claimed_until = claimed_until
-
-    @property
-    def reason(self) -> Exception:
-        """The error that made the effect fail after it was claimed, or this error if there is none."""
-        return self.__cause__ if isinstance(self.__cause__, Exception) else self
 
 
 class AlreadyClaimed(ClaimHeld):

@@ -47,24 +47,24 @@ MODULES = {
         runtime.dead_letters shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters",
     "fulfilment_worker": """model.patterns model.pricing model.retention runtime.dead_letters runtime.queue_batch
-        shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders shop.refunds
-        shop.shipments shop.stock""",
+        model.retries shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders
+        shop.refunds shop.shipments shop.stock""",
     "order_notification_worker": """adapters adapters.mailer mails mails.order_notifications model.patterns
-        model.pricing model.retention runtime.dead_letters runtime.queue_batch shop.customers shop.order_notifications
-        shop.orders""",
+        model.pricing model.retention runtime.dead_letters runtime.queue_batch model.retries shop.customers
+        shop.order_notifications shop.orders""",
     "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retention
-        runtime.dead_letters runtime.queue_batch runtime.rate_limiter shop.customers shop.order_notifications
-        shop.orders shop.product_alerts shop.stock""",
+        runtime.dead_letters runtime.queue_batch model.retries runtime.rate_limiter shop.customers
+        shop.order_notifications shop.orders shop.product_alerts shop.stock""",
     "refund_worker": """adapters adapters.payment_provider model.patterns model.retention runtime.dead_letters
-        runtime.queue_batch runtime.secrets shop.accounts shop.idempotency shop.orders shop.refund_processing
-        shop.refunds""",
+        runtime.queue_batch model.retries runtime.secrets shop.accounts shop.idempotency shop.orders
+        shop.refund_processing shop.refunds""",
     "customer_name_worker": """model.copies model.patterns model.pricing model.retention model.totals
-        runtime.dead_letters runtime.queue_batch shop.customer_names""",
+        runtime.dead_letters runtime.queue_batch model.retries shop.customer_names""",
     "archive_worker": """adapters adapters.object_store model.copies model.patterns model.pricing model.retention
-        model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
+        model.totals runtime.dead_letters runtime.queue_batch model.retries shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
     "import_worker": """model.patterns model.reactions model.retention runtime.dead_letters runtime.queue_batch
-        runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
+        model.retries runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
     "order_deadlines": """model.patterns model.pricing model.retention runtime.scheduled_jobs shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
     "customer_erasure": """
@@ -80,11 +80,11 @@ MODULES = {
         api.routes.notifications api.routes.order_responses api.routes.orders api.routes.payments api.routes.products
         api.routes.refunds api.routes.returns api.routes.reviews api.routes.sales api.routes.sales_statistics
         api.routes.shipments dynamodb.cursors model.patterns model.pricing model.public_routes model.retention
-        model.totals runtime.secrets shop.accounts shop.activity shop.cancellation shop.categories shop.companies
-        shop.credit_payments shop.customers shop.discounts shop.disputes shop.erasure shop.follows shop.idempotency
-        shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing shop.products
-        shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics shop.shipments
-        shop.stock""",
+        model.retries model.totals runtime.secrets shop.accounts shop.activity shop.cancellation shop.categories
+        shop.companies shop.credit_payments shop.customers shop.discounts shop.disputes shop.erasure shop.follows
+        shop.idempotency shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing
+        shop.products shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics
+        shop.shipments shop.stock""",
 }
 
 

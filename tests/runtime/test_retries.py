@@ -12,10 +12,9 @@ from moto import mock_aws
 
 from functions.handlers import event_publisher, order_notification_worker
 from functions.model.retention import MAIL_CLAIM_SECONDS
-from functions.model.retries import MAX_RETRY_SECONDS, max_receive_count, retry_delay_seconds
+from functions.model.retries import MAX_RETRY_SECONDS, ClaimHeld, max_receive_count, retry_delay_seconds
 from functions.runtime import clients
 from functions.runtime.queue_batch import MessageBatch
-from functions.shop.order_notifications import ClaimHeld
 from local.dynamodb_engine import REGION
 from tests.support.harness import ShopHarness
 
