@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Unreadable
@@ -51,18 +51,23 @@ def load_migrations() -> Migrations:
 
     Raises UsageError if two migrations have the same version, or if a module is no migration.
     """
-    known: dict[str, Migration] = {}
-    for module in sorted(pkgutil.iter_modules(migrations.__path__), key=lambda module: module.name):
-        path = f"ops/migrations/{module.name}.py"
-        if not (named := MODULE_NAME.fullmatch(module.name)):
-            raise UsageError(f"{path}: the name has no number: rename the module, such as m0002_{module.name}.")
-        if named[1] in known:
+    modules: dict[str, str] = {}
+    for module in sorted(module.name for module in pkgutil.iter_modules(migrations.__path__)):
+        if not (named := MODULE_NAME.fullmatch(module)):
+            path = f"ops/migrations/{module}.py"
+            raise UsageError(f"{path}: the name has no number: rename the module, such as m0002_{module}.")
+        if named[1] in modules:
             raise UsageError(f"Two migrations have the number {named[1]}: give one of them the next free number.")
-        migration = getattr(importlib.import_module(f"{migrations.__name__}.{module.name}"), "MIGRATION", None)
-        if migration is None:
-            raise UsageError(f"{path}:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.")
-        known[named[1]] = migration
-    return known
+        modules[named[1]] = module
+    return {version: _load_migration(module) for version, module in modules.items()}
+
+
+def _load_migration(module: str) -> Migration:
+    loaded = importlib.import_module(f"{migrations.__name__}.{module}")
+    if not hasattr(loaded, "MIGRATION"):
+        path = f"ops/migrations/{module}.py"
+        raise UsageError(f"{path}:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.")
+    return cast(Migration, loaded.MIGRATION)
 
 
 # run migrations -------------------------------------------------------------------------------------------------------
