@@ -67,6 +67,7 @@ PROBES = (
     _get("A13", "lines of an order (stored in the order item)"),
     _query("A14", "orders of a customer, newest first"),
     _get("A15", "customer who placed an order"),
+    _query("A15b", "orders by the number that customers are given"),
     _query("A16", "orders of all customers by status, newest first", partitions=4),
     _query("A16b", "orders of all customers by status, oldest first", partitions=4),
     _query("A17", "sales of a product in a date range"),
