@@ -66,6 +66,7 @@ OURS = KeyView(
         "INVOICE#": "number",
         "TRACKING#": "tracking number",
         "SEASON#": "season",
+        "NUMBER#": "order number",
     },
     {
         "OrderSummary": "summary",
@@ -195,7 +196,8 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
     indexed = list(_indexed(shop, order_id, ids))
     return OrderOutcome(
         # An order itself is found by its customer in one of both only: `listed` says what both find.
-        indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order"),
+        # Only ours finds an order by the number in its mails.
+        indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order" and by != "order number"),
         timeline=[event["event"] for event in owned["timeline"]],
         activity=[entry["event"] for entry in theirs["activity"]],
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],

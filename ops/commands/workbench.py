@@ -42,6 +42,7 @@ SAMPLE_VALUES: Mapping[str, Any] = {  # for these fields, a value generated from
     "part": 0,
     "season": SAMPLE_TIME[:7],
     "shard": "0",
+    "event": "OrderPlaced",
     "ttl": 2**33,
     "valid_until": None,  # None: the item is valid without an end date
 }

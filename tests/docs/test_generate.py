@@ -197,7 +197,7 @@ def everything_happens(harness: ShopHarness) -> None:
     assert orders.get_order(shop, ANN, unpaid).status == "LAPSED"
     erasure.erase_customer(shop, ANN, ANN.id)
     harness.process_all()
-    archive_and_dispute(harness, stopped)
+    archive_and_dispute(harness, short)
     assert isinstance(
         restore_order(shop, make_archive_fetcher(clients.client("s3"), "archive"), unpaid, settles=LOCAL_SETTLE_TIME),
         RestoredOrder,
