@@ -34,57 +34,57 @@ MORE_HEAVY = {"api": "asyncio fractions zoneinfo"}
 
 EVERYWHERE = """
     dynamodb dynamodb.capacity dynamodb.codec dynamodb.errors dynamodb.keys dynamodb.patterns dynamodb.record_batch
-    dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities model.entities.accounts
-    model.entities.customers model.entities.discounts model.entities.imports model.entities.invoices
-    model.entities.markers model.entities.notifications model.entities.order_copies model.entities.orders
-    model.entities.payments model.entities.products model.entities.sharding model.entities.shipments
-    model.entities.sweeps model.entities.totals model.errors model.events model.lambdas model.metrics model.money
-    model.retention model.states model.table runtime runtime.clients runtime.environment runtime.log runtime.metrics_buffer
-    runtime.observability shop shop.shop
+    dynamodb.retry dynamodb.table dynamodb.writes handlers model model.changes model.entities
+    model.entities.accounts model.entities.customers model.entities.discounts model.entities.imports
+    model.entities.invoices model.entities.markers model.entities.notifications model.entities.order_copies
+    model.entities.orders model.entities.payments model.entities.products model.entities.sharding
+    model.entities.shipments model.entities.sweeps model.entities.totals model.errors model.events model.lambdas
+    model.metrics model.money model.retention model.states model.table runtime runtime.clients runtime.environment
+    runtime.log runtime.metrics_buffer runtime.observability shop shop.shop
 """
 MODULES = {
     "copies_reader": """dynamodb.stream_batch model.copies model.patterns model.pricing model.totals
         runtime.dead_letters shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters",
-    "fulfilment_worker": """model.patterns model.pricing runtime.dead_letters runtime.queue_batch
-        model.retries shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders
-        shop.refunds shop.shipments shop.stock""",
+    "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
+        shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders shop.refunds
+        shop.shipments shop.stock""",
     "order_notification_worker": """adapters adapters.mailer mails mails.order_notifications model.patterns
-        model.pricing runtime.dead_letters runtime.queue_batch model.retries shop.customers
+        model.pricing model.retries runtime.dead_letters runtime.queue_batch shop.customers
         shop.order_notifications shop.orders""",
-    "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns
-        runtime.dead_letters runtime.queue_batch model.retries runtime.rate_limiter shop.customers
-        shop.order_notifications shop.orders shop.product_alerts shop.stock""",
-    "refund_worker": """adapters adapters.payment_provider model.patterns runtime.dead_letters
-        runtime.queue_batch model.retries runtime.secrets shop.accounts shop.idempotency shop.orders
-        shop.refund_processing shop.refunds""",
-    "customer_name_worker": """model.copies model.patterns model.pricing model.totals
-        runtime.dead_letters runtime.queue_batch model.retries shop.customer_names""",
-    "archive_worker": """adapters adapters.object_store model.copies model.patterns model.pricing
-        model.totals runtime.dead_letters runtime.queue_batch model.retries shop.accounts shop.archive shop.cancellation
+    "product_alert_worker": """adapters adapters.mailer mails mails.product_alerts model.patterns model.retries
+        runtime.dead_letters runtime.queue_batch runtime.rate_limiter shop.customers shop.order_notifications
+        shop.orders shop.product_alerts shop.stock""",
+    "refund_worker": """adapters adapters.payment_provider model.patterns model.retries runtime.dead_letters
+        runtime.queue_batch runtime.secrets shop.accounts shop.idempotency shop.orders shop.refund_processing
+        shop.refunds""",
+    "customer_name_worker": """model.copies model.patterns model.pricing model.retries model.totals
+        runtime.dead_letters runtime.queue_batch shop.customer_names""",
+    "archive_worker": """adapters adapters.object_store model.copies model.patterns model.pricing model.retries
+        model.totals runtime.dead_letters runtime.queue_batch shop.accounts shop.archive shop.cancellation
         shop.discounts shop.idempotency shop.orders shop.refunds shop.stock""",
-    "import_worker": """model.patterns model.reactions runtime.dead_letters runtime.queue_batch
-        model.retries runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
-    "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs shop.accounts
-        shop.cancellation shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
-    "customer_erasure": """
-        adapters adapters.object_store model.copies model.patterns model.personal_data model.pricing
-        model.totals runtime.scheduled_jobs shop.erasure shop.orders shop.reviews
-        """,
+    "import_worker": """model.patterns model.reactions model.retries runtime.dead_letters runtime.queue_batch
+        runtime.rate_limiter shop.idempotency shop.imports shop.products shop.stock""",
+    "order_deadlines": """model.patterns model.pricing runtime.scheduled_jobs shop.accounts shop.cancellation
+        shop.discounts shop.idempotency shop.orders shop.refunds shop.shipments shop.stock""",
+    "customer_erasure": """adapters adapters.object_store model.copies model.patterns model.personal_data
+        model.pricing model.totals runtime.scheduled_jobs shop.erasure shop.orders shop.reviews""",
     "backlog_metrics": """adapters adapters.object_store model.patterns model.pricing shop.accounts
         shop.cancellation shop.discounts shop.idempotency shop.orders shop.payments shop.refund_processing
         shop.refunds shop.shipments shop.stock""",
-    "api": """adapters adapters.object_store api api.app api.http api.http.context api.http.docs_page api.http.fields api.http.guard api.http.openapi
-        api.http.paging api.http.problems api.http.router api.http.webhook_signature api.routes api.routes.accounts
-        api.routes.activity api.routes.categories api.routes.companies api.routes.credit_payments api.routes.customers
-        api.routes.discounts api.routes.follows api.routes.imports api.routes.invoice_page api.routes.invoices
-        api.routes.notifications api.routes.order_responses api.routes.orders api.routes.payments api.routes.products
-        api.routes.refunds api.routes.returns api.routes.reviews api.routes.sales api.routes.sales_statistics
-        api.routes.shipments dynamodb.cursors model.copies model.patterns model.personal_data model.pricing model.public_routes
-        model.retries model.totals runtime.secrets shop.accounts shop.activity shop.cancellation shop.categories
-        shop.companies shop.credit_payments shop.customers shop.data_export shop.discounts shop.disputes shop.erasure shop.follows
-        shop.idempotency shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing
-        shop.products shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics
+    "api": """adapters adapters.object_store api api.app api.http api.http.context api.http.docs_page
+        api.http.fields api.http.guard api.http.openapi api.http.paging api.http.problems api.http.router
+        api.http.webhook_signature api.routes api.routes.accounts api.routes.activity api.routes.categories
+        api.routes.companies api.routes.credit_payments api.routes.customers api.routes.discounts
+        api.routes.follows api.routes.imports api.routes.invoice_page api.routes.invoices
+        api.routes.notifications api.routes.order_responses api.routes.orders api.routes.payments
+        api.routes.products api.routes.refunds api.routes.returns api.routes.reviews api.routes.sales
+        api.routes.sales_statistics api.routes.shipments dynamodb.cursors model.copies model.patterns
+        model.personal_data model.pricing model.public_routes model.retries model.totals runtime.secrets
+        shop.accounts shop.activity shop.cancellation shop.categories shop.companies shop.credit_payments
+        shop.customers shop.data_export shop.discounts shop.disputes shop.erasure shop.follows shop.idempotency
+        shop.imports shop.invoices shop.order_notifications shop.orders shop.payments shop.placing shop.products
+        shop.refund_processing shop.refunds shop.returns shop.reviews shop.sales shop.sales_statistics
         shop.shipments shop.stock""",
 }
 
