@@ -43,7 +43,12 @@ def test_every_probe_was_played_by_a_runner() -> None:
         for name, result in runner["results"].items()
         if result == results.OK or result.startswith(results.DIFFERS)
     }
-    assert played == {probe.name for probe in PROBES}
+    known = {probe.name for probe in PROBES}
+    if changed := sorted(played ^ known):
+        how = "run `python -m tests.conformance --laptop --record` (or --model, --moto)"
+        pytest.fail(
+            f"tests/conformance/results.json: no result, or no probe, of {', '.join(changed)}: {how}", pytrace=False
+        )
 
 
 def test_a_recorded_result_has_one_of_three_forms() -> None:
