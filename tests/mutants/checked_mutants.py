@@ -270,7 +270,7 @@ CHECKED_MUTANTS = (
             product_alert_worker._send_alerts,
             (
                 '"product_alert_failed", extra={"event_id": event.id, "error": type(reason).__name__}',
-                '"product_alert_failed", extra={"event_id": event.id, "error": str(error)}',
+                '"product_alert_failed", extra={"event_id": event.id, "error": str(reason)}',
             ),
         ),
         test_log_lines.test_no_log_line_contains_a_word_of_a_customer_if_mails_are_rejected_or_fail,

@@ -444,9 +444,9 @@ MUTANTS = (
         "cools never",
         "every event of a product is told",
         patch_attribute(product_alerts, "CAMPAIGN_COOLDOWN_SECONDS", 0),
-        2,
+        1,
         "followers_told_once",
-        first_seed=6,
+        first_seed=15,
     ),
     # The next bugs concern the S3 archive of closed orders, and the restore from the archive.
     Mutant(
