@@ -16,50 +16,342 @@ from typing import Any, get_type_hints
 from functions.dynamodb.keys import KEY_ATTRIBUTES, NOBODY, RESERVED_ATTRIBUTES, IndexName, Row
 from functions.model import entities as e
 
-# fmt: off
-CUSTOMER       = Row(e.Customer,      "CUSTOMER#{customer_id} / PROFILE",                      gsi1="COMPANY#{company_id} / CUSTOMER#{customer_id}", owner="customer_id", personal=("name", "email", "email_hash"), purpose="to know who orders, and where to send mails")
-ERASED_CUSTOMER = Row(e.ErasedCustomer, "CUSTOMER#{customer_id} / PROFILE",                    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}", replaces=CUSTOMER,                                                                                        written_by="api, erasure", owner="customer_id", personal=(), purpose="to record the erasure, and to keep the id from being used again")
-SETTINGS       = Row(e.Settings,      "CUSTOMER#{customer_id} / SETTINGS#{name}", owner="customer_id", personal=(), purpose="to send only the mails that the customer wants", on_erasure="delete")
-EMAIL_CLAIM    = Row(e.EmailClaim,    "EMAIL#{email_hash} / EMAIL", owner="customer_id", personal=("email_hash",), purpose="so that no two customers have the same address")
-COMPANY        = Row(e.Company,       "COMPANY#{company_id} / COMPANY",                        gsi1="COMPANY#{company_id} / COMPANY", owner=NOBODY)  # COMPANY sorts before CUSTOMER, so a query returns the company before its members
-PRODUCT        = Row(e.Product,       "PRODUCT#{product_id} / PRODUCT",                        gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}", owner=NOBODY)  # sorted by id, not by name, because a name may contain characters that a key must not contain
-CATEGORY       = Row(e.Category,      "CATALOG#{catalog} / PATH#{path}",                       gsi1="PARENT#{catalog}#{parent} / CHILD#{path}", owner=NOBODY)
-STOCK          = Row(e.Stock,         "PRODUCT#{product_id} / STOCK#{part:03}", owner=NOBODY)
-IMPORT         = Row(e.Import,        "IMPORT#{import_id} / IMPORT", owner=NOBODY)
-IMPORT_PART    = Row(e.ImportPart,    "IMPORT#{import_id} / PART#{part:03}",                                                                                                                                                                written_by="api, bulk", owner=NOBODY)
-IMPORT_LINES   = Row(e.ImportLines,   "IMPORT#{import_id}#{part:03} / LINES", owner=NOBODY)  # all parts of an import are written at the same time, so each part has its own partition
-REVIEW         = Row(e.Review,        "PRODUCT#{product_id} / REVIEW#{customer_id}",           gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}", gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}", owner="customer_id", personal=("text",), purpose="to show it with the product, without its author")
-DELETED_REVIEW = Row(e.DeletedReview, "PRODUCT#{product_id} / REVIEW#{customer_id}",           replaces=REVIEW,                                                                                                                                                                          written_by="api, erasure", owner=NOBODY, purpose="ids only: it tells which change of a review is the later one")
-FOLLOW         = Row(e.Follow,        "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",         gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}", owner="customer_id", personal=(), purpose="to send alerts about the product", on_erasure="delete")
-DISCOUNT       = Row(e.Discount,      "DISCOUNT#{code} / DISCOUNT", owner=NOBODY)
-REDEMPTIONS    = Row(e.Redemptions,   "DISCOUNT#{code} / REDEMPTIONS#{part:03}",                                                                                                                                                          written_by="api, lapse", owner=NOBODY)
-ORDER          = Row(e.Order,         "ORDER#{order_id} / ORDER",                              gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",                                                            created_field="placed_at", written_by="api, reactions", owner="customer_id", personal=("address", "customer_name"), purpose="to deliver the order", on_erasure="clear")
-ARCHIVED_ORDER = Row(e.ArchivedOrder, "ORDER#{order_id} / ORDER", gsi1="NUMBER#{number} / ORDER#{order_id}",                              replaces=ORDER,                                                                                                    created_field="placed_at", written_by="archive", owner="customer_id", personal=(), purpose="to find the order in the archive")
-EXPIRY         = Row(e.Expiry,        "ORDER#{order_id} / EXPIRY",                                                                                                                                                                written_by="api, lapse, archive", owner="customer_id", personal=(), purpose="to archive the order in time")
-PAYMENT        = Row(e.Payment,       "ORDER#{order_id} / PAYMENT#{payment_id}",               gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",                                                                             written_by="api, refunds", owner="order_id", personal=(), purpose="to account for the money")  # GSI3 lists the payments that match no order; GSI2 cannot list them, because it does not contain all attributes of a payment
-PAYMENT_CLAIM  = Row(e.PaymentClaim,  "PAYMENT#{payment_id} / CLAIM",                         kind="marker", owner=NOBODY, purpose="ids only: no other order can count the money of the payment")
-ARCHIVED_DISPUTE = Row(e.ArchivedDispute, "ORDER#{order_id} / DISPUTE#{dispute_id}", owner="order_id", personal=(), purpose="to account for the money")
-REFUND         = Row(e.Refund,        "ORDER#{order_id} / REFUND#{refund_id}",                                                                                                                                                            written_by="api, lapse, refunds", owner="order_id", personal=(), purpose="to account for the money")
-RETURN         = Row(e.Return,        "ORDER#{order_id} / RETURN#{return_id}", owner="customer_id", personal=(), purpose="to account for goods and money")
-SHIPMENT       = Row(e.Shipment,      "ORDER#{order_id} / SHIPMENT#{shipment_id}",             gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",                                                     written_by="fulfilment, api", owner="customer_id", personal=(), purpose="to deliver the order")
-INVOICE        = Row(e.Invoice,       "ORDER#{order_id} / INVOICE#{invoice_id}",               gsi1="INVOICE#{invoice_id} / INVOICE", gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}", unique_fields=("invoice_id",),     written_by="fulfilment", owner="customer_id", personal=("name", "address"), purpose="the law requires each invoice as it was issued, with name and address", on_erasure="keep")
-INVOICE_SERIES = Row(e.InvoiceSeries, "SERIES#{series} / SERIES",                                                                                                                                                                 written_by="fulfilment", owner=NOBODY)
-ACCOUNT        = Row(e.Account,       "ACCOUNT#{account_id} / BALANCE",                        gsi1="CUSTOMER#{customer_id} / ACCOUNT#{account_id}",                                                                                written_by="api, refunds", owner="customer_id", personal=(), purpose="to account for credit and gift cards")
-ENTRY          = Row(e.Entry,         "ACCOUNT#{account_id} / ENTRY#{version:010}",            created_field="at",                                                                                                                                written_by="api, refunds", owner="account_id", personal=(), purpose="to account for credit and gift cards")
-COMMAND        = Row(e.Command,       "COMMAND#{caller}#{key} / {command}",                    kind="marker", owner=NOBODY, purpose="ids only: a repeated request gets the same result")
-EFFECT         = Row(e.Effect,        "EFFECT#{effect_id} / {reaction}",                       kind="marker",                                                                                                                      written_by="reactions", owner=NOBODY)
-NOTIFICATION   = Row(e.Notification,  "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}", gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}", kind="marker", unique_fields=("effect_id",),                                     written_by="notifications, notices", owner="customer_id", personal=(), purpose="to send no mail twice")
-CAMPAIGN       = Row(e.Campaign,      "PRODUCT#{product_id} / CAMPAIGN#{event}",                 kind="marker",                                                                                                                    written_by="notices", owner=NOBODY)
-ORDER_SUMMARY  = Row(e.OrderSummary,  "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}", kind="snapshot",                                                                                                                    written_by="copies", owner="customer_id", personal=(), purpose="to list the customer's orders")
-ORDER_LINE     = Row(e.OrderLine,     "ORDER#{order_id} / LINE#{product_id}",                  gsi1="CUSTOMER#{customer_id} / BOUGHT#{placed_at}#{order_id}#{product_id}", gsi3="PRODUCT#{product_id} / SALE#{placed_at}#{order_id}", kind="snapshot", written_by="copies", owner="customer_id", personal=(), purpose="to list sales and purchases")
-TIMELINE       = Row(e.TimelineEvent, "ORDER#{order_id} / TIMELINE#{at}#{change_id}", gsi1="NUMBER#{number} / ORDER#{order_id}#{at}#{change_id}",          kind="log",                                                                                                                         written_by="copies", owner="order_id", personal=(), purpose="to show what happened to the order")  # only the first entry of an order has a number
-ACTIVITY       = Row(e.Activity,      "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",    gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}", kind="log", unique_fields=("change_id",),                                                written_by="copies", owner="customer_id", personal=(), purpose="to show what happened lately")
-RATING         = Row(e.Rating,        "PRODUCT#{product_id} / RATING",                         kind="counter",                                                                                                                     written_by="copies", owner=NOBODY)
-BEST_SELLER    = Row(e.BestSeller,    "PRODUCT#{product_id} / SEASON#{season}",                gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}", kind="counter",                                                     written_by="copies", owner=NOBODY)
-METRIC         = Row(e.Metric,        "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",   kind="counter",                                                                                                                     written_by="copies", owner=NOBODY)
-COUNTED        = Row(e.Counted,       "COUNTED#{source} / COUNTED",                            kind="marker",                                                                                                                      written_by="copies", owner=NOBODY)
-SWEEP          = Row(e.Sweep,         "SWEEP#{tool} / {name}",                                 kind="marker",                                                                                                                      written_by="ops", owner=NOBODY)
-# fmt: on
+CUSTOMER = Row(
+    e.Customer,
+    "CUSTOMER#{customer_id} / PROFILE",
+    gsi1="COMPANY#{company_id} / CUSTOMER#{customer_id}",
+    owner="customer_id",
+    personal=("name", "email", "email_hash"),
+    purpose="to know who orders, and where to send mails",
+)
+ERASED_CUSTOMER = Row(
+    e.ErasedCustomer,
+    "CUSTOMER#{customer_id} / PROFILE",
+    gsi2="ERASURE#{queue}#{shard} / {erased_at}#{customer_id}",
+    replaces=CUSTOMER,
+    written_by="api, erasure",
+    owner="customer_id",
+    personal=(),
+    purpose="to record the erasure, and to keep the id from being used again",
+)
+SETTINGS = Row(
+    e.Settings,
+    "CUSTOMER#{customer_id} / SETTINGS#{name}",
+    owner="customer_id",
+    personal=(),
+    purpose="to send only the mails that the customer wants",
+    on_erasure="delete",
+)
+EMAIL_CLAIM = Row(
+    e.EmailClaim,
+    "EMAIL#{email_hash} / EMAIL",
+    owner="customer_id",
+    personal=("email_hash",),
+    purpose="so that no two customers have the same address",
+)
+# COMPANY sorts before CUSTOMER, so a query returns the company before its members.
+COMPANY = Row(
+    e.Company,
+    "COMPANY#{company_id} / COMPANY",
+    gsi1="COMPANY#{company_id} / COMPANY",
+    owner=NOBODY,
+)
+# Sorted by id, not by name, because a name may contain characters that a key must not contain.
+PRODUCT = Row(
+    e.Product,
+    "PRODUCT#{product_id} / PRODUCT",
+    gsi1="CATEGORY#{catalog}#{category} / PRODUCT#{product_id}",
+    owner=NOBODY,
+)
+CATEGORY = Row(
+    e.Category,
+    "CATALOG#{catalog} / PATH#{path}",
+    gsi1="PARENT#{catalog}#{parent} / CHILD#{path}",
+    owner=NOBODY,
+)
+STOCK = Row(
+    e.Stock,
+    "PRODUCT#{product_id} / STOCK#{part:03}",
+    owner=NOBODY,
+)
+IMPORT = Row(
+    e.Import,
+    "IMPORT#{import_id} / IMPORT",
+    owner=NOBODY,
+)
+IMPORT_PART = Row(
+    e.ImportPart,
+    "IMPORT#{import_id} / PART#{part:03}",
+    written_by="api, bulk",
+    owner=NOBODY,
+)
+# All parts of an import are written at the same time, so each part has its own partition.
+IMPORT_LINES = Row(
+    e.ImportLines,
+    "IMPORT#{import_id}#{part:03} / LINES",
+    owner=NOBODY,
+)
+REVIEW = Row(
+    e.Review,
+    "PRODUCT#{product_id} / REVIEW#{customer_id}",
+    gsi1="CUSTOMER#{customer_id} / REVIEW#{written_at}#{product_id}",
+    gsi3="PRODUCT#{product_id} / REVIEW#{written_at}#{customer_id}",
+    owner="customer_id",
+    personal=("text",),
+    purpose="to show it with the product, without its author",
+)
+DELETED_REVIEW = Row(
+    e.DeletedReview,
+    "PRODUCT#{product_id} / REVIEW#{customer_id}",
+    replaces=REVIEW,
+    written_by="api, erasure",
+    owner=NOBODY,
+    purpose="ids only: it tells which change of a review is the later one",
+)
+FOLLOW = Row(
+    e.Follow,
+    "CUSTOMER#{customer_id} / FOLLOWS#{product_id}",
+    gsi1="PRODUCT#{product_id} / FOLLOWED_BY#{customer_id}",
+    owner="customer_id",
+    personal=(),
+    purpose="to send alerts about the product",
+    on_erasure="delete",
+)
+DISCOUNT = Row(
+    e.Discount,
+    "DISCOUNT#{code} / DISCOUNT",
+    owner=NOBODY,
+)
+REDEMPTIONS = Row(
+    e.Redemptions,
+    "DISCOUNT#{code} / REDEMPTIONS#{part:03}",
+    written_by="api, lapse",
+    owner=NOBODY,
+)
+ORDER = Row(
+    e.Order,
+    "ORDER#{order_id} / ORDER",
+    gsi2="STATUS#{queue}#{shard} / {placed_at}#{order_id}",
+    created_field="placed_at",
+    written_by="api, reactions",
+    owner="customer_id",
+    personal=("address", "customer_name"),
+    purpose="to deliver the order",
+    on_erasure="clear",
+)
+ARCHIVED_ORDER = Row(
+    e.ArchivedOrder,
+    "ORDER#{order_id} / ORDER",
+    gsi1="NUMBER#{number} / ORDER#{order_id}",
+    replaces=ORDER,
+    created_field="placed_at",
+    written_by="archive",
+    owner="customer_id",
+    personal=(),
+    purpose="to find the order in the archive",
+)
+EXPIRY = Row(
+    e.Expiry,
+    "ORDER#{order_id} / EXPIRY",
+    written_by="api, lapse, archive",
+    owner="customer_id",
+    personal=(),
+    purpose="to archive the order in time",
+)
+# GSI3 lists the payments that match no order. GSI2 cannot list them, because it lacks attributes of a payment.
+PAYMENT = Row(
+    e.Payment,
+    "ORDER#{order_id} / PAYMENT#{payment_id}",
+    gsi3="PAYMENTS#{queue} / {created_at}#{order_id}#{payment_id}",
+    written_by="api, refunds",
+    owner="order_id",
+    personal=(),
+    purpose="to account for the money",
+)
+PAYMENT_CLAIM = Row(
+    e.PaymentClaim,
+    "PAYMENT#{payment_id} / CLAIM",
+    kind="marker",
+    owner=NOBODY,
+    purpose="ids only: no other order can count the money of the payment",
+)
+ARCHIVED_DISPUTE = Row(
+    e.ArchivedDispute,
+    "ORDER#{order_id} / DISPUTE#{dispute_id}",
+    owner="order_id",
+    personal=(),
+    purpose="to account for the money",
+)
+REFUND = Row(
+    e.Refund,
+    "ORDER#{order_id} / REFUND#{refund_id}",
+    written_by="api, lapse, refunds",
+    owner="order_id",
+    personal=(),
+    purpose="to account for the money",
+)
+RETURN = Row(
+    e.Return,
+    "ORDER#{order_id} / RETURN#{return_id}",
+    owner="customer_id",
+    personal=(),
+    purpose="to account for goods and money",
+)
+SHIPMENT = Row(
+    e.Shipment,
+    "ORDER#{order_id} / SHIPMENT#{shipment_id}",
+    gsi1="TRACKING#{carrier}#{tracking_number} / SHIPMENT#{order_id}#{shipment_id}",
+    written_by="fulfilment, api",
+    owner="customer_id",
+    personal=(),
+    purpose="to deliver the order",
+)
+INVOICE = Row(
+    e.Invoice,
+    "ORDER#{order_id} / INVOICE#{invoice_id}",
+    gsi1="INVOICE#{invoice_id} / INVOICE",
+    gsi3="CUSTOMER#{customer_id} / INVOICE#{issued_at}#{invoice_id}",
+    unique_fields=("invoice_id",),
+    written_by="fulfilment",
+    owner="customer_id",
+    personal=("name", "address"),
+    purpose="the law requires each invoice as it was issued, with name and address",
+    on_erasure="keep",
+)
+INVOICE_SERIES = Row(
+    e.InvoiceSeries,
+    "SERIES#{series} / SERIES",
+    written_by="fulfilment",
+    owner=NOBODY,
+)
+ACCOUNT = Row(
+    e.Account,
+    "ACCOUNT#{account_id} / BALANCE",
+    gsi1="CUSTOMER#{customer_id} / ACCOUNT#{account_id}",
+    written_by="api, refunds",
+    owner="customer_id",
+    personal=(),
+    purpose="to account for credit and gift cards",
+)
+ENTRY = Row(
+    e.Entry,
+    "ACCOUNT#{account_id} / ENTRY#{version:010}",
+    created_field="at",
+    written_by="api, refunds",
+    owner="account_id",
+    personal=(),
+    purpose="to account for credit and gift cards",
+)
+COMMAND = Row(
+    e.Command,
+    "COMMAND#{caller}#{key} / {command}",
+    kind="marker",
+    owner=NOBODY,
+    purpose="ids only: a repeated request gets the same result",
+)
+EFFECT = Row(
+    e.Effect,
+    "EFFECT#{effect_id} / {reaction}",
+    kind="marker",
+    written_by="reactions",
+    owner=NOBODY,
+)
+NOTIFICATION = Row(
+    e.Notification,
+    "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}",
+    gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}",
+    kind="marker",
+    unique_fields=("effect_id",),
+    written_by="notifications, notices",
+    owner="customer_id",
+    personal=(),
+    purpose="to send no mail twice",
+)
+CAMPAIGN = Row(
+    e.Campaign,
+    "PRODUCT#{product_id} / CAMPAIGN#{event}",
+    kind="marker",
+    written_by="notices",
+    owner=NOBODY,
+)
+ORDER_SUMMARY = Row(
+    e.OrderSummary,
+    "CUSTOMER#{customer_id} / ORDER#{placed_at}#{order_id}",
+    kind="snapshot",
+    written_by="copies",
+    owner="customer_id",
+    personal=(),
+    purpose="to list the customer's orders",
+)
+ORDER_LINE = Row(
+    e.OrderLine,
+    "ORDER#{order_id} / LINE#{product_id}",
+    gsi1="CUSTOMER#{customer_id} / BOUGHT#{placed_at}#{order_id}#{product_id}",
+    gsi3="PRODUCT#{product_id} / SALE#{placed_at}#{order_id}",
+    kind="snapshot",
+    written_by="copies",
+    owner="customer_id",
+    personal=(),
+    purpose="to list sales and purchases",
+)
+# Only the first entry of an order has a number.
+TIMELINE = Row(
+    e.TimelineEvent,
+    "ORDER#{order_id} / TIMELINE#{at}#{change_id}",
+    gsi1="NUMBER#{number} / ORDER#{order_id}#{at}#{change_id}",
+    kind="log",
+    written_by="copies",
+    owner="order_id",
+    personal=(),
+    purpose="to show what happened to the order",
+)
+ACTIVITY = Row(
+    e.Activity,
+    "CUSTOMER#{customer_id} / ACTIVITY#{at}#{change_id}",
+    gsi2="ACTIVITY#{day}#{shard} / {at}#{change_id}",
+    kind="log",
+    unique_fields=("change_id",),
+    written_by="copies",
+    owner="customer_id",
+    personal=(),
+    purpose="to show what happened lately",
+)
+RATING = Row(
+    e.Rating,
+    "PRODUCT#{product_id} / RATING",
+    kind="counter",
+    written_by="copies",
+    owner=NOBODY,
+)
+BEST_SELLER = Row(
+    e.BestSeller,
+    "PRODUCT#{product_id} / SEASON#{season}",
+    gsi3="SEASON#{season}#{shard} / UNITS#{rank:010}#{product_id}",
+    kind="counter",
+    written_by="copies",
+    owner=NOBODY,
+)
+METRIC = Row(
+    e.Metric,
+    "METRIC#{shard} / MINUTE#{minute}#{currency}#{shard}",
+    kind="counter",
+    written_by="copies",
+    owner=NOBODY,
+)
+COUNTED = Row(
+    e.Counted,
+    "COUNTED#{source} / COUNTED",
+    kind="marker",
+    written_by="copies",
+    owner=NOBODY,
+)
+SWEEP = Row(
+    e.Sweep,
+    "SWEEP#{tool} / {name}",
+    kind="marker",
+    written_by="ops",
+    owner=NOBODY,
+)
 
 ROWS: tuple[Row[Any], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Row))
 ROWS_BY_TYPE: Mapping[str, Row[Any]] = {row.type: row for row in ROWS}

@@ -122,7 +122,7 @@ class Contact:
     created_at: Instant
     version: int = 1
 '''
-ROW = 'CONTACT = Row(e.customers.Contact, "CUSTOMER#{{customer_id}} / CONTACT#{{contact_id}}"{decided})\n# fmt: on'
+ROW = 'CONTACT = Row(e.customers.Contact, "CUSTOMER#{{customer_id}} / CONTACT#{{contact_id}}"{decided})\n\nROWS: '
 DECIDED = ', owner="customer_id", personal=("name",), purpose="to deliver"'
 TEST = """
 from functions.dynamodb.writes import put_if_absent
@@ -154,13 +154,13 @@ def test_an_entity_with_a_name_is_refused_until_its_row_is_decided_and_then_eras
         entities.write(CONTACT)
     table = folder / "functions/model/table.py"
     without = table.read_text(encoding="utf-8")
-    table.write_text(without.replace("# fmt: on", ROW.format(decided=""), 1), encoding="utf-8")
+    table.write_text(without.replace("\nROWS: ", ROW.format(decided=""), 1), encoding="utf-8")
     sentence = r"functions/model/table\.py:\d+: Contact does not say whose personal data it holds: .*"
     for program in (["-m", "functions.model.declarations"], ["-m", "stacks.app"], ["-m", "pytest", "tests/model"]):
         refused = run_python(folder, *program)
         assert refused.returncode != 0
         assert re.fullmatch(f"(Exit: )?{sentence}", (refused.stdout + refused.stderr).strip()), program
-    table.write_text(without.replace("# fmt: on", ROW.format(decided=DECIDED), 1), encoding="utf-8")
+    table.write_text(without.replace("\nROWS: ", ROW.format(decided=DECIDED), 1), encoding="utf-8")
     (folder / "tests/test_contact.py").write_text(TEST, encoding="utf-8")
     run = run_python(folder, "-m", "pytest", "-q", "tests/test_contact.py")
     assert run.returncode == 0, run.stdout
