@@ -226,11 +226,11 @@ def test_a_route_that_declares_an_error_without_a_problem_type_is_refused_in_one
         problems.problem_responses(NoteTaken)
 
 
-def test_a_class_that_is_not_exported_is_named_before_anything_is_imported(tmp_path: Path) -> None:
+def test_a_class_that_no_module_declares_is_named_before_anything_is_imported(tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
-    exported = folder / "functions/model/entities/__init__.py"
-    exported.write_text(re.sub(r'( Review,|    "Review",\n)', "", exported.read_text()))
-    sentence = r"functions/model/\w+\.py:\d+: Review is not exported: import it in functions/model/entities/__init__.py"
+    declared = folder / "functions/model/entities/products.py"
+    declared.write_text(declared.read_text().replace("class Review:", "class Rated:"))
+    sentence = r"functions/model/\w+\.py:\d+: no module of functions/model/entities declares Review: write it there"
     for program in (["-m", "functions.model.declarations"], ["app.py"], ["-m", "pytest", "tests/model"]):
         refused = run_python(folder, *program)
         assert refused.returncode != 0

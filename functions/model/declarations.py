@@ -37,7 +37,7 @@ def describe_failed_import(error: Exception) -> str:
     at = f"{shown_path(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
     what = f"{error} is declared nowhere" if isinstance(error, KeyError) else str(error) or type(error).__name__
     if isinstance(error, AttributeError) and getattr(error.obj, "__name__", "") == "functions.model.entities":
-        what = f"{error.name} is not exported: import it in functions/model/entities/__init__.py"
+        what = f"no module of functions/model/entities declares {error.name}: write it there"
     return f"{at}{what}"
 
 

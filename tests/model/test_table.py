@@ -4,7 +4,10 @@ Deployed tables are full of items with these keys, so the keys must not change.
 """
 
 import hashlib
+import importlib
+import inspect
 import json
+import pkgutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,6 +44,12 @@ def test_every_kind_of_item_lies_where_it_always_lay_and_comes_back_whole(
     at = declared_at("table", row.type)
     recorded(KEYS).check(row.type, keys_in(image), at=at, what=f"keys of the sample of {row.type}")
     assert row.decode(image) == SAMPLES[row]
+
+
+def test_every_class_of_the_entities_is_declared_in_one_module_only() -> None:
+    for found in pkgutil.iter_modules(e.__path__, f"{e.__name__}."):
+        for name, declared in inspect.getmembers(importlib.import_module(found.name), inspect.isclass):
+            assert declared.__module__ != found.name or getattr(e, name) is declared, f"{name}: another has this name"
 
 
 def test_no_kind_of_item_has_gone(recorded: Callable[..., Recorded]) -> None:
