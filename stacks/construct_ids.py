@@ -1,10 +1,8 @@
 """The construct ids of the Lambdas, by their module in functions/handlers.
 
-CloudFormation replaces a resource if its construct id changes. Therefore the ids are listed here and are not derived
-from the names of modules: a module can be renamed, and the resource stays.
+CloudFormation replaces a resource if its construct id changes. So the ids of renamed modules are listed here, and the
+resources stay. A new module needs no entry: its id follows from its name.
 """
-
-from functions.model.declarations import InvalidDeclarations
 
 FUNCTION_IDS = {
     "api": "Api",
@@ -24,9 +22,5 @@ FUNCTION_IDS = {
 
 
 def function_id(module: str) -> str:
-    """Return the construct id of the Lambda with this module. Raises InvalidDeclarations if there is none."""
-    if module not in FUNCTION_IDS:
-        raise InvalidDeclarations(
-            f"functions/handlers/{module}.py: the Lambda has no construct id: add one to stacks/construct_ids.py"
-        )
-    return FUNCTION_IDS[module]
+    """Return the construct id of the Lambda with this module. `receipt_worker` becomes "ReceiptWorker"."""
+    return FUNCTION_IDS.get(module, module.title().replace("_", ""))

@@ -17,7 +17,7 @@ from functions.model import copies, errors, events, metrics, reactions, totals
 from functions.model import table as t
 from functions.model.declarations import InvalidDeclarations, check_declarations
 from ops import migrations
-from stacks import alarm_definitions, construct_ids
+from stacks import alarm_definitions
 from tests.api import every_route
 from tests.model import test_request_units, test_table
 from tests.support import omissions
@@ -133,12 +133,6 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
             r"functions/model/reactions.py:\d+: notifications has no mail text for OrderPaid: add one to "
             r"functions/mails/order_notifications.py:\d+"
         ),
-    ),
-    "the construct id of a Lambda": (
-        lambda patch, _: patch.setattr(
-            construct_ids, "FUNCTION_IDS", without(construct_ids.FUNCTION_IDS, "refund_worker")
-        ),
-        r"functions/handlers/refund_worker.py: the Lambda has no construct id: add one to stacks/construct_ids.py:\d+",
     ),
     "the graph of a metric": (
         lambda patch, _: patch.setattr(metrics, "NOTES", metrics.MetricDefinition("Notes", "Count", "notes"), False),

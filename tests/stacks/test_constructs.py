@@ -10,10 +10,15 @@ import pytest
 
 from functions.model import retention
 from functions.model.declarations import InvalidDeclarations
+from stacks.construct_ids import function_id
 from stacks.stage import STAGES, Stage
 
 TABLE = "AWS::DynamoDB::GlobalTable"
 FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id")
+
+
+def test_a_renamed_lambda_keeps_its_construct_id_and_a_new_one_has_the_name_of_its_module() -> None:
+    assert (function_id("refund_worker"), function_id("receipt_worker")) == ("Refunds", "ReceiptWorker")
 
 
 def test_a_most_of_on_demand_units_holds_for_the_table_and_each_index() -> None:

@@ -19,7 +19,7 @@ from functions.model import table as t
 from functions.model.declarations import PROJECT, declared_at
 from ops.cli_errors import UsageError
 from ops.commands import migrate
-from stacks import alarm_definitions, construct_ids
+from stacks import alarm_definitions
 from tests.api import every_route
 from tests.conformance.probes import PATTERN_PROBES
 from tests.handlers import test_import_budgets
@@ -139,12 +139,10 @@ def _reactions() -> Iterator[str]:
 
 
 def _lambdas() -> Iterator[str]:
-    ids, budgets = "stacks/construct_ids.py", "tests/handlers/test_import_budgets.py"
+    budgets = "tests/handlers/test_import_budgets.py"
     stack = (PROJECT / "stacks/orders_stack.py").read_text(encoding="utf-8")
     for path in sorted((PROJECT / "functions/handlers").glob("[!_]*.py")):
         at, module = path.relative_to(PROJECT).as_posix(), path.stem
-        if module not in construct_ids.FUNCTION_IDS:
-            yield f"{at}: the Lambda has no construct id: add one to {place_in(ids, 'FUNCTION_IDS')}"
         if f'"{module}"' not in stack:
             yield f"{at}: no stack creates the Lambda, with its permissions: create it in stacks/orders_stack.py"
         if module not in test_import_budgets.MODULES:
