@@ -14,9 +14,9 @@ totals.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from functions.dynamodb.keys import Row
 from functions.model import entities as e
@@ -77,30 +77,18 @@ class CopiedAttributes(Generic[S, C]):
     only_where: tuple[str, tuple[str, ...]]
 
 
+def copy_fields(source: Any, into: type[C], **others: Any) -> C:
+    """Return a copy of an item: the fields whose names the source has, too, and these others."""
+    names = (field.name for field in fields(cast(Any, into)))
+    return into(**{name: getattr(source, name) for name in names if hasattr(source, name)} | others)
+
+
 def order_summary(order: e.Order) -> Iterator[e.OrderSummary]:
-    yield e.OrderSummary(
-        customer_id=order.customer_id,
-        order_id=order.order_id,
-        placed_at=order.placed_at,
-        status=order.status,
-        currency=order.currency,
-        total=order.total,
-        items=sum(line.quantity for line in order.lines.values()),
-        version=order.version,
-    )
+    yield copy_fields(order, e.OrderSummary, items=sum(line.quantity for line in order.lines.values()))
 
 
 def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
-    yield e.OrderSummary(
-        customer_id=order.customer_id,
-        order_id=order.order_id,
-        placed_at=order.placed_at,
-        status=order.status,
-        currency=order.currency,
-        total=order.total,
-        archived=True,
-        version=order.version,
-    )
+    yield copy_fields(order, e.OrderSummary, archived=True)
 
 
 def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
@@ -115,16 +103,13 @@ def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
     if order.paid_at is None or order.status == "ARCHIVING":
         return
     for product_id, line in order.lines.items():
-        yield e.OrderLine(
-            order_id=order.order_id,
+        yield copy_fields(
+            order,
+            e.OrderLine,
             product_id=product_id,
-            customer_id=order.customer_id,
-            placed_at=order.placed_at,
             name=line.name,
             quantity=line.quantity_to_ship if order.status in e.SOLD_STATUSES else 0,
             price=line.price,
-            currency=order.currency,
-            version=order.version,
             returned=line.returned,
         )
 
