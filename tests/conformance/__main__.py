@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen.add_argument(f"--{name}", dest="runner", action="store_const", const=name)
     chosen.add_argument("--page", action="store_true", help="only write docs/conformance.md")
     parser.add_argument("--record", action="store_true", help="store the results and write docs/conformance.md")
+    parser.add_argument("--new", action="store_true", help="play only the probes that no runner has played")
     parser.add_argument("--sender", default="", help="for --aws: a mail address that SES has verified")
     parser.add_argument("names", nargs="*", metavar="NAME", help="probes to play; default: all")
     options = parser.parse_args(arguments)
@@ -37,9 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.runner == "aws" and not aws.has_credentials():
         print("No AWS credentials and region were found, so no probe was played.")
         return 0
+    names = results.unplayed(options.names or [probe.name for probe in PROBES]) if options.new else options.names
     found: dict[str, str] = {}
     try:
-        for probe, result in _play(options.runner, options.names, options.sender):
+        for probe, result in _play(options.runner, names, options.sender) if names or not options.new else ():
             found[probe.name] = result
             print(f"{probe.name}: {result}", flush=True)
     finally:

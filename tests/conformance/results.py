@@ -1,7 +1,7 @@
 """The recorded results of the probes (results.json), which docs/conformance.md shows."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,17 @@ def not_run(reason: object) -> str:
 def recorded(runner: str, probe: str) -> str:
     """Return the recorded result of a probe, or "" if the runner has none."""
     return str(load().get(runner, {}).get("results", {}).get(probe, ""))
+
+
+def unplayed(names: Iterable[str]) -> list[str]:
+    """Return those of these probes that no runner has played."""
+    played = {
+        name
+        for runner in load().values()
+        for name, result in runner["results"].items()
+        if result == OK or result.startswith(DIFFERS)
+    }
+    return [name for name in names if name not in played]
 
 
 def save(runner: str, versions: Mapping[str, str], results: Mapping[str, str]) -> None:
