@@ -1,7 +1,7 @@
 # Everything is installed into this folder: .venv, node_modules, build/ (output of tools), .local/ (the local shop).
 # Needs Python 3.11 or newer and make. Node comes with a Python package, and npm is always run by that Node.
 .DEFAULT_GOAL := help
-.PHONY: help setup installed up test record thorough laptop browser picture simulate mutants outage followers hostile bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
+.PHONY: help setup installed up test record thorough laptop browser picture simulate mutants outage followers hostile extending bench sbom audit check synth predeploy deploy diff demo docs load reset locks clean
 
 STAGE ?= dev
 ARGS ?=
@@ -75,6 +75,9 @@ followers: installed ## notify 10,000 followers of a product exactly once each; 
 
 hostile: installed ## send 9,000 hostile requests; the API must not misread any or break; HOSTILE=50000
 	HOSTILE=$(HOSTILE) $(python) -m pytest -m hostile -p no:logging --show-capture=no tests/api/hostile $(ARGS)
+
+extending: installed ## run all checks and tests after each extension of docs/extending.md; takes an hour
+	$(python) -m pytest -m extending tests/docs/test_extending.py $(ARGS)
 
 bench: installed build/bench/.installed ## benchmark against a conventional implementation and a lower bound; ARGS="--only decode", ARGS=--write
 	$(python) -m bench $(ARGS)

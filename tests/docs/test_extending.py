@@ -1,17 +1,65 @@
-"""What docs/extending.md shows is real: its diffs apply to this repository, and the tests that they add pass."""
+"""What docs/extending.md shows is real: each diff applies, alone and with the others, and is all there is to do."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.support.applied_diff import PROJECT, apply_diff, copy_project, run_python
 
+TEXT = (PROJECT / "docs/extending.md").read_text(encoding="utf-8")
+DIFFS = {
+    section.partition("\n")[0]: "".join(re.findall(r"```diff\n(.*?)```", section, re.DOTALL))
+    for section in re.split("^## ", TEXT, flags=re.MULTILINE)[1:]
+}
+FILES_TO_OPEN = {
+    "An access pattern with its route": 3,
+    "A field that is copied": 3,
+    "A total": 3,
+    "An entity with its routes and personal data": 6,
+    "A reaction with its own Lambda": 4,
+}
+EVERY = pytest.mark.parametrize("diff", [*DIFFS.values(), "".join(DIFFS.values())], ids=[*DIFFS, "all together"])
 
-def test_the_changes_it_shows_apply_and_the_tests_they_add_pass(tmp_path: Path) -> None:
-    text = (PROJECT / "docs/extending.md").read_text()
-    diff = "".join(re.findall(r"```diff\n(.*?)```", text, re.DOTALL))
-    tests = re.findall(r"^\+\+\+ b/(tests/\S+)", diff, re.MULTILINE)
-    assert len(tests) == len(re.findall("^## ", text, re.MULTILINE)), "each of them has a test"
+
+def changed_files(diff: str) -> list[str]:
+    return re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
+
+
+def test_a_person_opens_few_files_for_each_and_it_has_a_test() -> None:
+    opened = {name: [file for file in changed_files(diff) if file[:6] != "tests/"] for name, diff in DIFFS.items()}
+    assert {name: len(files) for name, files in opened.items()} == FILES_TO_OPEN
+    shown = re.findall(r"^\| an? (.+) \| (\d) \|$", TEXT, re.MULTILINE)
+    assert {name: int(files) for name, files in shown} == {
+        name.partition(" ")[2]: files for name, files in FILES_TO_OPEN.items()
+    }
+    assert all(re.search(r"^--- /dev/null\n\+\+\+ b/tests/", diff, re.MULTILINE) for diff in DIFFS.values())
+
+
+@EVERY
+def test_it_applies_its_tests_pass_and_only_records_are_missing(diff: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)
-    ran = run_python(folder, "-m", "pytest", "-q", *tests)
+    python = [file for file in changed_files(diff) if file.endswith(".py")]
+    for program in (["ruff", "check"], ["ruff", "format", "--check"], ["functions.model.declarations"]):
+        checked = run_python(folder, "-m", *program, *(python if program[0] == "ruff" else ()))
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+    missing = run_python(folder, "-m", "tests.support.omissions").stderr.splitlines()
+    assert [sentence for sentence in missing if not sentence.endswith("run `make record`")] == []
+    added = re.findall(r"^--- /dev/null\n\+\+\+ b/(tests/\S+)", diff, re.MULTILINE)
+    ran = run_python(folder, "-m", "pytest", "-q", *added)
     assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.extending
+@EVERY
+def test_after_its_checklist_all_checks_and_tests_pass(diff: str, tmp_path: Path) -> None:
+    folder = copy_project(tmp_path)
+    apply_diff(folder, diff)
+    installed = ["-o", ".venv/.installed", "-o", "node_modules/.installed"]  # they are links, so nothing installs there
+    make = shutil.which("make") or "make"
+    for target in (["record"], ["docs"], ["check"], ["test", "ARGS=--ignore tests/docs/test_extending.py"]):
+        ran = subprocess.run([make, *installed, *target], cwd=folder, text=True, capture_output=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
