@@ -16,14 +16,14 @@ STORED_NAMES = {
 }
 """The stored names of the Lambdas, by the name of the Lambda's module in functions/handlers.
 
-If a module is not listed, its name is the stored name. Do not change a stored name: earlier versions have written it
-into alarms, dashboards and parked records (stored because they cannot be processed).
+If a module is not listed, its stored name is its name without "_worker". Do not change a stored name: earlier versions
+have written it into alarms, dashboards and parked records (stored because they cannot be processed).
 """
 
 
 def stored_name(module: str) -> str:
     """Return the name of a Lambda in logs, metrics and alarms. `module`: its module in functions/handlers."""
-    return STORED_NAMES.get(module, module)
+    return STORED_NAMES.get(module, module.removesuffix("_worker"))
 
 
 def stored_name_of_module(path: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from functions.model import retention
 from functions.model.declarations import InvalidDeclarations
+from functions.model.lambdas import stored_name
 from stacks.construct_ids import function_id
 from stacks.stage import STAGES, Stage
 
@@ -17,7 +18,8 @@ TABLE = "AWS::DynamoDB::GlobalTable"
 FIREWALL = replace(STAGES["prod"], web_acl="arn:aws:wafv2:us-east-1:111122223333:global/webacl/name/id")
 
 
-def test_a_renamed_lambda_keeps_its_construct_id_and_a_new_one_has_the_name_of_its_module() -> None:
+def test_a_renamed_lambda_keeps_its_names_and_a_new_one_is_named_after_its_module() -> None:
+    assert (stored_name("refund_worker"), stored_name("receipt_worker")) == ("refunds", "receipt")
     assert (function_id("refund_worker"), function_id("receipt_worker")) == ("Refunds", "ReceiptWorker")
 
 
