@@ -464,10 +464,10 @@ def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
     def dead() -> list[Any]:
         return [one for one in browser.get("/local/failures")["items"] if one["kind"] == "dead letter"]
 
-    browser.throw("fail", of="fulfilment", times=5)
+    browser.throw("fail", of="fulfilment", times=9)
     people.pay_order(order)
     [first] = eventually(dead)
-    assert (first["reader"], first["reason"]) == ("fulfilment", "failed at all 5 deliveries")
+    assert (first["reader"], first["reason"]) == ("fulfilment", "failed at all 9 deliveries")
     assert dead() == [first]
     kept = browser.get(f"/local/failures/{urllib.parse.quote(first['key'], safe='')}")
     assert kept["event"]["data"]["order_id"] == order["order_id"]
