@@ -56,15 +56,16 @@ with a declaration it is exported and erased without any other code.
     yield """
 - The archive in S3 has the items of closed orders. An erasure rewrites these objects, and an export reads them. It also
   has expired activity entries: ids only, the same changes as in each order's timeline. An export does not read them.
-- The failure store keeps records that could not be processed for 30 days. Until an erasure is finished, it removes the
-  personal attributes from them.
-- Backups and point-in-time recovery keep old data for up to 35 days. On a restored table, the erasure runs again.
-- Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its owner deletes
-  the user when the event `CustomerErased` says so.
+- The failure store keeps records that could not be processed for 30 days. A running erasure removes the
+  customer's personal attributes from them.
+- Backups and point-in-time recovery keep old data for up to 35 days. After a table is restored, staff erase again the
+  customers who were erased after the restore point ([step 9](runbooks/restore-table.md)).
+- Events, queues, logs, keys and metrics have no personal attributes. The user pool has the sign-in: its operator
+  deletes the user after the event `CustomerErased`.
 """
     yield "## Export and erasure"
     yield """
-A customer, or staff for them, reads everything that is kept with
+A customer, or staff for them, reads all items that belong to the customer with
 `GET /customers/{customer_id}/export`, page by page (`me` stands for the caller):
 
 ```sh
@@ -78,7 +79,7 @@ the [access patterns](access-patterns.md) are A26, A12b and A22e, and a query fo
 `DELETE /customers/{customer_id}` starts an erasure. The profile is deleted at once; an hourly job erases the rest, and
 finishes 14 days after it found the last personal data ([why](decisions/0015-erasure-is-one-write-and-then-a-walk.md)).
 """
-    yield "## Of nobody"
+    yield "## Items that belong to no customer"
     yield """
 These items hold no personal attributes. Some have the id of a customer or an order, and no key finds them by customer.
 So an export does not have them, and an erasure leaves them.

@@ -169,7 +169,8 @@ class Row(Generic[T]):
 
     `owner`: the field that leads to the customer whose data the item is, such as `customer_id` or `order_id`; NOBODY if
     the item holds no customer's data. `personal`: the attributes that tell who the customer is, or what they wrote; ()
-    if the item has only ids, amounts and states. `purpose`: why the item is kept. `on_erasure`: what the erasure of the
+    if the item has only ids, amounts and states. `purpose`: why the item is kept;
+    for NOBODY, why an item with a customer's id belongs to no customer. `on_erasure`: what the erasure of the
     customer does with the item: "delete" (the default if there are personal attributes), "clear" these attributes,
     "keep" the item as the law requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
     """

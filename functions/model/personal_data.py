@@ -1,8 +1,8 @@
 """Where the personal data of a customer is, as the rows of table.py declare it: for erasure, export and documentation.
 
-A row names the `owner` of its items. The items of a customer are found in one of three ways: in a partition of the
-customer, in the partition of one of the customer's orders or accounts, or under a key that the customer's profile
-contains. No way needs a scan. A row whose items cannot be found is rejected.
+A row names the `owner` of its items. The items of a customer are found in one of three ways: in the customer's
+partition, of the table or of an index; in the partition of one of the customer's orders or accounts; or under a key
+that the customer's profile contains. No way needs a scan. A row whose items cannot be found is rejected.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from functions.model import table as t
 
 FoundBy = Literal["customer_id", "order_id", "account_id", "profile"]
 PARTITIONS: Mapping[FoundBy, Row[Any]] = {"customer_id": t.CUSTOMER, "order_id": t.ORDER, "account_id": t.ACCOUNT}
-"""The row with whose items the items of a customer share a partition, by the field that is the partition's id."""
+"""The row that names the partition, by the field with the id of the customer, order or account."""
 LISTS: Mapping[str, Query[Any]] = {
     "order_id": patterns.ORDERS_OF_CUSTOMER,
     "account_id": patterns.ACCOUNTS_OF_CUSTOMER,
@@ -27,7 +27,7 @@ LISTS: Mapping[str, Query[Any]] = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where the items of a row are, of one customer: `found_by` leads to them, in this index ("main" is the table)."""
+    """Where a customer's items of one row are: `found_by` leads to them, in this index ("main" is the table)."""
 
     found_by: FoundBy
     index: IndexName = "main"

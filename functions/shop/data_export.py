@@ -1,4 +1,4 @@
-"""Export everything that is kept of a customer, page by page.
+"""Export all items that belong to a customer, page by page.
 
 What belongs to a customer follows from the rows of model/table.py (`Row.owner`). An export reads, in this order:
 1. the customer's own partition (access pattern A26), and the items that the profile leads to;
@@ -53,7 +53,7 @@ class Position:
     after: str | None = None
     archived: int | None = None
 
-    def seal(self) -> str:
+    def to_text(self) -> str:
         """Return the position as the text for a cursor."""
         return json.dumps([self.step, self.listed, self.after, self.archived])
 
@@ -84,7 +84,7 @@ def export_customer(
         size += sum(len(json.dumps(item.data)) for item in exported)
         items += exported
         requests += 1
-    return QueryPage(tuple(items), position.seal() if position else None)
+    return QueryPage(tuple(items), position.to_text() if position else None)
 
 
 def to_json(value: Any) -> Any:

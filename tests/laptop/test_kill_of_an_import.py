@@ -19,6 +19,7 @@ def test_an_import_of_5000_lines_is_reported_exactly_though_everything_is_killed
     rows = [f"{name}-{number},The {number},{100 + number},EUR,/{name}/,{number % 9}" for number in range(5_000 - wrong)]
     rows += [f"{name}-{number},Wrong,9.99,EUR,/{name}/,1" for number in range(wrong)]
     table = "\n".join(["product_id,name,price,currency,category,quantity", *rows]).encode()
+    staff.post("/categories", {"path": f"/{name}/", "name": "Imported"})
     assert staff.token
     headers = {"Authorization": f"Bearer {staff.token()}", "Content-Type": "text/csv", "Idempotency-Key": name}
     url = f"{staff.url}/products:import"
