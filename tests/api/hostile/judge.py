@@ -131,7 +131,9 @@ class ResponseJudge:
             fits = self._validator_at((*where, "parameters", number, "schema"))
             if not fits.is_valid(_parse_parameter(given, parameter["schema"])):
                 yield f"{parameter['in']} {parameter['name']} = {given[:40]!r} was taken"
-        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+        body = operation.get("requestBody", {})
+        is_sent = bool(raw.get("body")) or body.get("required", False)  # an optional body may be left out
+        if is_sent and "application/json" in body.get("content", {}):
             yield from self._wrongly_accepted_body(
                 (*where, "requestBody", "content", "application/json", "schema"), raw
             )

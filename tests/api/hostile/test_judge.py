@@ -70,6 +70,12 @@ def test_a_body_that_is_declared_as_something_else_and_taken_is_seen(
     assert found == "a body of text/plain was taken"
 
 
+def test_a_body_that_is_left_out_is_seen_unless_it_is_optional(judge: ResponseJudge, made: dict[str, Any]) -> None:
+    assert "not exact" in wrong(judge, "", KEPT, made)
+    retry = http_event("POST", "/orders/o1/refunds/pi_1-1/retry", token=STAFF)
+    assert not any("body" in found for found in judge.find_violations(retry, {**KEPT, "statusCode": 200, "body": "{}"}))
+
+
 def test_an_unknown_query_that_is_taken_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
 
