@@ -106,7 +106,7 @@ DELETED_REVIEW = Row(
     replaces=REVIEW,
     written_by="api, erasure",
     owner=NOBODY,
-    purpose="ids only: it tells which change of a review is the later one",
+    purpose="ids only: it orders the changes of a review",
 )
 FOLLOW = Row(
     e.Follow,

@@ -1,7 +1,7 @@
 """Erase a customer's personal data: one transaction removes the profile, later steps remove all other data.
 
-What is erased follows from the rows of model/table.py. Each row declares whose data its items hold, and what an erasure
-does with them. This module adds only how.
+The rows of model/table.py define which data an erasure deletes. Each row declares whose data its items hold, and what
+an erasure does with them. This module adds only how.
 
 1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. The transaction also
 deletes the settings and the EmailClaim item (the item that reserves the customer's e-mail address).
@@ -88,7 +88,7 @@ def erase_customer(shop: Shop, caller: Caller, customer_id: str) -> ErasedCustom
 def _delete_settings(shop: Shop, customer_id: str, name: SettingsName) -> Write[Settings]:
     """Return the write that deletes a group of settings.
 
-    If the group does not exist, the result is a check. It fails if another command has created the group by then.
+    If the group does not exist, the result is a check. It fails if another command has created the group meanwhile.
     """
     chosen = shop.table.get(CUSTOMER_SETTINGS_BY_NAME, customer_id=customer_id, name=name)
     if chosen is not None:

@@ -75,9 +75,8 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 
     `body`: the fields of the event, to detect an event id that is used again with other content. The result is
     {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event
-    that reports no received money, or money that is claimed for this order already, is ignored. In that case, `status`
-    is None. Raises TableBusy while the order is being
-    archived. The provider then sends the event again.
+    that reports no received money, or money that is claimed for this order already, is ignored. The result then has no
+    status. Raises TableBusy while the order is being archived. The provider then sends the event again.
     """
 
     def record(claimed_by: str | None) -> IdempotentResult:

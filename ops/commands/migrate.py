@@ -352,7 +352,7 @@ def confirm_undo(todo: Sequence[PlannedMigration]) -> None:
     """Ask the operator before migrations are undone. Exits with 1 if the answer is not yes.
 
     `down` changes every item of its type, also the items that newer code wrote and `up` never changed. An attribute
-    that it strips from such an item may be nowhere else. Raises UsageError if nobody can answer.
+    that it strips from such an item may be nowhere else. Raises UsageError if there is no terminal to ask.
     """
     for one in todo:
         print(

@@ -1,4 +1,4 @@
-"""The one table of problems: no row tells more than it should. That each error has its row: tests/test_omissions.py."""
+"""The one table of problems: no row shows more than it should. That each error has its row: tests/test_omissions.py."""
 
 import json
 from typing import Any
