@@ -29,7 +29,8 @@ from functions.handlers.api import handler as api_handler
 from functions.model.entities import Address
 from functions.model.table import create_table_request
 from functions.runtime import clients, environment, secrets
-from functions.shop import cancellation, customers, invoices, payments, placing, products, shipments
+from functions.shop import cancellation, customers, payments, placing, products, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from local.dynamodb_engine import REGION, Engine
 from local.event_source_mappings.filters import FilterCriteria
@@ -231,8 +232,7 @@ class OurShop:
         assert payments.record_payment(self.harness.shop, told, {"id": told.event_id}).result["status"] == "CAPTURED"
 
     def fulfil(self, order_id: str) -> None:
-        invoices.issue_invoice(self.harness.shop, order_id)
-        shipments.request_shipment(self.harness.shop, order_id)
+        fulfil_order(self.harness.shop, order_id)
 
     def ship(self, order_id: str) -> None:
         self.harness.dispatch_order(order_id)

@@ -18,7 +18,7 @@ from functions.model.entities import TimelineEvent as Told
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID
 from functions.model.table import CUSTOMER, EFFECT, ORDER
 from functions.shop.customer_names import REACTION as RENAMING
-from functions.shop.invoices import REACTION as INVOICING
+from functions.shop.fulfilment import REACTION as INVOICING
 from ops.repair.order_history import change_ids
 
 TimelineEntry = Mapping[str, Any]

@@ -248,7 +248,7 @@ class OrdersStack(Stack):
             "fulfilment_worker", env.FulfilmentEnvironment(**self.table_environment), no_dead_letters=NO_DLQ_QUEUE
         )
         worker.grant("dynamodb:GetItem", "dynamodb:Query", on=self.table.arn)
-        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem", on=self.table.arn)
+        worker.grant("dynamodb:PutItem", "dynamodb:UpdateItem", on=self.table.arn)
         return worker
 
     def create_order_notification_worker(self) -> ShopFunction:

@@ -1,32 +1,34 @@
-"""Fulfilment Lambda: issue the invoice of a paid order and request its shipment from the warehouse.
+"""Fulfilment Lambda: issue the invoices of paid orders, and request their shipments from the warehouse.
 
-One transaction writes the invoice, and a second transaction writes the shipment. Both are safe to repeat. If the Lambda
-crashes between them, SQS delivers the message again, and the retry writes the shipment.
+The orders of a batch share one transaction (functions/shop/fulfilment.py). If it fails, each order is fulfilled alone,
+so that no order fails because of another.
 """
+
+from collections.abc import Sequence
 
 from functions.model import metrics
 from functions.model.events import ReceivedEvent
 from functions.runtime import observability
 from functions.runtime.environment import FulfilmentEnvironment
 from functions.runtime.queue_batch import MessageBatch, queue_handler
-from functions.shop.invoices import issue_invoice
-from functions.shop.shipments import request_shipment
+from functions.shop.fulfilment import fulfil_orders
 from functions.shop.shop import Shop
 
 
 @queue_handler(FulfilmentEnvironment)
 def handler(batch: MessageBatch, shop: Shop, _environment: FulfilmentEnvironment) -> None:
     """Lambda entry point: issue the invoice and request the shipment of each paid order."""
-    batch.apply_each(lambda paid: fulfil_order(shop, paid))
+    batch.apply_together(lambda paid: fulfil_paid_orders(shop, paid))
 
 
-def fulfil_order(shop: Shop, event: ReceivedEvent) -> None:
-    """Issue the invoice of a paid order, request its shipment, and log the ids of both."""
-    order_id = event.data.order_id
-    invoice_id = issue_invoice(shop, order_id)
-    shipment = request_shipment(shop, order_id)
-    shipment_id = shipment.shipment_id if shipment else None
-    observability.add_metric(metrics.ORDERS_FULFILLED, shipment is not None)
-    observability.log_effect(
-        "order_fulfilled", shop, event, effect=shipment_id, invoice_id=invoice_id, shipment_id=shipment_id
-    )
+def fulfil_paid_orders(shop: Shop, events: Sequence[ReceivedEvent]) -> None:
+    """Issue the invoices of paid orders, request their shipments, and log the ids of both for each event."""
+    done = fulfil_orders(shop, [event.data.order_id for event in events])
+    for event in events:
+        fulfilment = done.pop(event.data.order_id, None)  # of two events about one order, one has the effect
+        shipment_id = fulfilment.shipment.shipment_id if fulfilment else None
+        invoice_id = fulfilment.invoice_id if fulfilment else None
+        observability.add_metric(metrics.ORDERS_FULFILLED, fulfilment is not None)
+        observability.log_effect(
+            "order_fulfilled", shop, event, effect=shipment_id, invoice_id=invoice_id, shipment_id=shipment_id
+        )

@@ -52,9 +52,10 @@ REACTIONS = (
         "fulfilment",
         event_names=("OrderPaid",),
         effect="issues an invoice with the next number, and requests a shipment from the warehouse",
-        idempotent_by="invoice: an Effect item in its transaction; shipment: the order's state in its transaction",
+        idempotent_by="the order's state, in the transaction of invoice and shipment",
         function="fulfilment_worker",
-        # Invoice numbers are sequential, so workers wait for each other. 2 is the lowest value that AWS allows.
+        # The orders of a batch share one transaction. Workers wait for each other, because all take invoice numbers
+        # from one item. 2 is the lowest value that AWS allows.
         concurrency=2,
     ),
     Reaction(

@@ -119,6 +119,21 @@ class MessageBatch(RecordBatch):
         for message in self.records:
             self.apply([message], lambda events: handle(events[0]))
 
+    def apply_together(self, handle: Callable[[list[ReceivedEvent]], None]) -> None:
+        """Call `handle` with the events of all messages. If this fails, call it with the event of each message alone.
+
+        So one message cannot fail because of another. `handle` must be safe to repeat.
+        """
+        if len(self.records) > 1:
+            try:
+                handle([parse_event(message) for message in self.records])
+            except Exception as error:  # noqa: BLE001  the calls below find out which message fails, and why
+                log.info("batch_split", extra={"messages": len(self.records), "error": type(error).__name__})
+            else:
+                return
+        for message in self.records:
+            self.apply([message], handle)
+
     def apply(self, messages: Sequence[Record], handle: Callable[[list[ReceivedEvent]], None]) -> None:
         """Call `handle` with the events of several messages together.
 

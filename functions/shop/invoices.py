@@ -1,106 +1,38 @@
-"""Invoices: issue, read and print them. Invoice numbers have no gaps, and an issued invoice never changes."""
+"""Invoices: build, number, read and print them. Invoice numbers have no gaps, and an issued invoice never changes.
+
+fulfilment.py issues them.
+"""
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any
 
 from functions.dynamodb.table import QueryPage
-from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
+from functions.dynamodb.writes import Write, put_if_absent, update
 from functions.model.entities import (
     REFUND_REASONS_OUTSIDE_ORDER,
-    SOLD_STATUSES,
-    Customer,
-    Effect,
-    ErasedCustomer,
     Invoice,
     InvoiceSeries,
     Line,
     Order,
     Paid,
+    Payment,
+    Refund,
 )
 from functions.model.errors import NotAllowed, NotFound
-from functions.model.patterns import (
-    CUSTOMER_OR_ERASED_BY_ID,
-    EFFECT_BY_ID,
-    INVOICE_BY_ID,
-    INVOICE_SERIES_BY_NAME,
-    INVOICES_OF_CUSTOMER,
-    INVOICES_OF_ORDER,
-    ORDER_BY_ID,
-    PAYMENTS_OF_ORDER,
-    REFUNDS_OF_ORDER,
-)
+from functions.model.patterns import INVOICE_BY_ID, INVOICE_SERIES_BY_NAME, INVOICES_OF_CUSTOMER, INVOICES_OF_ORDER
 from functions.model.pricing import included_tax
-from functions.model.retention import EFFECT_DAYS
-from functions.model.table import CUSTOMER, EFFECT, INVOICE, INVOICE_SERIES, ORDER
+from functions.model.table import INVOICE_SERIES
 from functions.shop.orders import get_order_owner
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, Shop
 
-REACTION = "issue_invoice"
 CAPTURED_STATUSES = ("CAPTURED", "DISPUTED", "REFUNDED")
 """The statuses of a payment whose money was received, even if the payment was disputed or refunded later."""
 LINK_LIFETIME_SECONDS = 600
 """For how many seconds a link to the printable page of an invoice is valid."""
 
 
-def issue_invoice(shop: Shop, order_id: str) -> str | None:
-    """Issue the invoice of an order that is paid in full, and return its number. Safe to repeat.
-
-    One transaction takes the next number and stores the invoice and an Effect item. The Effect item records the number,
-    so a repeated call returns the same number and issues no second invoice. If the order or its customer changed after
-    they were read, the transaction fails and everything is read again.
-
-    Returns None if there is nothing to invoice, for example because the order was cancelled. Raises NotFound if the
-    customer does not exist.
-    """
-
-    def attempt() -> str | None:
-        if done := shop.table.get(EFFECT_BY_ID, effect_id=order_id, reaction=REACTION):
-            return done.result
-        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
-        if not isinstance(order, Order) or order.status not in SOLD_STATUSES or order.paid != order.total:
-            return None
-        customer = shop.table.get(CUSTOMER_OR_ERASED_BY_ID, customer_id=order.customer_id)
-        if customer is None:  # fail, so that an operator investigates: every sold order needs an invoice
-            raise NotFound("customer")
-        number, counted = _next_number(shop)
-        invoice = _build_invoice(
-            shop, number, order, _recipient_name(customer, order), tuple(_allocate_payments(shop, order))
-        )
-        effect = Effect(
-            effect_id=order_id,
-            reaction=REACTION,
-            result=number,
-            created_at=invoice.created_at,
-            ttl=int((shop.now() + timedelta(days=EFFECT_DAYS)).timestamp()),
-        )
-        writes: list[Write[Any]] = [
-            put_if_absent(EFFECT, effect),
-            counted,
-            put_if_absent(INVOICE, invoice),
-            check_unchanged(ORDER, order),
-        ]
-        if isinstance(customer, Customer):
-            writes.append(check_unchanged(CUSTOMER, customer))
-        shop.table.write(*writes)
-        return number
-
-    return retry_on_conflict(shop, attempt)
-
-
-def _recipient_name(customer: Customer | ErasedCustomer, order: Order) -> str:
-    """Return the customer's name. If the customer's data was erased, return the name in the order's address.
-
-    Return "" if the address was erased too.
-    """
-    if isinstance(customer, Customer):
-        return customer.name
-    return order.address.name if order.address else ""
-
-
-def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
+def allocate_payments(order: Order, payments: Iterable[Payment], refunds: Iterable[Refund]) -> Iterator[Paid]:
     """Split the order's paid amount over its payments: yield the amount that each payment covers.
 
     The bank may have taken a payment back (status REFUNDED). If the bank did this before the order was paid in full,
@@ -111,41 +43,43 @@ def _allocate_payments(shop: Shop, order: Order) -> Iterator[Paid]:
     Money above the amount due was refunded, and covers nothing. The payment and this refund are stored in one
     transaction. So the payments must be read before the refunds: then no such refund of these payments is missing.
     """
-    payments = [
-        p for p in shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id) if p.status in CAPTURED_STATUSES
-    ]
-    refunds = [
-        r
-        for r in shop.table.query_all(REFUNDS_OF_ORDER, order_id=order.order_id)
-        if r.why in REFUND_REASONS_OUTSIDE_ORDER
-    ]
+    excess = [refund for refund in refunds if refund.why in REFUND_REASONS_OUTSIDE_ORDER]
+    captured = [payment for payment in payments if payment.status in CAPTURED_STATUSES]
     left = order.paid
-    for payment in sorted(payments, key=lambda p: (p.status == "REFUNDED", p.created_at, p.payment_id)):
-        back = sum(refund.amount for refund in refunds if refund.payment_id == payment.payment_id)
+    for payment in sorted(captured, key=lambda p: (p.status == "REFUNDED", p.created_at, p.payment_id)):
+        back = sum(refund.amount for refund in excess if refund.payment_id == payment.payment_id)
         if counted := min(left, payment.amount - back):
             left -= counted
             yield Paid(payment_id=payment.payment_id, amount=counted, method=payment.method)
 
 
-def _next_number(shop: Shop) -> tuple[str, Write[InvoiceSeries]]:
-    """Return the next invoice number of this year, and the conditional write that takes the number."""
+def take_numbers(shop: Shop, count: int) -> tuple[list[str], Write[InvoiceSeries]]:
+    """Return the next invoice numbers of this year, and the conditional write that takes them.
+
+    The numbers have no gaps if the invoices with these numbers are stored in the same transaction as this write.
+    """
     now = shop.now_instant()
     series = now[:4]
-    last = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
-    if last is None:
-        first = InvoiceSeries(series=series, last=1, created_at=now)
-        return f"{series}-{first.last:08}", put_if_absent(INVOICE_SERIES, first)
-    following = replace(last, last=last.last + 1, version=last.version + 1)
-    return f"{series}-{following.last:08}", update(INVOICE_SERIES, last, following)
+    stored = shop.table.get(INVOICE_SERIES_BY_NAME, series=series)
+    before = stored.last if stored else 0
+    numbers = [f"{series}-{number:08}" for number in range(before + 1, before + count + 1)]
+    if stored is None:
+        return numbers, put_if_absent(INVOICE_SERIES, InvoiceSeries(series=series, last=count, created_at=now))
+    return numbers, update(INVOICE_SERIES, stored, replace(stored, last=before + count, version=stored.version + 1))
 
 
-def _build_invoice(shop: Shop, number: str, order: Order, name: str, payments: tuple[Paid, ...]) -> Invoice:
+def build_invoice(shop: Shop, number: str, order: Order, payments: tuple[Paid, ...]) -> Invoice:
+    """Return the invoice of an order that is paid in full. Nothing is written.
+
+    The recipient is the name that the order has: the customer's name, or the name in the address if the customer's data
+    was erased. `payments`: the amount that each payment covers.
+    """
     now = shop.now_instant()
     return Invoice(
         invoice_id=number,
         order_id=order.order_id,
         customer_id=order.customer_id,
-        name=name,
+        name=order.customer_name or (order.address.name if order.address else ""),
         address=order.address,
         issued_at=now,
         currency=order.currency,

@@ -6,9 +6,8 @@ from typing import Any
 from functions.api.app import app
 from functions.api.http.context import PUBLIC_ROUTES
 from functions.api.routes.imports import IMPORT_ROUTE
-from functions.shop.invoices import issue_invoice
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.refund_processing import process_refund
-from functions.shop.shipments import request_shipment
 from tests.support.http_client import (
     ANN,
     HOME_ADDRESS,
@@ -148,10 +147,9 @@ def create_one_of_everything(api: ApiHarness) -> dict[str, str]:
     """Create an order of Ann and one resource of each kind. Return their path parameters."""
     order_id = api.place_order().body["order_id"]
     api.pay(order_id)
-    shipment = request_shipment(api.shop, order_id)
-    assert shipment is not None
-    invoice_id = issue_invoice(api.shop, order_id)
-    assert invoice_id is not None
+    fulfilment = fulfil_order(api.shop, order_id)
+    assert fulfilment is not None
+    shipment, invoice_id = fulfilment.shipment, fulfilment.invoice_id
     path = f"/orders/{order_id}/shipments/{shipment.shipment_id}/dispatched"
     assert api.call("POST", path, WAREHOUSE, {"carrier": "DHL", "tracking_number": "42"}).status == 200
     assert api.call("POST", "/discounts", STAFF, {"code": "SPRING", "percent": 10}).status == 201

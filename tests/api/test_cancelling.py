@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from functions.shop.shipments import request_shipment
+from functions.shop.fulfilment import fulfil_order
 from tests.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, WAREHOUSE, ApiHarness
 
 ELSEWHERE = {**HOME_ADDRESS, "street": "2 Oak Lane", "city": "Graz", "postcode": "8010"}
@@ -18,7 +18,7 @@ def paid(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
 
 def fulfilling(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
     order_id = paid(api, key, **quantities)
-    assert request_shipment(api.shop, order_id)
+    assert fulfil_order(api.shop, order_id)
     return order_id
 
 
@@ -116,7 +116,7 @@ def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: ApiHarness) 
     for token in (ANN, ANN, STAFF):
         moved = api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
         assert (moved.status, moved.body["address"], moved.body["version"]) == (200, ELSEWHERE, 3)
-    request_shipment(api.shop, order_id)
+    fulfil_order(api.shop, order_id)
     assert api.call("GET", f"/orders/{order_id}/parcel", WAREHOUSE).body["address"] == ELSEWHERE
     late = api.call("PATCH", f"/orders/{order_id}/address", ANN, HOME_ADDRESS)
     assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "readdress")

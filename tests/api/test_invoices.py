@@ -14,7 +14,7 @@ import pytest
 from functions.api.routes.invoice_page import render_page
 from functions.model.entities import Address, Discounted, Invoice, Line, Paid, TaxLine
 from functions.model.table import INVOICE
-from functions.shop.invoices import issue_invoice
+from functions.shop.fulfilment import fulfil_order
 from tests.support.http_client import ANN, BOB, HOME_ADDRESS, STAFF, ApiHarness, HandlerResponse
 from tests.support.samples import AT
 
@@ -26,9 +26,9 @@ def invoice_id(api: ApiHarness) -> str:
     """Ann's invoice."""
     order_id = api.place_order(mug=2, pot=1).body["order_id"]
     api.pay(order_id)
-    issued = issue_invoice(api.shop, order_id)
+    issued = fulfil_order(api.shop, order_id)
     assert issued is not None
-    return issued
+    return issued.invoice_id
 
 
 def follow(api: ApiHarness, url: str, **changed: str) -> HandlerResponse:
@@ -223,5 +223,5 @@ def test_nobody_waits_for_the_pages_templates_but_who_opens_a_page() -> None:
 
 def test_an_order_that_is_not_paid_in_full_has_no_invoice_yet(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
-    assert issue_invoice(api.shop, order_id) is None
+    assert fulfil_order(api.shop, order_id) is None
     assert api.call("GET", f"/orders/{order_id}/invoice", ANN).problem_type == "not-found"

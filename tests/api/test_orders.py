@@ -9,8 +9,7 @@ from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ARCHIVED_ORDER, ORDER, TIMELINE
-from functions.shop.invoices import issue_invoice
-from functions.shop.shipments import request_shipment
+from functions.shop.fulfilment import fulfil_order
 from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token, http_event, invoke_api, order_body
 from tests.support.samples import SAMPLES
 
@@ -100,10 +99,11 @@ def test_the_whole_order_goes_on_over_pages(api: ApiHarness) -> None:
 def test_the_first_page_of_a_whole_order_shows_the_order_whatever_the_limit(api: ApiHarness) -> None:
     id = placed(api)
     api.pay(id)
-    invoice_id = issue_invoice(api.shop, id)
+    fulfilment = fulfil_order(api.shop, id)
+    assert fulfilment is not None
     first = api.call("GET", f"/orders/{id}/whole", ANN, limit=1).body
     assert first["order"]["order_id"] == id
-    assert [invoice["invoice_id"] for invoice in first["invoices"]] == [invoice_id], "which comes before it"
+    assert [invoice["invoice_id"] for invoice in first["invoices"]] == [fulfilment.invoice_id], "which comes before it"
     second = api.call("GET", f"/orders/{id}/whole", ANN, cursor=first["cursor"]).body
     assert (second["order"], len(second["payments"])) == (None, 1)
 
@@ -149,7 +149,7 @@ def test_an_order_that_is_paid_for_is_cancelled_and_its_money_goes_back(api: Api
 def test_an_order_that_is_on_its_way_is_not_cancelled(api: ApiHarness) -> None:
     id = placed(api)
     api.pay(id)
-    request_shipment(api.shop, id)
+    fulfil_order(api.shop, id)
     sent = {"carrier": "DHL", "tracking_number": "42"}
     assert api.call("POST", f"/orders/{id}/shipments/{id}-1/dispatched", WAREHOUSE, sent).status == 200
     refused = api.call("POST", f"/orders/{id}/cancel", ANN)

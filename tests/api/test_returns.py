@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.shop.shipments import request_shipment
+from functions.shop.fulfilment import fulfil_order
 from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, HandlerResponse
 
 MUG = {"product_id": "mug", "quantity": 1, "restock": True}
@@ -17,7 +17,7 @@ def order_id(api: ApiHarness) -> str:
     """Two mugs and a pot, delivered."""
     order_id = str(api.place_order(mug=2, pot=1).body["order_id"])
     api.pay(order_id)
-    request_shipment(api.shop, order_id)
+    fulfil_order(api.shop, order_id)
     path = f"/orders/{order_id}/shipments/{order_id}-1"
     api.call("POST", f"{path}/dispatched", WAREHOUSE, {"carrier": "DHL", "tracking_number": "1"})
     assert api.call("POST", f"{path}/delivered", WAREHOUSE).status == 200

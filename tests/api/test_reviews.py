@@ -9,7 +9,7 @@ import pytest
 
 from functions.dynamodb.keys import Instant
 from functions.model.table import REVIEW
-from functions.shop.shipments import request_shipment
+from functions.shop.fulfilment import fulfil_order
 from tests.support.http_client import ANN, BOB, STAFF, WAREHOUSE, ApiHarness, Token
 from tests.support.samples import SAMPLES, moment
 
@@ -21,9 +21,9 @@ def bought(api: ApiHarness) -> str:
     """An order of Ann's, of two mugs, that was delivered."""
     order_id = str(api.place_order().body["order_id"])
     api.pay(order_id)
-    shipment = request_shipment(api.shop, order_id)
-    assert shipment is not None
-    path = f"/orders/{order_id}/shipments/{shipment.shipment_id}"
+    fulfilment = fulfil_order(api.shop, order_id)
+    assert fulfilment is not None
+    path = f"/orders/{order_id}/shipments/{fulfilment.shipment.shipment_id}"
     sent = {"carrier": "DHL", "tracking_number": "42"}
     assert api.call("POST", f"{path}/dispatched", WAREHOUSE, sent).status == 200
     assert api.call("POST", f"{path}/delivered", WAREHOUSE).status == 200

@@ -9,8 +9,7 @@ from functions.dynamodb.keys import to_instant
 from functions.dynamodb.writes import put_if_absent
 from functions.model.entities import Notification
 from functions.model.table import NOTIFICATION
-from functions.shop.invoices import issue_invoice
-from functions.shop.shipments import request_shipment
+from functions.shop.fulfilment import fulfil_order
 from tests.support.http_client import ANN, STAFF, WAREHOUSE, ApiHarness
 
 DHL = {"carrier": "DHL", "tracking_number": "JD0146 000034"}
@@ -20,9 +19,9 @@ def fulfilling(api: ApiHarness, key: str = "key-1", **quantities: int) -> tuple[
     """An order that is paid for and in the warehouse's hands: its id, its shipment's id."""
     order_id = str(api.place_order(key, ANN, **quantities).body["order_id"])
     api.pay(order_id, event_id=f"evt_{key}", payment_id=f"pi_{key}")
-    shipment = request_shipment(api.shop, order_id)
-    assert shipment is not None
-    return order_id, shipment.shipment_id
+    fulfilment = fulfil_order(api.shop, order_id)
+    assert fulfilment is not None
+    return order_id, fulfilment.shipment.shipment_id
 
 
 def test_the_warehouse_sees_what_to_pack_and_where_it_goes(api: ApiHarness) -> None:
@@ -171,7 +170,7 @@ def test_a_shipment_is_asked_for_by_carrier_and_number(api: ApiHarness) -> None:
 # invoices -------------------------------------------------------------------------------------------------------------
 def test_an_invoice_is_shown_by_order_by_number_and_by_date(api: ApiHarness) -> None:
     order_id, _ = fulfilling(api)
-    number = issue_invoice(api.shop, order_id)
+    number = "2026-00000001"
     invoice = api.call("GET", f"/orders/{order_id}/invoice", ANN).body
     assert (invoice["invoice_id"], invoice["total"], invoice["name"]) == (number, 2500, "Ann")
     assert invoice["payments"] == [{"payment_id": "pi_key-1", "method": "CARD", "amount": 2500}]
@@ -190,8 +189,7 @@ def test_an_order_that_is_not_paid_for_has_no_invoice(api: ApiHarness) -> None:
 
 def test_invoices_are_cut_into_pages(api: ApiHarness) -> None:
     for number in range(3):
-        order_id, _ = fulfilling(api, f"key-{number}")
-        issue_invoice(api.shop, order_id)
+        fulfilling(api, f"key-{number}")
     first = api.call("GET", "/customers/me/invoices", ANN, limit=2).body
     rest = api.call("GET", "/customers/me/invoices", ANN, limit=2, cursor=first["cursor"]).body
     numbers = [invoice["invoice_id"][-1] for invoice in first["items"] + rest["items"]]

@@ -15,6 +15,7 @@ from functions.model.table import ROWS_BY_TYPE
 from functions.runtime import environment
 from functions.shop import cancellation, returns, shipments
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from local.expiry import expire_until
 from tests.support.client_faults import fail_calls, record_calls
@@ -169,7 +170,7 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     cancellation.cancel_order(harness.shop, ANN, cancelled)
     harness.process_all()
     assert sold(harness) == [(kept, 3, 0)], "what was cancelled after all is no sale"
-    shipments.request_shipment(harness.shop, kept)
+    fulfil_order(harness.shop, kept)
     harness.dispatch_order(kept)
     harness.deliver_order(kept)
     returns.return_goods(harness.shop, STAFF, "back", kept, {"mug": returns.ReturnedGoods(2, restock=True)})
@@ -181,7 +182,7 @@ def test_f7_what_was_dropped_from_an_order_is_not_sold(harness: ShopHarness) -> 
     harness.open_shop()
     order_id = harness.place_order("one", mug=3, pot=1)
     harness.pay_order(order_id)
-    shipments.request_shipment(harness.shop, order_id)
+    fulfil_order(harness.shop, order_id)
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
     cancellation.cancel_order(harness.shop, ANN, order_id)
     harness.process_all()

@@ -63,12 +63,11 @@ def test_a_message_that_comes_again_changes_nothing(harness: ShopHarness, paid: 
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("call", [1, 2])
-def test_a_crash_at_either_write_leaves_nothing_half_done_and_nothing_twice(
-    harness: ShopHarness, paid: str, call: int, when: Any
+def test_a_crash_at_the_write_leaves_nothing_half_done_and_nothing_twice(
+    harness: ShopHarness, paid: str, when: Any
 ) -> None:
     (message,) = harness.take_messages("fulfilment")
-    with crash_at("dynamodb", "TransactWriteItems", when, call):
+    with crash_at("dynamodb", "TransactWriteItems", when, 1):
         handle(message)
     assert handle(message) == []
     is_fulfilled_once(harness, paid)
@@ -87,7 +86,7 @@ def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(harness:
     harness.pay_order(other, "evt_2", "pi_2")
     event_publisher.handler({"Records": harness.new_records()}, None)
     first, second = harness.take_messages("fulfilment")
-    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # both together, the first alone
         assert handle(first, second) == [first["messageId"]]
     is_fulfilled_once(harness, other)
     assert handle(first) == []
@@ -144,16 +143,50 @@ def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(harnes
     is_fulfilled_once(harness, other, number=1)
 
 
-def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_nowhere(
-    harness: ShopHarness, paid: str
-) -> None:
+def test_an_order_that_is_cancelled_just_before_the_write_gets_neither(harness: ShopHarness, paid: str) -> None:
     (message,) = harness.take_messages("fulfilment")
-    with run_before_call(
-        "dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, paid), call=2
-    ):
+    with run_before_call("dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, paid)):
         assert handle(message) == []
-    assert (len(of_type(harness, paid, "Invoice")), of_type(harness, paid, "Shipment")) == (1, [])
+    assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
     assert orders.get_order(harness.shop, STAFF, paid).status == "CANCELLED"
+
+
+def paid_orders(harness: ShopHarness, count: int) -> tuple[list[str], list[Message]]:
+    """Paid orders, and their messages in the queue of this reaction."""
+    harness.open_shop(available=100)
+    ids = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(count)]
+    for order_id in ids:
+        harness.pay_order(order_id, f"evt-{order_id}", f"pi-{order_id}")
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    return ids, harness.take_messages("fulfilment")
+
+
+def test_the_orders_of_a_batch_are_fulfilled_with_one_write(harness: ShopHarness) -> None:
+    ids, messages = paid_orders(harness, 8)
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert handle(*messages, {**messages[0], "messageId": "another delivery"}) == []
+    assert len(writes) == 1
+    issued = sorted(of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in ids)
+    assert [int(number.partition("-")[2]) for number in issued] == list(range(1, 9))
+
+
+def test_a_message_that_nobody_can_read_holds_up_no_other_of_its_batch(harness: ShopHarness) -> None:
+    ids, messages = paid_orders(harness, 3)
+    broken = {**messages[1], "messageId": "broken", "body": "no event"}
+    assert handle(messages[0], broken, *messages[1:]) == []
+    assert [len(of_type(harness, order_id, "Invoice")) for order_id in ids] == [1, 1, 1]
+    (parked,) = harness.objects("failures")
+    assert "fulfilment" in parked
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harness: ShopHarness, when: Any) -> None:
+    ids, messages = paid_orders(harness, 4)
+    with crash_at("dynamodb", "TransactWriteItems", when, 1):
+        handle(*messages)
+    assert handle(*reversed(messages)) == []
+    issued = sorted(of_type(harness, order_id, "Invoice")[0]["invoice_id"]["S"] for order_id in ids)
+    assert [int(number.partition("-")[2]) for number in issued] == [1, 2, 3, 4]
 
 
 def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(harness: ShopHarness) -> None:

@@ -47,8 +47,8 @@ MODULES = {
         runtime.dead_letters shop.customer_names""",
     "event_publisher": "dynamodb.stream_batch runtime.dead_letters",
     "fulfilment_worker": """model.patterns model.pricing model.retries runtime.dead_letters runtime.queue_batch
-        shop.accounts shop.cancellation shop.discounts shop.idempotency shop.invoices shop.orders shop.refunds
-        shop.shipments shop.stock""",
+        shop.accounts shop.cancellation shop.discounts shop.fulfilment shop.idempotency shop.invoices shop.orders
+        shop.refunds shop.shipments shop.stock""",
     "order_notification_worker": """adapters adapters.mailer mails mails.order_notifications model.patterns
         model.pricing model.retries runtime.dead_letters runtime.queue_batch shop.customers
         shop.order_notifications shop.orders""",

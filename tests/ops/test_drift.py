@@ -18,8 +18,9 @@ from functions.handlers import copies_reader
 from functions.model.entities import Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.table import ROWS_BY_TYPE
-from functions.shop import cancellation, customer_names, customers, placing, returns, reviews, shipments
+from functions.shop import cancellation, customer_names, customers, placing, returns, reviews
 from functions.shop.archive import start_archiving
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller
 from local import shop_client
 from local.dynamodb_engine import Engine
@@ -76,7 +77,7 @@ def a_busy_shop(harness: ShopHarness, orders: int) -> None:
         if step == 2:
             cancellation.cancel_order(harness.shop, STAFF, order_id)
         if step > 3:
-            shipments.request_shipment(harness.shop, order_id)
+            fulfil_order(harness.shop, order_id)
             harness.dispatch_order(order_id)
         if step > 4:
             harness.deliver_order(order_id)

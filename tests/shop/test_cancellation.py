@@ -10,6 +10,7 @@ from botocore.exceptions import ReadTimeoutError
 from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import cancellation, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Caller, Shop
 from tests.shop.test_discounts import bought, left, offer
@@ -169,7 +170,7 @@ def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: Shop, wire
     ).order
     assert isinstance(placed, Order)
     order = pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
-    shipments.request_shipment(shop, order.order_id)
+    fulfil_order(shop, order.order_id)
     cancellation.cancel_order(shop, ANN, order.order_id)
     wire.clear()
     assert cancellation.agree_cancel(shop, WAREHOUSE, order.order_id).status == "CANCELLED"
@@ -273,7 +274,7 @@ def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: 
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         cancelled, asked_for = run_concurrently(
             lambda id=order.order_id: cancellation.cancel_order(shop, ANN, id),  # type: ignore[misc]
-            lambda id=order.order_id: shipments.request_shipment(shop, id),  # type: ignore[misc]
+            lambda id=order.order_id: fulfil_order(shop, id),  # type: ignore[misc]
         )
         now = get_order(shop, order.order_id)
         assert cancelled == now, "what was answered is what became of it"
@@ -294,12 +295,10 @@ def test_a_paid_order_that_is_cancelled_and_asked_for_just_then_has_one_fate(
         wire.reply_next(
             "TransactWriteItems", run_before_sending(lambda: cancellation.cancel_order(rival, ANN, order.order_id))
         )
-        assert shipments.request_shipment(shop, order.order_id) is None
+        assert fulfil_order(shop, order.order_id) is None
         assert (get_order(shop, order.order_id).status, parcels(shop, order.order_id)) == ("CANCELLED", [])
     else:
-        wire.reply_next(
-            "TransactWriteItems", run_before_sending(lambda: shipments.request_shipment(rival, order.order_id))
-        )
+        wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_order(rival, order.order_id)))
         assert cancellation.cancel_order(shop, ANN, order.order_id).status == "CANCEL_REQUESTED"
         assert (refunds(shop, order.order_id), available_by_part(shop)) == ([], [8])
 

@@ -12,6 +12,7 @@ from functions.model.entities import Order
 from functions.model.errors import AlreadyExists, NotFound, TooMuch, WrongState
 from functions.model.patterns import SHIPMENTS_OF_ORDER
 from functions.shop import cancellation, discounts, products, refunds, returns, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import MAX_PRODUCTS, RequestedLine, place_order
 from functions.shop.shop import Shop
@@ -211,7 +212,7 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
     placed = place_order(shop, ANN, "k", {id: RequestedLine(2) for id in ids}, HOME_ADDRESS, {"lines": ids}).order
     assert isinstance(placed, Order)
     order = pay_in_parts(shop, placed, *[placed.total // 5] * 4, placed.total - placed.total // 5 * 4)
-    shipments.request_shipment(shop, order.order_id)
+    fulfil_order(shop, order.order_id)
     arrive(shop, send(shop, order, 1, p0=1))
     wire.clear()
     assert cut(shop, order).status == "DELIVERED"
@@ -243,7 +244,7 @@ def test_no_more_goes_back_than_is_kept(shop: Shop, order: Order) -> None:
 def test_an_order_that_cost_nothing_is_cut_short_without_a_refund(shop: Shop) -> None:
     offer(shop, percent=100)
     order = bought(shop, "SPRING")
-    shipments.request_shipment(shop, order.order_id)
+    fulfil_order(shop, order.order_id)
     short = cut(shop, send(shop, order, 1, mug=1))
     assert (short.status, refunded_total(shop, order.order_id)) == ("SHIPPED", 0)
 

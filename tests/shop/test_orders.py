@@ -8,6 +8,7 @@ import pytest
 from functions.model.entities import Order
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import orders, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Shop
 from tests.support.actors import (
     ANN,
@@ -142,7 +143,7 @@ def test_elsewhere_and_to_the_warehouse_at_once_and_the_parcel_goes_where_was_sa
         id = order.order_id
         said, _ = run_concurrently(
             lambda id=id: orders.change_address(shop, ANN, id, ELSEWHERE),  # type: ignore[misc]
-            lambda id=id: shipments.request_shipment(shop, id),  # type: ignore[misc]
+            lambda id=id: fulfil_order(shop, id),  # type: ignore[misc]
         )
         parcel = shipments.get_order_for_packing(shop, WAREHOUSE, id)
         assert parcel.status == "FULFILLING"

@@ -15,6 +15,7 @@ from functions.model.errors import NotBought, NotFound, NotRegistered, WrongStat
 from functions.model.table import REVIEW
 from functions.shop import reviews, shipments
 from functions.shop.erasure import erase_customer
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, Shop
 from tests.support.actors import (
     ANN,
@@ -268,7 +269,7 @@ def test_two_buyers_have_one_review_each(shop: Shop, bought: str) -> None:
     bobs = place_order_as(shop, BOB, "k", mug=1).order
     assert isinstance(bobs, Order)
     pay(shop, bobs)
-    shipments.request_shipment(shop, bobs.order_id)
+    fulfil_order(shop, bobs.order_id)
     shipments.dispatch_shipment(shop, WAREHOUSE, bobs.order_id, f"{bobs.order_id}-1", "dhl", "7")
     shipments.deliver_shipment(shop, WAREHOUSE, bobs.order_id, f"{bobs.order_id}-1")
     write(shop, bobs.order_id, 1, "Too small.", BOB)

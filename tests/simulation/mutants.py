@@ -37,7 +37,7 @@ from functions.shop import (
     customers,
     discounts,
     disputes,
-    invoices,
+    fulfilment,
     payments,
     placing,
     product_alerts,
@@ -247,17 +247,15 @@ MUTANTS = (
     Mutant("refunds apart", "a refund is written when the rest is done", s.write_separately(t.REFUND)),
     # The next bugs concern invoices.
     Mutant(
-        "forgets the Effect",
-        "the invoice's Effect is under another id each time",
-        patch_attribute(invoices, "put_if_absent", s.put_with_new_effect_id),
-        2,
-        "invoices_have_no_gaps",
-        first_seed=5,
+        "fulfils what was cancelled",
+        "an order is fulfilled although it changed after it was read",
+        patch_attribute(fulfilment, "update", s.without_condition(writes.update)),
+        first_seed=4,
     ),
     Mutant(
-        "short Effects",
-        "an Effect lives shorter than the queues",
-        patch_attribute(invoices, "EFFECT_DAYS", 0),
+        "one number a batch",
+        "all orders of a batch get the first of their numbers",
+        patch_attribute(fulfilment, "take_numbers", s.give_first_number_to_all),
         first_seed=4,
     ),
     Mutant(
@@ -276,7 +274,7 @@ MUTANTS = (
     Mutant(
         "one of each",
         "a shipment is asked for with one piece of each product",
-        patch_attribute(shipments, "_build_shipment", s.request_one_of_each),
+        patch_attribute(fulfilment, "build_shipment", s.request_one_of_each),
         2,
         "parcels_hold_what_was_ordered",
     ),

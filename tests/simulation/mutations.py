@@ -33,6 +33,7 @@ from functions.shop import archive as closing
 from functions.shop import (
     cancellation,
     disputes,
+    invoices,
     order_notifications,
     payments,
     product_alerts,
@@ -206,10 +207,12 @@ def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[An
     return made
 
 
-def put_with_new_effect_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
-    if row is t.EFFECT:
-        item = replace(item, effect_id=f"{item.effect_id}{next(_NUMBERS)}")
-    return writes.put_if_absent(row, item, **refused)
+def give_first_number_to_all(shop: Any, count: int) -> tuple[list[str], Write[Any]]:
+    numbers, write = _TAKE_NUMBERS(shop, count)
+    return [numbers[0]] * count, write
+
+
+_TAKE_NUMBERS = invoices.take_numbers
 
 
 def put_with_new_change_id(row: Any, item: Any) -> Write[Any]:
@@ -498,7 +501,7 @@ def request_one_of_each(order: entities.Order, quantities: Mapping[str, int]) ->
     return _REQUESTED(order, dict.fromkeys(quantities, 1))
 
 
-_REQUESTED = shipments._build_shipment
+_REQUESTED = shipments.build_shipment
 
 
 def dispatch_as_delivered(shipment: entities.Shipment, command: Any, at: Any) -> entities.Shipment:

@@ -14,6 +14,7 @@ from functions.model.errors import AlreadyExists, CommandRejected
 from functions.model.states import apply_order_command
 from functions.model.table import ARCHIVED_ORDER, ORDER
 from functions.shop import cancellation, categories, customers, orders, payments, placing, products, returns, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.placing import PlacedOrder, RequestedLine
 from functions.shop.shop import Caller, Shop
@@ -124,7 +125,7 @@ def advance_to_status(shop: Shop, order: Order, status: str) -> Order:
     }
     way: dict[str, Callable[[], object]] = {
         "PAID": lambda: pay(shop, order),
-        "FULFILLING": lambda: shipments.request_shipment(shop, id),
+        "FULFILLING": lambda: fulfil_order(shop, id),
         "SHIPPED": lambda: shipments.dispatch_shipment(shop, WAREHOUSE, id, parcel, "dhl", f"no-{id}"),
         "DELIVERED": lambda: shipments.deliver_shipment(shop, WAREHOUSE, id, parcel),
         "ARCHIVING": lambda: archive_order(shop, id),

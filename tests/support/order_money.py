@@ -5,6 +5,7 @@ from typing import Any
 from functions.model.entities import REFUND_REASONS_OUTSIDE_ORDER, Expiry, Order, Refund
 from functions.model.patterns import ORDER_ITEM_COLLECTION, PAYMENTS_OF_ORDER, REFUNDS_OF_ORDER
 from functions.shop import accounts, credit_payments, returns, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.idempotency import IdempotentResult
 from functions.shop.shop import Shop
 from tests.support.actors import ANN, WAREHOUSE, advance_to_status, get_order
@@ -23,7 +24,7 @@ def deliver_order(shop: Shop, order: Order) -> Order:
     """Ship and deliver an order. If it is PENDING, pay it first. Return the order."""
     if get_order(shop, order.order_id).status == "PENDING":
         return advance_to_status(shop, order, "DELIVERED")
-    shipments.request_shipment(shop, order.order_id)
+    fulfil_order(shop, order.order_id)
     shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1", "dhl", "42")
     shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, f"{order.order_id}-1")
     return get_order(shop, order.order_id)

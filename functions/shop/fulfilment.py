@@ -1,0 +1,120 @@
+"""Fulfil paid orders: issue the invoice, and request the shipment from the warehouse.
+
+One transaction stores the invoice with the next number of its series, the shipment, and the order as FULFILLING. So an
+order has its invoice exactly once, no number is missing, and an order that is cancelled at the same time gets neither.
+All invoices of a year take their numbers from one item, the InvoiceSeries. DynamoDB runs one transaction at a time on
+an item. So the orders of a batch share one transaction, and take the number once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from functions.dynamodb.writes import Write, put_if_absent, update
+from functions.model.entities import Effect, Invoice, Order, Payment, Refund, Shipment
+from functions.model.patterns import ORDER_ITEM_COLLECTION
+from functions.model.retention import EFFECT_DAYS
+from functions.model.states import apply_order_command
+from functions.model.table import EFFECT, INVOICE, ORDER, PAYMENT, REFUND, SHIPMENT
+from functions.shop.invoices import allocate_payments, build_invoice, take_numbers
+from functions.shop.shipments import build_shipment
+from functions.shop.shop import Shop, retry_on_conflict
+
+REACTION = "issue_invoice"
+
+
+@dataclass(frozen=True)
+class Fulfilment:
+    """The number of the invoice and the shipment of an order that was fulfilled."""
+
+    invoice_id: str
+    shipment: Shipment
+
+
+@dataclass(frozen=True)
+class PaidOrder:
+    """A paid order with its money. `invoice_id`: the number of the invoice that an older version of this code issued
+    before it requested the shipment; None if the order has no invoice.
+    """
+
+    order: Order
+    payments: Sequence[Payment]
+    refunds: Sequence[Refund]
+    invoice_id: str | None
+
+
+def fulfil_order(shop: Shop, order_id: str) -> Fulfilment | None:
+    """Issue the invoice of a paid order and request its shipment. Safe to repeat.
+
+    Returns None, and changes nothing, if the order does not exist or is not PAID: it may be fulfilled or cancelled.
+    """
+    return fulfil_orders(shop, [order_id]).get(order_id)
+
+
+def fulfil_orders(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
+    """Fulfil several paid orders with one transaction: all or none. Return what was done, by order id. Safe to repeat.
+
+    An order that does not exist or is not PAID is left out. Raises Impossible if DynamoDB accepts no such transaction,
+    because an order is too large. At most 24 orders fit into one transaction.
+    """
+    return retry_on_conflict(shop, partial(_fulfil, shop, tuple(dict.fromkeys(order_ids))))
+
+
+def _fulfil(shop: Shop, order_ids: Sequence[str]) -> dict[str, Fulfilment]:
+    reads = [partial(_read_paid_order, shop, order_id) for order_id in order_ids]
+    paid_orders = [found for found in shop.table.run_concurrently(reads) if found]
+    if not paid_orders:
+        return {}
+    missing = [paid for paid in paid_orders if paid.invoice_id is None]
+    writes: list[Write[Any]] = []
+    numbers: list[str] = []
+    if missing:  # read the series last, because all orders change it
+        numbers, write = take_numbers(shop, len(missing))
+        writes.append(write)
+    next_number = iter(numbers)
+    done: dict[str, Fulfilment] = {}
+    for paid in paid_orders:
+        order = paid.order
+        number = paid.invoice_id or next(next_number)
+        if paid.invoice_id is None:
+            covered = tuple(allocate_payments(order, paid.payments, paid.refunds))
+            writes += _invoice_writes(shop, build_invoice(shop, number, order, covered))
+        after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
+        shipment = build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
+        writes += [update(ORDER, order, after), put_if_absent(SHIPMENT, shipment)]
+        done[order.order_id] = Fulfilment(number, shipment)
+    shop.table.write(*writes)
+    return done
+
+
+def _read_paid_order(shop: Shop, order_id: str) -> PaidOrder | None:
+    """Read an order with its money, with one consistent Query. Return None if the order is not PAID.
+
+    The items come in the order of their keys, so payments are read before refunds.
+    """
+    images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
+    needed = {row.type for row in (ORDER, INVOICE, PAYMENT, REFUND)}
+    items = [shop.table.decode(image) for image in images if image["type"]["S"] in needed]
+    order = next((item for item in items if isinstance(item, Order)), None)
+    if order is None or order.status != "PAID":
+        return None
+    return PaidOrder(
+        order,
+        [item for item in items if isinstance(item, Payment)],
+        [item for item in items if isinstance(item, Refund)],
+        next((item.invoice_id for item in items if isinstance(item, Invoice)), None),
+    )
+
+
+def _invoice_writes(shop: Shop, invoice: Invoice) -> list[Write[Any]]:
+    """Return the writes that store an invoice, and the Effect by which an older version of this code knows it."""
+    effect = Effect(
+        effect_id=invoice.order_id,
+        reaction=REACTION,
+        result=invoice.invoice_id,
+        created_at=invoice.created_at,
+        ttl=int((shop.now() + timedelta(days=EFFECT_DAYS)).timestamp()),
+    )
+    return [put_if_absent(INVOICE, invoice), put_if_absent(EFFECT, effect)]
