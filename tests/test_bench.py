@@ -88,7 +88,7 @@ def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_t
         ("dispatched", "requests"): [0, 2],
         ("dispatched", "units"): [0, 2],
         ("paid", "requests"): [1, 2],
-        ("paid", "units"): [3 + 2, 2],
+        ("paid", "units"): [(3 + 2) / 2 + 1, 2],
         ("the", "requests"): [3, 1],
         ("the", "units"): [3, 1],
     }

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -84,16 +84,28 @@ class Table:
     retry_budget_seconds: float = 2.5
     on_decode_error: Callable[[Image, Unreadable], None] = _raise_error
     run_concurrently: Callable[[Sequence[Callable[[], Any]]], list[Any]] = run_parallel
+    reads_consistently: bool = True
+    """Whether `get`, `batch_get` and `query` may use strongly consistent reads. See `with_eventual_reads`."""
+    has_written: bool = field(default=False, init=False)
+    """Whether `write` has written something through this object."""
 
     # reading ----------------------------------------------------------------------------------------------------------
+    def with_eventual_reads(self) -> "Table":
+        """Return this table with eventually consistent reads. They cost half as much.
+
+        They may return an item as it was a moment ago, and may miss an item that was written a moment ago. The methods
+        with `raw` in their names still read consistently.
+        """
+        return replace(self, reads_consistently=False)
+
     def get(self, pattern: Get[T], **known: Any) -> T | None:
-        """Read one item with one strongly consistent GetItem.
+        """Read one item with one GetItem, strongly consistent unless the table reads eventually.
 
         Returns None if the item does not exist or has expired, or if the access pattern does not read items of its
         type. Raises InvalidKeyValue if a value cannot be part of a key. Raises TableBusy if DynamoDB throttles the
         request.
         """
-        request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": True}
+        request: dict[str, Any] = {"Key": pattern.rows[0].key(**known), "ConsistentRead": self.reads_consistently}
         if pattern.view:
             names = sorted({*pattern.view_attributes, "type", "ttl"})
             request["ExpressionAttributeNames"] = {f"#{number}": name for number, name in enumerate(names)}
@@ -176,7 +188,7 @@ class Table:
             self.client.query,
             TableName=self.name,
             ScanIndexForward=not pattern.newest_first,
-            ConsistentRead=pattern.consistent,
+            ConsistentRead=pattern.consistent and self.reads_consistently,
             Limit=limit,
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
@@ -201,7 +213,8 @@ class Table:
         Sends one BatchGetItem per 100 keys, and sends unprocessed keys again. Raises TableBusy if keys stay
         unprocessed.
         """
-        return [item for item in map(self.decode, self.batch_get_raw(keys, consistent=consistent)) if item is not None]
+        images = self.batch_get_raw(keys, consistent=consistent and self.reads_consistently)
+        return [item for item in map(self.decode, images) if item is not None]
 
     def batch_get_raw(self, keys: Sequence[Mapping[str, Any]], *, consistent: bool = False) -> list[Image]:
         """Return the images (items in DynamoDB's JSON) under these keys, including expired and undecodable items.
@@ -325,6 +338,7 @@ class Table:
         send = self._prepare_single_write(writes[0]) if is_single else self._prepare_transaction(writes)
         while not send():
             backoff.wait()
+        self.has_written = True
 
     def _prepare_single_write(self, write: Write[Any]) -> Callable[[], bool]:
         call = {"Put": self.client.put_item, "Update": self.client.update_item, "Delete": self.client.delete_item}

@@ -31,7 +31,7 @@ from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import CopiesEnvironment, load_environment
 from functions.runtime.log import log
 from functions.shop import customer_names
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import Shop, decide_with_eventual_reads
 
 
 @observability.instrument_handler
@@ -69,7 +69,7 @@ def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
     copies_todo, totals_todo = copies.plan_copy_changes(changed), totals.contribution_change_of(changed)
     write_copies(shop.table, changed, copies_todo)
     if totals_todo:
-        retry_on_conflict(shop, lambda: update_totals(shop, totals_todo))
+        decide_with_eventual_reads(shop, lambda shop: update_totals(shop, totals_todo))
     # When a customer is renamed, a worker finds the customer's orders by their summaries, which are copies. The summary
     # of a new order was written only now, and the worker may have missed the order. So update the customer's name in
     # the order.

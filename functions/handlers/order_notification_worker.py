@@ -12,7 +12,7 @@ from datetime import datetime
 
 from functions.adapters.mailer import send_mail
 from functions.mails.order_notifications import render_notification
-from functions.model.events import ReceivedEvent, RefundData
+from functions.model.events import OrderData, ReceivedEvent, RefundData
 from functions.model.retention import MAIL_SENDER_TIMEOUT_SECONDS
 from functions.runtime import observability
 from functions.runtime.environment import OrderNotificationsEnvironment
@@ -44,7 +44,8 @@ def send_notification(
     any other error, the queue delivers the event again.
     """
     customer_id = event.data.customer_id  # None if the event is the refund of a payment that has no order
-    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id)
+    order_version = event.version if isinstance(event.data, OrderData) else None
+    recipient = customer_id and get_mail_context(shop, customer_id, event.data.order_id, order_version)
     if not recipient:
         observability.log_effect("notification_skipped", shop, event, effect=None)
         return

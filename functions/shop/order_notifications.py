@@ -66,24 +66,33 @@ def holding_claim(notification: Notification) -> Iterator[None]:
         raise ClaimHeld(notification.claimed_until) from error
 
 
-def get_mail_context(shop: Shop, customer_id: str, order_id: str, channel: str = "email") -> MailContext | None:
+def get_mail_context(
+    shop: Shop, customer_id: str, order_id: str, order_version: int | None = None, channel: str = "email"
+) -> MailContext | None:
     """Read the customer and the order for a mail, with one BatchGetItem.
 
     Return None if the mail must not be sent. The possible reasons are: the customer or the order does not exist any
     more, the order is archived, or the customer's settings forbid this channel.
+
+    `order_version`: the version of the order that the mail reports, if known. Then the read is eventually consistent,
+    and is repeated consistently if it shows an earlier version, or if the mail must not be sent. So a mail never shows
+    an order as it was before the event, and no mail is dropped. A setting or an address that changed a moment ago may
+    be missed, as if the mail had been sent before the change.
     """
     keys = [
         CUSTOMER.key(customer_id=customer_id),
         SETTINGS.key(customer_id=customer_id, name="notifications"),
         ORDER.key(order_id=order_id),
     ]
-    found = shop.table.batch_get(keys, consistent=True)
-    customers = [item for item in found if isinstance(item, Customer)]
-    orders = [item for item in found if isinstance(item, Order)]
-    settings = tuple(item for item in found if isinstance(item, Settings))
-    if not customers or not orders or not wants_notifications(settings, channel):
-        return None
-    return MailContext(customers[0], orders[0])
+    for consistent in (True,) if order_version is None else (False, True):
+        found = shop.table.batch_get(keys, consistent=consistent)
+        customer = next((item for item in found if isinstance(item, Customer)), None)
+        order = next((item for item in found if isinstance(item, Order)), None)
+        settings = tuple(item for item in found if isinstance(item, Settings))
+        is_current = consistent or (order and order.version >= (order_version or 0))
+        if customer and order and is_current and wants_notifications(settings, channel):
+            return MailContext(customer, order)
+    return None
 
 
 def claim_order_notification(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from functions.dynamodb.errors import TableBusy
@@ -14,6 +15,7 @@ from functions.model.errors import (
     MixedCurrencies,
     NotRegistered,
     PriceChanged,
+    ShopError,
     UnknownProducts,
 )
 from functions.model.money import MAX_MINOR_UNITS
@@ -78,7 +80,7 @@ def place_order(
     `key`: the idempotency key. `lines`: the requested lines by product id. `body`: the request as the client sent it,
     to detect a key that is used again with another request. The order's id is derived from the customer and the key,
     and the write requires that no order with this id exists. So a repeated request returns the order of the first
-    request. All items are read with one BatchGetItem. A rejected order stores nothing, so its key can be used again.
+    request. A rejected order stores nothing, so its key can be used again.
 
     An accepted order reserves its pieces in the stock. If a product can be backordered, the order may also contain
     pieces that are not in stock. The order line reports these pieces as backordered. An order with a total of 0 is PAID
@@ -88,12 +90,36 @@ def place_order(
     IdempotencyKeyReused, InvalidInput, TableBusy.
     """
     order_id = derive_order_id(shop, caller.id, key)
-    body_fingerprint = fingerprint(body)
-    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=caller.id)]
+    place = partial(_place, shop, caller.id, order_id, lines, address, fingerprint(body), discount_code)
+    try:
+        placed = place(consistent=False)
+    except ShopError:  # an outdated item may be the reason
+        return place(consistent=True)
+    return place(consistent=True) if placed.replayed else placed
+
+
+def _place(
+    shop: Shop,
+    customer_id: str,
+    order_id: str,
+    lines: Mapping[str, RequestedLine],
+    address: Address,
+    body_fingerprint: str,
+    discount_code: str | None,
+    *,
+    consistent: bool,
+) -> PlacedOrder:
+    """Read everything that the order needs with one BatchGetItem, and write the order.
+
+    An eventually consistent read costs half as much. After it, the order may have a price, a name or a discount that
+    was replaced a moment ago, as if it had been placed before. A rejection, or an order that exists already, must be
+    confirmed with a consistent read.
+    """
+    keys = [ORDER.key(order_id=order_id), CUSTOMER.key(customer_id=customer_id)]
     keys += [PRODUCT.key(product_id=id) for id in lines]
     if discount_code is not None:
         keys.append(DISCOUNT.key(code=discounts.normalize_code(discount_code)))
-    found = shop.table.batch_get(keys, consistent=True)
+    found = shop.table.batch_get(keys, consistent=consistent)
     for existing in found:
         if isinstance(existing, Order | ArchivedOrder):
             return _replay(existing, body_fingerprint)

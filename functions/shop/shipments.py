@@ -1,4 +1,4 @@
-"""Shipments: request them from the warehouse, dispatch them completely or partly, and deliver them.
+"""Shipments: dispatch them completely or partly, and deliver them. fulfilment.py requests the first one.
 
 An order starts with one shipment. If the warehouse sends only some pieces of a shipment, the same transaction creates
 the next shipment with the remaining pieces. So all shipments together always contain the whole order. If the unsent
@@ -24,7 +24,7 @@ from functions.model.states import apply_order_command, apply_shipment_command
 from functions.model.table import ORDER, SHIPMENT
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.orders import get_order_owner, get_unarchived_order
-from functions.shop.shop import Caller, Shop, retry_on_conflict
+from functions.shop.shop import Caller, Shop, decide_with_eventual_reads
 
 MAX_SHIPMENTS = 90
 """The maximum number of shipments of one order.
@@ -37,27 +37,7 @@ Quantities = Mapping[str, int]
 """A number of pieces for each product id."""
 
 
-# requesting -----------------------------------------------------------------------------------------------------------
-def request_shipment(shop: Shop, order_id: str) -> Shipment | None:
-    """Request the first shipment of a paid order from the warehouse, and return it. Safe to repeat.
-
-    One transaction writes the order's status and the shipment, so the order cannot be cancelled between the two writes.
-    Returns None if the order does not exist or is not PAID.
-    """
-
-    def attempt() -> Shipment | None:
-        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
-        if not isinstance(order, Order) or order.status != "PAID":
-            return None
-        after = replace(apply_order_command(order, "fulfil", shop.now_instant()), parcels=1)
-        shipment = _build_shipment(after, {id: line.quantity for id, line in order.lines.items()})
-        shop.table.write(update(ORDER, order, after), put_if_absent(SHIPMENT, shipment))
-        return shipment
-
-    return retry_on_conflict(shop, attempt)
-
-
-def _build_shipment(order: Order, quantities: Quantities) -> Shipment:
+def build_shipment(order: Order, quantities: Quantities) -> Shipment:
     """Return a new shipment with all unsent pieces of an order. Nothing is written.
 
     `quantities`: the number of unsent pieces by product id.
@@ -102,7 +82,7 @@ def dispatch_shipment(
     if quantities is not None and (not quantities or min(quantities.values()) < 1):
         raise InvalidInput("quantities", "must not be empty, and each quantity must be at least 1")
 
-    def attempt() -> Shipment:
+    def attempt(shop: Shop) -> Shipment:
         before = _get_shipment(shop, order_id, shipment_id)
         sent = dict(before.quantities if quantities is None else quantities)
         updated = replace(before, carrier=normalize_carrier(carrier), tracking_number=tracking_number, quantities=sent)
@@ -121,11 +101,11 @@ def dispatch_shipment(
             lines=lines,
             parcels=order.parcels + bool(left),
         )
-        following = [put_if_absent(SHIPMENT, _build_shipment(shipped, left))] if left else []
+        following = [put_if_absent(SHIPMENT, build_shipment(shipped, left))] if left else []
         shop.table.write(update(SHIPMENT, before, after), update(ORDER, order, shipped), *following)
         return after
 
-    return retry_on_conflict(shop, attempt)
+    return decide_with_eventual_reads(shop, attempt)
 
 
 def _remaining(available: Quantities, taken: Quantities) -> dict[str, int]:
@@ -150,14 +130,14 @@ def deliver_shipment(shop: Shop, caller: Caller, order_id: str, shipment_id: str
     """
     caller.require_group("warehouse", "staff")
 
-    def attempt() -> Shipment:
+    def attempt(shop: Shop) -> Shipment:
         before = _get_shipment(shop, order_id, shipment_id)
         if before.status == "DELIVERED":
             return before
         (after,) = _record_delivery(shop, get_unarchived_order(shop, order_id, "deliver"), [before])
         return after
 
-    return retry_on_conflict(shop, attempt)
+    return decide_with_eventual_reads(shop, attempt)
 
 
 def _record_delivery(shop: Shop, order: Order, shipments: Sequence[Shipment]) -> Sequence[Shipment]:

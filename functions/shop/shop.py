@@ -4,10 +4,13 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.dynamodb.errors import Permanent, TableBusy
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
@@ -124,6 +127,27 @@ def delete_if_exists(shop: Shop, row: Row[T], pattern: Get[T], **known: str) -> 
         return found is not None
 
     return retry_on_conflict(shop, attempt)
+
+
+def decide_with_eventual_reads(shop: Shop, decide: Callable[[Shop], R]) -> R:
+    """Run a command with eventually consistent reads. If it then does not write, run it again with consistent reads.
+
+    Eventually consistent reads cost half as much, but may return an item as it was a moment ago. Use this function only
+    if each item that `decide` reads, and each item that it finds missing, is a condition of its write: then the write
+    fails after an outdated read. Any other outcome may rest on an outdated read: an error, or a result without a write.
+    It is dropped, and `decide` runs as in `retry_on_conflict`. Raises the errors of `decide`, and TableBusy.
+    """
+    eventual = replace(shop, table=shop.table.with_eventual_reads())
+    try:
+        result = decide(eventual)
+    except (TableBusy, Permanent, BotoCoreError, ClientError):
+        raise
+    except Exception:  # noqa: BLE001, S110  the error may come from an outdated item: the run below decides
+        pass
+    else:
+        if eventual.table.has_written:
+            return result
+    return retry_on_conflict(shop, lambda: decide(shop))
 
 
 def retry_on_conflict(shop: Shop, decide: Callable[[], R]) -> R:

@@ -13,10 +13,13 @@ from functions.handlers import order_notification_worker as notifications
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
+from functions.runtime import clients
 from functions.shop import cancellation, customers, erasure
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.order_notifications import list_notifications_of_order
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
+from tests.support.late_replica import late_replica
 
 Message = dict[str, Any]
 
@@ -81,6 +84,22 @@ def test_a_choice_about_other_channels_leaves_mails_alone(harness: ShopHarness, 
     customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"sms": True})
     handle(*messages(harness))
     assert len(harness.sent_mails()) == 1
+
+
+def test_a_late_replica_neither_drops_a_mail_nor_shows_an_order_before_its_event(harness: ShopHarness) -> None:
+    with late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb()):
+        harness.open_shop()
+        first = harness.place_order(mug=1)
+        assert handle(*messages(harness)) == []
+    assert known(harness, first) == [("OrderPlaced", "SENT")], "the replica had neither customer nor order"
+    harness.pay_order(first)
+    fulfil_order(harness.shop, first)
+    with late_replica(clients.client("dynamodb"), harness.shop.table.name, harness.engine.dynamodb()):
+        harness.dispatch_order(first)
+        waiting = messages(harness)
+        with record_calls("dynamodb", "BatchGetItem") as reads:
+            assert handle(*waiting) == []
+    assert [next(iter(read["RequestItems"].values()))["ConsistentRead"] for read in reads[-2:]] == [False, True]
 
 
 def test_nobody_is_told_of_an_order_that_is_archived_by_now(harness: ShopHarness, order_id: str) -> None:

@@ -15,11 +15,14 @@ from functions.model import totals
 from functions.model.entities import BestSeller, Counted, Metric, sharding
 from functions.model.retention import METRIC_DAYS
 from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
+from functions.runtime import clients
 from functions.shop import cancellation, discounts, placing, products, returns, reviews, shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.placing import MAX_PRODUCTS
 from ops.repair.rebuild import rebuild_copies, redrive_record
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
+from tests.support.late_replica import late_replica
 from tests.support.samples import SAMPLES
 
 Record = dict[str, Any]
@@ -110,7 +113,7 @@ def test_what_is_cancelled_after_it_was_paid_counts_no_more(opened: ShopHarness)
 def test_of_an_order_that_was_cut_short_counts_what_was_sent(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=3, pot=1)
     opened.process_all(("copies",))
-    shipments.request_shipment(opened.shop, order_id)
+    fulfil_order(opened.shop, order_id)
     shipments.dispatch_shipment(opened.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"pot": 1, "mug": 1})
     cancellation.cancel_order(opened.shop, ANN, order_id)
     cancellation.agree_cancel(opened.shop, WAREHOUSE, order_id)
@@ -290,6 +293,18 @@ def test_records_that_come_again_in_any_batches_count_nothing_twice(opened: Shop
     assert is_what_the_primaries_add_up_to(opened)
 
 
+def test_totals_add_up_though_all_their_eventual_reads_are_outdated(opened: ShopHarness) -> None:
+    paid(opened, "key-1", mug=2, pot=1)
+    opened.process_all(("copies",))
+    with late_replica(clients.client("dynamodb"), opened.shop.table.name, opened.engine.dynamodb()):
+        changed = [paid(opened, f"key-{number}", mug=number) for number in (2, 3)]
+        opened.process_all(("copies",), times=2)
+        cancellation.cancel_order(opened.shop, ANN, changed[0])
+        opened.process_all(("copies",), times=2)
+    assert (units(opened), metric(opened)[:2]) == ({"mug": 5, "pot": 1}, (2, 6))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
 def test_a_count_whose_answer_was_lost_is_counted_once(opened: ShopHarness) -> None:
     paid(opened, mug=2)
     records = opened.new_records()
@@ -367,7 +382,7 @@ def test_counting_is_one_read_and_one_transaction_and_what_changes_no_total_cost
     (read,), (write,) = reads, writes
     assert len(read["RequestItems"][opened.shop.table.name]["Keys"]) == 4
     assert len(write["TransactItems"]) == 4
-    shipments.request_shipment(opened.shop, order_id)
+    fulfil_order(opened.shop, order_id)
     opened.dispatch_order(order_id)
     records = opened.new_records()
     with record_calls("dynamodb", "BatchGetItem") as reads, record_calls("dynamodb", "TransactWriteItems") as writes:

@@ -9,7 +9,9 @@ import pytest
 from functions.model.entities import Line, Order, Shipment
 from functions.model.errors import NotAllowed, NotFound, WrongState
 from functions.shop import shipments
+from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, Shop
+from local.dynamodb_engine import Engine
 from tests.support.actors import (
     ANN,
     BOB,
@@ -24,6 +26,7 @@ from tests.support.actors import (
     place_order_as,
     report_payment,
 )
+from tests.support.late_replica import late_replica
 from tests.support.order_money import expiry_markers
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
@@ -48,8 +51,10 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
     order = advance_to_status(shop, place(shop, mug=2, pot=1), "PAID")
     clock.sleep(60)
     wire.clear()
-    shipment = shipments.request_shipment(shop, order.order_id)
-    assert wire.operations == ["GetItem", "TransactWriteItems"]
+    fulfilment = fulfil_order(shop, order.order_id)
+    assert wire.operations == ["Query", "GetItem", "TransactWriteItems"]
+    assert fulfilment is not None
+    shipment = fulfilment.shipment
     assert shipment == parcel_of(shop, order.order_id)
     assert shipment == Shipment(
         order_id=order.order_id,
@@ -76,7 +81,7 @@ def test_a_paid_order_goes_to_the_warehouse_with_all_its_lines(shop: Shop, wire:
 def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     sent = shipments.list_shipments_of_order(shop, STAFF, before.order_id)
-    assert shipments.request_shipment(shop, before.order_id) is None
+    assert fulfil_order(shop, before.order_id) is None
     assert get_order(shop, before.order_id) == before
     assert shipments.list_shipments_of_order(shop, STAFF, before.order_id) == sent
 
@@ -84,14 +89,41 @@ def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: s
 def test_what_is_archived_or_never_was_does_not_go_to_the_warehouse(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
-    assert shipments.request_shipment(shop, order.order_id) is None
-    assert shipments.request_shipment(shop, "none") is None
+    assert fulfil_order(shop, order.order_id) is None
+    assert fulfil_order(shop, "none") is None
+
+
+def test_a_late_replica_neither_stops_nor_repeats_a_dispatch_or_a_delivery(
+    shop: Shop, wire: WireTap, engine: Engine
+) -> None:
+    order = advance_to_status(shop, place(shop), "PAID")
+    with late_replica(wire.client, shop.table.name, engine.dynamodb()):
+        fulfil_order(shop, order.order_id)
+        sent = dispatch(shop, order)
+    with late_replica(wire.client, shop.table.name, engine.dynamodb()):
+        changed = get_order(shop, order.order_id).version
+        assert dispatch(shop, order) == sent
+        delivered = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
+        assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == delivered
+        with pytest.raises(WrongState):
+            dispatch(shop, order, number="43")
+    assert get_order(shop, order.order_id).version == changed + 1
+
+
+def test_a_dispatch_reads_eventually_and_nothing_else_than_what_its_write_guards(shop: Shop, wire: WireTap) -> None:
+    order = advance_to_status(shop, place(shop), "FULFILLING")
+    wire.clear()
+    dispatch(shop, order)
+    *reads, write = wire.requests
+    assert [read.body["ConsistentRead"] for read in reads] == [False, False]
+    guarded = [item["Update"]["Key"] for item in write.body["TransactItems"]]
+    assert [read.body["Key"] for read in reads] == guarded
 
 
 def test_two_requests_at_once_are_one_shipment(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
-    wire.reply_next("TransactWriteItems", run_before_sending(lambda: shipments.request_shipment(rival, order.order_id)))
-    assert shipments.request_shipment(shop, order.order_id) is None
+    wire.reply_next("TransactWriteItems", run_before_sending(lambda: fulfil_order(rival, order.order_id)))
+    assert fulfil_order(shop, order.order_id) is None
     assert parcel_of(shop, order.order_id).version == 1
     assert get_order(shop, order.order_id).version == 3
 
