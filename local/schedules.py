@@ -80,7 +80,7 @@ def run_schedules(
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the times at which a schedule runs while the clock advances: after 1, 2, 4, 8, … intervals, and at the end.
 
-    A run reads from the table what is due, so it also does the work of the runs that are left out before it. But two
+    A run reads the due work from the table, so it also does the work of earlier runs that were left out. But two
     runs may have to be some time apart: an erasure is finished at the second one, 14 days after the first. With these
     times, there are runs both soon after the start and far apart, and 400 days take about 50 runs, not 600,000.
     """
