@@ -58,7 +58,7 @@ def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.LifePair) ->
     assert sum(ours.units(step=step) for step in life.STEPS) == ours.units()
 
 
-def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: life.LifePair) -> None:
+def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(both: life.LifePair) -> None:
     parts = life.minimum_units(LINES, both.ours.order)
     read = sum(units for part, units in parts.items() if "read" in part)
     written = sum(parts.values()) - read
@@ -69,7 +69,7 @@ def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: lif
     assert 0.5 * both.usual.units() < sum(parts.values()) - sum(life.further_designs(LINES).values())
 
 
-def test_placing_is_half_of_what_the_usual_way_writes_and_asks(both: life.LifePair) -> None:
+def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implementation(both: life.LifePair) -> None:
     ours, usual = (each.used["placed", "api"] for each in (both.ours, both.usual))
     assert (ours["written"], usual["written"]) == (3 + 2 * LINES, 2 * (3 + 2 * LINES))
     assert (ours["requests"], usual["requests"]) == (2, 4)
@@ -134,13 +134,13 @@ def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
         (Figure("it", "ms", usual=exact(4), max_ratio=0.75, max_value=10), None, ("", "≤ 75% ≤ 10 ms")),
     ],
 )
-def test_what_is_aimed_at_and_missed_is_told(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
+def test_a_missed_target_is_shown(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
     assert figure.is_reached is reached
     section = report.Section("it", "What it is.", [figure])
     assert [cell.strip() for cell in report.render_page([section]).splitlines()[-1].split("|")][5:7] == list(told)
     assert ("missed" in report.render_text(section, 1)) is (reached is False)
 
 
-def test_a_spread_is_told_as_the_median_and_the_quartiles_around_it() -> None:
+def test_a_spread_is_shown_as_the_median_and_its_quartiles() -> None:
     measured = Figure("it", "ms", spread([1, 2, 3, 4, 100]), exact(2.5))
     assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.render_text(report.Section("it", "", [measured]), 1)

@@ -134,7 +134,7 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(harness: S
     assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
 
 
-def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(harness: ShopHarness) -> None:
+def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pieces(harness: ShopHarness) -> None:
     harness.open_shop(available=5)
     order_id = harness.place_order(mug=3, pot=1)
     harness.pay_order(order_id)

@@ -169,7 +169,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
 
 
 @pytest.mark.parametrize(("forget", "sentence"), OMISSIONS.values(), ids=OMISSIONS)
-def test_what_was_forgotten_is_one_sentence_that_says_where_to_add_it(
+def test_an_omission_is_one_sentence_with_the_place_to_add_it(
     monkeypatch: Patch, tmp_path: Path, forget: Callable[[Patch, Path], Any], sentence: str
 ) -> None:
     forget(monkeypatch, tmp_path)
@@ -232,7 +232,7 @@ def test_a_class_that_no_module_declares_is_named_before_anything_is_imported(tm
 
 
 # recorded figures -----------------------------------------------------------------------------------------------------
-def test_a_record_adds_what_is_new_and_changes_nothing(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("tests.support.recorded.PROJECT", tmp_path)
     file = tmp_path / "units.json"
     file.write_text('{"A1": 1.0}', encoding="utf-8")

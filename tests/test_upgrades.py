@@ -73,9 +73,7 @@ def test_items_of_older_code_are_read_by_newer_with_the_default(dynamodb: Any, n
     assert (read().name, read().colour) == ("Whisk", "grey")
 
 
-def test_older_code_that_is_still_at_work_leaves_alone_what_it_does_not_know(
-    dynamodb: Any, new_table: Callable[[], str]
-) -> None:
+def test_older_code_keeps_attributes_that_it_does_not_know(dynamodb: Any, new_table: Callable[[], str]) -> None:
     name, was, now = new_table(), older(), newer()
     after, read = made_by(now, dynamodb, name)
     after.write(put_if_absent(now, now.entity(gadget_id="g1", name="Whisk", created_at=AT, colour="red")))
@@ -86,7 +84,7 @@ def test_older_code_that_is_still_at_work_leaves_alone_what_it_does_not_know(
 
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
-def test_what_may_be_missing_may_be_missing(row: Row[Any]) -> None:
+def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Row[Any]) -> None:
     """Each attribute without which docs/items.json says that an item can be read, and each without which it cannot."""
     image = row.encode(SAMPLES[row])
     for name, kind in promises.describe_entity(row.entity, row.schema)["attributes"].items():
@@ -116,7 +114,7 @@ def edited(files: Files, name: str, edit: Callable[[Any], Any]) -> Files:
     return {**files, name: json.dumps(document)}
 
 
-def test_what_is_as_it_was_breaks_nothing(files: Files) -> None:
+def test_unchanged_contracts_are_compatible(files: Files) -> None:
     assert broken(files, files) == []
 
 
@@ -150,7 +148,7 @@ def test_a_change_of_an_item_that_older_items_or_older_code_cannot_bear_is_refus
     assert broken(files, edited(files, "items.json", edit)) == [sentence]
 
 
-def test_what_an_item_may_have_more_or_lack_and_what_has_another_schema_is_not_refused(files: Files) -> None:
+def test_optional_additions_and_another_schema_are_compatible(files: Files) -> None:
     more = edited(files, "items.json", lambda it: it["Product"]["attributes"].update(colour="text?"))
     assert broken(files, more) == []
     assert broken(more, files) == [], "what could be missing may go"
@@ -194,7 +192,7 @@ EVENTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", EVENTS)
-def test_a_change_of_an_event_that_breaks_who_reads_it_is_refused(files: Files, what: str) -> None:
+def test_an_event_change_that_breaks_subscribers_is_rejected(files: Files, what: str) -> None:
     edit, sentence = EVENTS[what]
     assert broken(files, edited(files, PAID, edit)) == [f"OrderPaid of schema 1: {sentence}"]
 

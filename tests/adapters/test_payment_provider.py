@@ -92,7 +92,7 @@ def test_each_of_their_states_is_one_of_ours(bank: FakeStripe, theirs: Any, ours
         (400, stripe_error("x" * 999), "x" * 200),
     ],
 )
-def test_what_is_refused_is_refused_for_good_with_a_code_and_no_sentence(
+def test_a_rejected_refund_fails_at_once_with_a_code_and_without_the_providers_message(
     bank: FakeStripe, status: int, body: Any, code: str
 ) -> None:
     bank.replies.append((status, body))
@@ -119,7 +119,7 @@ def test_what_is_refused_is_refused_for_good_with_a_code_and_no_sentence(
     ],
     ids=str,
 )
-def test_what_may_pass_is_asked_again_later_and_not_at_once(bank: FakeStripe, reply: Any) -> None:
+def test_a_temporary_error_is_not_retried_at_once_and_the_next_request_succeeds(bank: FakeStripe, reply: Any) -> None:
     bank.replies.append(reply)
     with pytest.raises(PaymentProviderUnavailable) as passing:
         ask(bank)
@@ -129,6 +129,6 @@ def test_what_may_pass_is_asked_again_later_and_not_at_once(bank: FakeStripe, re
     assert ask(bank).status == "succeeded"
 
 
-def test_nobody_at_home_is_unavailable() -> None:
+def test_an_unreachable_provider_is_unavailable() -> None:
     with pytest.raises(PaymentProviderUnavailable):
         HttpPaymentProvider("http://127.0.0.1:9", "sk_1").refunds_of("pi_1")

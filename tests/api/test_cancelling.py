@@ -34,7 +34,7 @@ def test_a_paid_order_is_cancelled_and_its_money_goes_back(api: ApiHarness) -> N
     assert api.call("GET", "/products/mug/stock").body["available"] == 10
 
 
-def test_the_warehouse_stops_what_it_is_asked_to_stop(api: ApiHarness) -> None:
+def test_the_warehouse_stops_a_shipment_on_request(api: ApiHarness) -> None:
     order_id = fulfilling(api)
     asked = api.call("POST", f"/orders/{order_id}/cancel", ANN)
     assert (asked.status, asked.body["status"], asked.body["refunded"]) == (200, "CANCEL_REQUESTED", 0)
@@ -46,7 +46,7 @@ def test_the_warehouse_stops_what_it_is_asked_to_stop(api: ApiHarness) -> None:
     assert (whole["order"]["refunded"], len(whole["refunds"])) == (2500, 1)
 
 
-def test_the_warehouse_refuses_to_stop_what_is_packed(api: ApiHarness) -> None:
+def test_the_warehouse_rejects_a_stop_of_a_packed_shipment(api: ApiHarness) -> None:
     order_id = fulfilling(api)
     api.call("POST", f"/orders/{order_id}/cancel", ANN)
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_only_the_warehouse_and_staff_answer_for_the_warehouse(api: ApiHarness, 
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])
-def test_what_nobody_asked_to_stop_is_not_stopped(api: ApiHarness, answer: str) -> None:
+def test_a_shipment_without_a_stop_request_is_not_stopped(api: ApiHarness, answer: str) -> None:
     order_id = paid(api)
     refused = api.call("POST", f"/orders/{order_id}/cancel/{answer}", WAREHOUSE)
     assert (refused.status, refused.problem_type, refused.body["state"]) == (409, "wrong-state", "PAID")

@@ -31,7 +31,7 @@ def pages(api: ApiHarness, route: str, **query: Any) -> list[list[str]]:
     return found
 
 
-def test_a_category_is_made_and_everybody_sees_it_with_what_is_above_it(bare: ApiHarness) -> None:
+def test_a_new_category_is_shown_to_all_users_with_its_ancestors(bare: ApiHarness) -> None:
     grow(bare, *TREE)
     made = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/mugs/red/", "name": "Red mugs"})
     assert (made.status, made.headers["location"]) == (
@@ -115,7 +115,7 @@ def test_a_category_there_is_not_is_not_found(bare: ApiHarness, method: str) -> 
 
 
 @pytest.mark.parametrize("path", HOSTILE_CATEGORIES)
-def test_what_is_no_path_is_named_and_nothing_is_asked(bare: ApiHarness, path: str) -> None:
+def test_a_malformed_category_path_is_rejected_without_a_request_to_the_table(bare: ApiHarness, path: str) -> None:
     with bare.record_requests() as sent:
         assert list(bare.call("POST", "/categories", STAFF, {"path": path, "name": "X"}).field_errors) == ["path"]
         assert list(bare.call("PATCH", "/categories", STAFF, {"name": "X"}, path_=path).field_errors) == ["path"]
@@ -127,7 +127,7 @@ def test_what_is_no_path_is_named_and_nothing_is_asked(bare: ApiHarness, path: s
 @pytest.mark.parametrize(
     ("field", "value"), [("name", ""), ("name", "a\tb"), ("name", 5), ("catalog", "B2B"), ("catalog", ""), ("x", 1)]
 )
-def test_what_makes_no_category_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+def test_invalid_fields_of_a_category_are_named(bare: ApiHarness, field: str, value: Any) -> None:
     refused = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Kitchen", field: value})
     assert list(refused.field_errors) == [field]
     assert bare.table_images() == []

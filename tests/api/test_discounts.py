@@ -78,7 +78,7 @@ def test_a_code_is_made_once(api: ApiHarness) -> None:
         ("left", 5),
     ],
 )
-def test_what_makes_no_code_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+def test_invalid_fields_of_a_discount_code_are_named(bare: ApiHarness, field: str, value: Any) -> None:
     assert list(bare.call("POST", "/discounts", STAFF, {**FIRST, field: value}).field_errors) == [field]
     assert bare.table_images() == []
 
@@ -143,7 +143,7 @@ def test_a_code_that_does_not_hold_says_why_and_the_order_can_be_had_without(api
 
 
 @pytest.mark.parametrize("code", ["", "a#b", "a b", " SPRING", "x" * 41, 5, [], "é", "a\n"])
-def test_what_can_be_no_code_is_malformed(api: ApiHarness, code: Any) -> None:
+def test_a_malformed_discount_code_is_rejected(api: ApiHarness, code: Any) -> None:
     assert list(place(api, code).field_errors) == ["discount_code"]
     assert api.call("GET", "/products/mug/stock").body["available"] == 10
 

@@ -202,7 +202,9 @@ def test_a_query_that_makes_no_sense_gets_a_problem(api: ApiHarness, query: str)
         {"requestContext": {"http": {"method": "GET"}, "stage": "$default"}},
     ],
 )
-def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: ApiHarness, raw: dict[str, Any]) -> None:
+def test_an_event_that_is_not_a_request_is_rejected_with_the_missing_field(
+    bare: ApiHarness, raw: dict[str, Any]
+) -> None:
     answered = invoke_api(raw)
     assert (answered.status, answered.body["instance"]) == (400, "invocation-1")
     (wrong,) = answered.body["errors"]

@@ -258,6 +258,6 @@ def test_the_same_file_with_the_same_key_is_the_same_import_and_another_is_refus
     assert bare.send_file(ndjson(CUP), key="import-2").body["import_id"] != first.body["import_id"]
 
 
-def test_an_import_that_nobody_sent_is_not_found(bare: ApiHarness) -> None:
+def test_an_unknown_import_is_not_found(bare: ApiHarness) -> None:
     for path in ("/imports/none", "/imports/none/rejected"):
         assert bare.call("GET", path, STAFF).problem_type == "not-found"

@@ -36,7 +36,7 @@ def test_a_request_is_one_line(api: ApiHarness, logged: Lines) -> None:
     assert 0 < line["ms"] < 10_000
 
 
-def test_a_request_names_its_order_and_says_what_it_consumed(api: ApiHarness, logged: Lines) -> None:
+def test_a_request_logs_its_order_and_its_consumed_units(api: ApiHarness, logged: Lines) -> None:
     order_id = api.place_order().body["order_id"]
     api.call("GET", f"/orders/{order_id}", ANN)
     api.call("GET", "/orders/ann%40example.com", ANN)
@@ -47,7 +47,7 @@ def test_a_request_names_its_order_and_says_what_it_consumed(api: ApiHarness, lo
     ]
 
 
-def test_what_staff_do_is_told_by_their_id_and_of_a_customer_not_even_that(api: ApiHarness, logged: Lines) -> None:
+def test_a_log_line_has_the_id_of_staff_but_not_of_a_customer(api: ApiHarness, logged: Lines) -> None:
     order_id = api.place_order().body["order_id"]
     for who in (ANN, STAFF, WAREHOUSE):
         api.call("GET", f"/orders/{order_id}", who)

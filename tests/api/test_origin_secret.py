@@ -31,7 +31,7 @@ def fronted(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("shown", [None, "", "a guess", "\u00e4\ud83d"])
-def test_what_did_not_come_through_the_front_is_refused_on_every_route(
+def test_a_request_without_the_origin_secret_is_rejected_on_every_route(
     fronted: ApiHarness, method: str, path: str, shown: str | None
 ) -> None:
     headers = {} if shown is None else {ORIGIN_SECRET_HEADER: shown}
@@ -39,7 +39,7 @@ def test_what_did_not_come_through_the_front_is_refused_on_every_route(
     assert (answer.status, answer.problem_type) == (403, "not-allowed")
 
 
-def test_what_came_through_the_front_is_answered_as_ever(fronted: ApiHarness) -> None:
+def test_a_request_with_the_origin_secret_is_answered(fronted: ApiHarness) -> None:
     shown = {ORIGIN_SECRET_HEADER: SECRET}
     statuses = [invoke_api(http_event(method, path, token=ANN, headers=shown)).status for method, path in ROUTES]
     assert statuses == [200, 404, 400, 404]
@@ -62,5 +62,5 @@ def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) ->
     assert kept(current="new", previous="") == [False, True, False, False]
 
 
-def test_where_nothing_stands_before_the_api_nobody_is_asked_for_it(api: ApiHarness) -> None:
+def test_without_cloudfront_no_origin_secret_is_required(api: ApiHarness) -> None:
     assert api.call("GET", "/products").status == 200

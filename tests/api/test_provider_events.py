@@ -124,7 +124,7 @@ def test_a_dispute_of_no_payment_intent_is_acknowledged(api: ApiHarness, paid: s
     )
 
 
-def test_what_comes_too_early_is_told_again_and_then_taken(api: ApiHarness) -> None:
+def test_an_event_that_comes_too_early_is_rejected_and_accepted_when_it_is_repeated(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     lost = event_of("charge.dispute.closed", dispute("lost", metadata={"order_id": order_id}), "evt_10")
     opened = event_of("charge.dispute.created", dispute("needs_response", metadata={"order_id": order_id}))
@@ -189,7 +189,7 @@ def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
 
 
 @pytest.mark.parametrize("about", [{"metadata": None}, {"metadata": {}}, {"status": None}, {"status": "new_state"}])
-def test_a_refund_without_what_we_need_is_acknowledged(
+def test_a_refund_event_with_missing_fields_is_acknowledged_and_ignored(
     api: ApiHarness, on_its_way: dict[str, str], about: dict[str, Any]
 ) -> None:
     assert post_webhook(api, event_of("refund.updated", {**refund("succeeded", on_its_way), **about})).status == 200

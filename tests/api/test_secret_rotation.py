@@ -76,7 +76,7 @@ def another_pepper() -> Iterator[Callable[[], None]]:
     keep(before)
 
 
-def test_another_pepper_forgets_what_was_made_by_the_one_before(
+def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     api: ApiHarness, another_pepper: Callable[[], None]
 ) -> None:
     """What changing it would mean, and why nobody does while the shop is open."""

@@ -230,7 +230,7 @@ def test_a_question_is_asked_of_the_table_and_read_page_by_page(tab: Tab) -> Non
     expect(page.get_by_label("Items per page")).to_have_value("1")
 
 
-def test_what_is_read_is_narrowed_and_chosen_among(tab: Tab) -> None:
+def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
     tab.open("patterns/A14")
@@ -290,7 +290,7 @@ def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: LaptopShop) -> No
     expect(sold.get_by_role("table")).to_be_visible()
 
 
-def test_a_time_without_a_sale_and_an_answer_that_fails_are_said(tab: Tab) -> None:
+def test_an_empty_range_and_a_failed_request_are_shown(tab: Tab) -> None:
     page = tab.page
     tab.open("insight?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&best=2020-01")
     expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
@@ -340,7 +340,7 @@ def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Lapt
 
 
 # what goes wrong ------------------------------------------------------------------------------------------------------
-def test_what_cannot_be_is_said_where_it_was_asked_for(tab: Tab) -> None:
+def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     page = tab.page
     stocked(tab)
     page.get_by_role("button", name="Add to basket: Walnut bowl").click()
@@ -366,7 +366,7 @@ def test_what_cannot_be_is_said_where_it_was_asked_for(tab: Tab) -> None:
     tab.seen.errors.clear()
 
 
-def test_a_failing_reaction_is_told_with_its_reason_and_then_its_effect(tab: Tab) -> None:
+def test_a_failing_reaction_is_shown_with_its_reason_and_then_with_its_effect(tab: Tab) -> None:
     page = tab.page
     tab.open("stream")
     failing = page.get_by_role("form", name="Fail deliveries")
@@ -404,7 +404,7 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
 
 
-def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: LaptopShop) -> None:
+def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopShop) -> None:
     stocked(tab)
     where = local_target(shop.shop())
     products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
@@ -426,7 +426,7 @@ def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: L
     expect(row).to_contain_text("parked, redriven")
 
 
-def test_a_look_that_fails_is_not_repeated_because_it_is_told(tab: Tab) -> None:
+def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> None:
     def looks() -> int:
         return sum("/whole" in request for request in tab.seen.requests)
 
@@ -443,7 +443,7 @@ def test_a_look_that_fails_is_not_repeated_because_it_is_told(tab: Tab) -> None:
     tab.seen.errors.clear()  # the browser writes down each answer that is a fault
 
 
-def test_a_tab_that_nobody_looks_at_holds_no_connection(tab: Tab) -> None:
+def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
     def turned(hidden: str) -> None:
         page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
@@ -481,7 +481,7 @@ def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -
 # for everybody --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_every_view_is_for_everybody_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
     page = tab.page
     order_id = paid(tab)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")

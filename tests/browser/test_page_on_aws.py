@@ -125,7 +125,7 @@ def look_until(page: Page, text: str) -> None:
     pytest.fail(f"{text} is never told")
 
 
-def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: DemoClients, product: str) -> None:
+def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients, product: str) -> None:
     order = people.place_order(product, quantity=1)
     page = tab.page
     tab.open("board?status=PENDING")
@@ -139,7 +139,7 @@ def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: DemoClients, 
     expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("Show as a table")
 
 
-def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_again(
+def test_a_token_is_renewed_before_it_expires_and_a_failed_renewal_shows_the_sign_in(
     tab: Tab, cognito: FakeCognito
 ) -> None:
     page = tab.page
@@ -156,9 +156,7 @@ def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_agai
 
 
 @pytest.mark.parametrize("answer", ["code=stolen&state=another", "code=stolen&state=", "error=access_denied&state=x"])
-def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(
-    tab: Tab, cognito: FakeCognito, answer: str
-) -> None:
+def test_a_sign_in_that_did_not_begin_in_this_tab_is_rejected(tab: Tab, cognito: FakeCognito, answer: str) -> None:
     page = tab.page
     page.goto(f"{tab.url}/?{answer}")
     expect(page.locator(".toast")).to_contain_text("did not start in this tab")
@@ -185,7 +183,9 @@ def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cog
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-def test_what_is_other_here_is_for_everybody_too(tab: Tab, people: DemoClients, product: str, width: int) -> None:
+def test_the_views_that_differ_on_aws_are_accessible_too(
+    tab: Tab, people: DemoClients, product: str, width: int
+) -> None:
     order = people.place_order(product, quantity=1)
     page = tab.page
     page.set_viewport_size({"width": width, "height": 900})

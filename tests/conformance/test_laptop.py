@@ -58,7 +58,7 @@ def test_the_local_dynamodb_answers_as_recorded(system: System, probe: ServicePr
 
 
 @pytest.mark.parametrize("probe", PATTERN_PROBES, ids=name)
-def test_a_pattern_consumes_what_its_probe_says(pattern_results: dict[str, str], probe: PatternProbe) -> None:
+def test_a_pattern_consumes_the_units_of_its_probe(pattern_results: dict[str, str], probe: PatternProbe) -> None:
     assert_recorded(probe, pattern_results[probe.name])
 
 

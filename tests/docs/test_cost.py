@@ -103,7 +103,7 @@ def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.Lif
     )
 
 
-def test_an_orders_life_asks_for_what_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+def test_an_orders_life_makes_the_requests_that_the_page_lists(harness: ShopHarness, meter: Meter) -> None:
     assert lived(harness, meter) == cost.ORDER_LIFE
 
 
@@ -175,7 +175,7 @@ STANDING = 1.8396 + 0.00876 + 0.0146001 + 0.01095 + 0.0203960
 TRACED = {1_000: 8.4315, 100_000: 53.55645, 10_000_000: 4_118.74395}
 
 
-def test_an_order_costs_what_it_costs_by_hand() -> None:
+def test_the_cost_of_an_order_equals_the_manual_calculation() -> None:
     assert sum(sum(cost.step_cost(step).values()) for step in cost.ORDER_LIFE.values()) * 1e6 == pytest.approx(
         LIFE_OF_A_MILLION
     )
@@ -184,7 +184,7 @@ def test_an_order_costs_what_it_costs_by_hand() -> None:
 
 
 @pytest.mark.parametrize("orders_a_day", [1_000, 100_000, 10_000_000])
-def test_a_month_is_its_orders_and_what_stands_there(orders_a_day: int) -> None:
+def test_the_cost_of_a_month_is_its_orders_plus_the_fixed_costs(orders_a_day: int) -> None:
     millions = orders_a_day * 365 / 12 / 1_000_000
     by_hand = millions * (LIFE_OF_A_MILLION + LOOKS_OF_A_MILLION + STORED_OF_A_MILLION) + STANDING
     by_hand += TRACED[orders_a_day]

@@ -132,7 +132,7 @@ def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
 
 @given(ITEMS)
 @settings(max_examples=many(200, 20))
-def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
+def test_a_written_item_reads_back_equal_and_boto3_reads_the_same(made: tuple[type[Any], Any]) -> None:
     cls, item = made
     image = build_encoder(cls)(item)
     assert build_decoder(cls)(image) == item
@@ -192,7 +192,7 @@ def box(text: str) -> dict[str, Any]:
     return build_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
 
 
-def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for() -> None:
+def test_equal_values_of_two_images_are_decoded_once_and_only_on_access() -> None:
     image = box("long")
     broken = build_lazy_decoder(Box)(image, None)
     del image["parts"]["M"]["one"]["M"]["none"]
@@ -288,12 +288,12 @@ def test_an_attribute_of_another_type_is_unreadable(wrong: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("image", [None, [], "text", 5])
-def test_what_is_no_image_at_all_is_unreadable(image: Any) -> None:
+def test_an_image_that_is_not_a_map_is_unreadable(image: Any) -> None:
     with pytest.raises(Unreadable):
         build_decoder(Thing)(image)
 
 
-def test_base64_that_is_none_is_unreadable() -> None:
+def test_invalid_base64_is_unreadable() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
         build_decoder(cls)({"data": {"B": "no base64!"}})

@@ -59,6 +59,6 @@ def test_any_other_text_is_refused_and_raises_nothing_else(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "=", "é", "\ud800", "a" * 100, "ab==", "-_-_"])
-def test_what_a_caller_may_try_is_refused(text: str) -> None:
+def test_a_forged_cursor_is_rejected(text: str) -> None:
     with pytest.raises(InvalidCursor):
         decode_cursor(SECRET, text, "ann")

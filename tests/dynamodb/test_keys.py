@@ -279,10 +279,10 @@ def test_an_item_is_written_with_its_keys_its_type_and_its_schema() -> None:
     assert ROW.key(parcel_id="p1") == ROW.key_of(parcel()) == {"PK": image["PK"], "SK": image["SK"]}
 
 
-def test_an_item_whose_property_is_none_is_not_in_that_index() -> None:
+def test_an_item_with_a_missing_property_is_not_in_that_index() -> None:
     assert not {"GSI2PK", "GSI2SK"} & ROW.encode(parcel(place=None)).keys()
 
 
-def test_a_key_with_a_field_that_nobody_gave_is_a_mistake_of_the_program() -> None:
+def test_a_key_with_a_missing_field_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="needs parcel_id"):
         ROW.key()

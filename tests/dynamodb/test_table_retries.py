@@ -65,7 +65,7 @@ def test_a_conflict_is_tried_again_with_the_same_token_until_it_holds(
 
 
 @pytest.mark.parametrize("code", sorted(RETRYABLE_ERROR_CODES))
-def test_whatever_may_heal_is_tried_again(library: Table, wire: WireTap, clock: ManualClock, code: str) -> None:
+def test_every_transient_error_is_retried(library: Table, wire: WireTap, clock: ManualClock, code: str) -> None:
     wire.reply_next("TransactWriteItems", error_reply(code), transaction_cancelled_reply("None", code))
     library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
     wire.reply_next("PutItem", error_reply(code))
@@ -174,7 +174,7 @@ def test_a_lost_answer_of_a_single_write_is_taken_for_its_own(
     ],
     ids=["put", "change"],
 )
-def test_what_another_wrote_meanwhile_is_not_taken_for_its_own(
+def test_a_write_by_another_process_is_not_mistaken_for_its_own(
     library: Table, wire: WireTap, mine: Any, theirs: Any
 ) -> None:
     library.write(put_if_absent(BOOK, book()))
@@ -187,7 +187,7 @@ def wire_operation(write: Any) -> str:
     return {"Put": "PutItem", "Update": "UpdateItem"}[write.kind]
 
 
-def test_what_was_changed_again_after_the_lost_answer_is_not_taken_for_its_own(
+def test_a_write_that_was_overwritten_after_a_lost_answer_is_not_mistaken_for_its_own(
     patient_library: Table, patient_wire: WireTap
 ) -> None:
     def lost_and_overtaken(request: Any) -> None:

@@ -95,7 +95,7 @@ def test_an_answer_that_is_lost_sends_the_message_again_and_the_step_is_found_do
 
 
 @pytest.mark.parametrize("step", [step[:2] for step in STEPS if step[2] == 1])
-def test_two_who_archive_the_same_order_at_once_come_to_one_end(
+def test_two_workers_that_archive_the_same_order_at_once_reach_one_result(
     harness: ShopHarness, order_id: str, step: tuple[str, str]
 ) -> None:
     before = order_partition(harness, order_id)
@@ -106,7 +106,7 @@ def test_two_who_archive_the_same_order_at_once_come_to_one_end(
 
 
 @pytest.mark.parametrize("how", ["it is missing there", "it was another then"])
-def test_what_an_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str, how: str) -> None:
+def test_an_item_that_the_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str, how: str) -> None:
     before = images_to_archive(order_partition(harness, order_id))
     order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
     written = [image for image in before if image["type"]["S"] != "Payment"]
@@ -124,7 +124,7 @@ def test_what_an_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str
     assert json.loads(document)["reason"] == f"Mismatch: {key} lacks 1 items that the table has"
 
 
-def test_what_an_object_has_beyond_the_table_is_no_matter(harness: ShopHarness, order_id: str) -> None:
+def test_an_object_with_more_items_than_the_table_is_accepted(harness: ShopHarness, order_id: str) -> None:
     before = images_to_archive(order_partition(harness, order_id))
     order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
     more = {**before[-1], "SK": {"S": "TIMELINE#9"}}
@@ -139,7 +139,7 @@ def test_what_an_object_has_beyond_the_table_is_no_matter(harness: ShopHarness, 
     assert stub.sha256 == hashlib.sha256(body).hexdigest()
 
 
-def test_while_the_copies_are_behind_an_order_is_left_as_it_is_and_archived_later(harness: ShopHarness) -> None:
+def test_an_order_whose_copies_are_behind_is_archived_later(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all()
@@ -170,7 +170,7 @@ def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> 
     assert (order_partition(harness, order_id), archived_objects(harness, "orders/")) == (before, {})
 
 
-def test_f14_what_a_person_deletes_is_not_archived_what_ends_by_itself_is(harness: ShopHarness) -> None:
+def test_f14_an_expired_item_is_archived_but_an_item_deleted_by_a_user_is_not(harness: ShopHarness) -> None:
     harness.open_shop()
     by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
@@ -260,9 +260,7 @@ def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it
 
 
 @pytest.mark.parametrize("status", ["REQUESTED", "SENT"])
-def test_while_money_is_on_its_way_back_an_order_is_left_as_it_is_and_archived_later(
-    harness: ShopHarness, order_id: str, status: str
-) -> None:
+def test_an_order_with_a_pending_refund_is_archived_later(harness: ShopHarness, order_id: str, status: str) -> None:
     refund_id = take_back(harness, order_id, mug=2, pot=1)
     set_refund(harness, order_id, refund_id, status)
     before = order_partition(harness, order_id)
@@ -374,7 +372,9 @@ def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(harness
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
-def test_money_that_is_sent_anew_just_when_the_archive_comes_is_waited_for(harness: ShopHarness, order_id: str) -> None:
+def test_the_archive_waits_for_a_refund_that_is_sent_again_at_the_same_time(
+    harness: ShopHarness, order_id: str
+) -> None:
     refund_id = take_back(harness, order_id, mug=2, pot=1)
     set_refund(harness, order_id, refund_id, "SUCCEEDED")
     (message,) = order_messages(expire_everything(harness))
@@ -436,7 +436,9 @@ def test_a_key_that_is_used_again_meets_the_stub(harness: ShopHarness, order_id:
         placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 3}})
 
 
-def test_the_stub_says_where_the_order_lies_order_where_its_stub_says(harness: ShopHarness, order_id: str) -> None:
+def test_the_stub_names_the_object_of_its_order_and_the_object_contains_the_order(
+    harness: ShopHarness, order_id: str
+) -> None:
     run_archive(*expire_everything(harness))
     stub = orders.get_order(harness.shop, STAFF, order_id)
     assert isinstance(stub, ArchivedOrder)
@@ -505,7 +507,7 @@ def test_f18_an_archive_that_runs_again_and_again_puts_no_end_off(harness: ShopH
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
 
 
-def test_f18_nothing_that_has_gone_comes_back_whatever_is_delivered_again(harness: ShopHarness, order_id: str) -> None:
+def test_f18_redelivered_records_do_not_restore_archived_items(harness: ShopHarness, order_id: str) -> None:
     begins = len(harness.all_records)
     messages = expire_everything(harness)
     assert run_archive(*messages) == []

@@ -119,7 +119,7 @@ def by_id(images: list[Image]) -> list[Image]:
     return sorted(images, key=lambda image: str(image["change_id"]))
 
 
-def test_activity_that_ended_lies_in_the_archive_by_day_as_it_was(harness: ShopHarness, two_days: list[Image]) -> None:
+def test_expired_activity_is_archived_by_day_unchanged(harness: ShopHarness, two_days: list[Image]) -> None:
     messages = expire_everything(harness)
     assert run_archive(*messages) == []
     days = {f"day={image['at']['S'][:10]}" for image in two_days}
@@ -139,7 +139,7 @@ def test_activity_that_comes_again_makes_no_second_object(harness: ShopHarness, 
     assert harness.objects("archive") == before
 
 
-def test_activity_that_comes_again_in_other_company_lies_there_twice_under_the_same_ids(
+def test_activity_redelivered_in_another_batch_is_archived_twice_with_the_same_ids(
     harness: ShopHarness, two_days: list[Image]
 ) -> None:
     messages = expire_everything(harness)

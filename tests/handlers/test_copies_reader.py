@@ -122,7 +122,7 @@ def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(harness
     assert [image["event"]["S"] for image in made["TimelineEvent"] + made["Activity"]] == ["OrderPaid", "OrderPaid"]
 
 
-def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(harness: ShopHarness) -> None:
+def test_the_changes_of_an_order_are_activity_of_its_customer_and_of_the_day(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all(times=2)
@@ -177,7 +177,7 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     assert sold(harness) == [(kept, 3, 2)]
 
 
-def test_f7_what_was_dropped_from_an_order_is_not_sold(harness: ShopHarness) -> None:
+def test_f7_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=3, pot=1)
     harness.pay_order(order_id)
@@ -218,7 +218,7 @@ def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(harness: Sho
     assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary", "TimelineEvent"]
 
 
-def test_f15_records_of_what_is_derived_make_no_write(harness: ShopHarness, told: list[Record]) -> None:
+def test_f15_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
     assert {type_of(record) for record in derived} == DERIVED
     with ExitStack() as watching:
@@ -288,7 +288,7 @@ def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iter
 
 
 @pytest.mark.thorough
-def test_whatever_is_delivered_again_the_copies_end_the_same(
+def test_copies_converge_under_every_redelivery(
     harness: ShopHarness,
     told: list[Record],
     copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]],

@@ -191,7 +191,7 @@ def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: Sh
     assert run(harness) == {"waiting": 0, "finished": 0}
 
 
-def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_it_any_more(
+def test_a_parked_record_still_names_the_same_change_after_the_erasure(
     harness: ShopHarness,
 ) -> None:
     (eve, *_) = PEOPLE
@@ -211,7 +211,7 @@ def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_
     assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
 
 
-def test_bookkeeping_and_everybody_else_stay_as_they_were(harness: ShopHarness) -> None:
+def test_an_erasure_keeps_bookkeeping_and_the_data_of_other_customers(harness: ShopHarness) -> None:
     those = live(harness, *FEW, OTHER)
     other = {place: text for place, text in everything(harness) if OTHER.id in text and place.split()[0] in STAYS}
     for person in FEW:
@@ -235,7 +235,7 @@ def test_bookkeeping_and_everybody_else_stay_as_they_were(harness: ShopHarness) 
         assert [("address" in image, image["total"]) for image in whole] == [(False, {"N": "1250"})]
 
 
-def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(harness: ShopHarness) -> None:
+def test_an_erased_customer_is_unknown_at_once_and_stays_erased(harness: ShopHarness) -> None:
     live(harness, *FEW)
     ann, name = PEOPLE[0], canaries(PEOPLE[0])
     first = erase_customer(harness.shop, ann, ann.id)
@@ -265,7 +265,7 @@ def test_an_address_that_was_given_up_before_is_found_nowhere_either(harness: Sh
     assert not [address for address in (own, "ann@new.example") if address in told]
 
 
-def test_who_is_forgotten_is_in_no_company_and_the_others_stay(harness: ShopHarness) -> None:
+def test_an_erased_customer_leaves_the_company_and_the_other_members_stay(harness: ShopHarness) -> None:
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
     for person in FEW:
         customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
@@ -278,7 +278,7 @@ def test_who_is_forgotten_is_in_no_company_and_the_others_stay(harness: ShopHarn
     assert not [word for word in canaries(FEW[0]).values() if word in found(harness)]
 
 
-def test_only_oneself_and_staff_can_have_somebody_forgotten(harness: ShopHarness) -> None:
+def test_only_the_customer_and_staff_can_request_an_erasure(harness: ShopHarness) -> None:
     live(harness, *FEW, OTHER)
     for caller in (OTHER, WAREHOUSE):
         with pytest.raises(NotFound):
@@ -306,7 +306,7 @@ def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness
     assert order.address is None
 
 
-def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_late_too(harness: ShopHarness) -> None:
+def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(harness: ShopHarness) -> None:
     """Somebody says something while they are forgotten: it is written when the erasure has been there already."""
     ann, other = PEOPLE[0], OTHER
     those = live(harness, ann, other)
@@ -337,7 +337,7 @@ def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_l
     assert run(harness) == {"waiting": 1, "finished": 1}
 
 
-def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(harness: ShopHarness) -> None:
+def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) -> None:
     ann = PEOPLE[0]
     for person in (ann, OTHER):
         customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
@@ -378,7 +378,7 @@ def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
     assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}
 
 
-def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while_they_lie_there(
+def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_they_exist(
     harness: ShopHarness,
 ) -> None:
     those = live(harness, *FEW)
@@ -402,7 +402,7 @@ def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while
     assert run(harness) == {"waiting": 2, "finished": 2}
 
 
-def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_when_all_is_done(
+def test_a_finished_erasure_leaves_no_address_in_records_that_were_given_up_days_later(
     harness: ShopHarness,
 ) -> None:
     """The record of the very write that takes an address holds it, as what was there before."""
@@ -436,7 +436,7 @@ def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(harness:
     assert not any("failures" in place for places in found(harness).values() for place in places)
 
 
-def test_a_customer_who_fails_stops_no_other_and_no_cleaning(
+def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live(harness, *FEW)

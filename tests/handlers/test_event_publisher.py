@@ -152,7 +152,7 @@ def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(
     assert bus.taken == first + first
 
 
-def test_f15_records_of_what_is_derived_make_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -183,7 +183,7 @@ def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_no
 
 
 # what is refused ------------------------------------------------------------------------------------------------------
-def test_f28_only_the_refused_entries_and_what_follows_of_their_items_are_sent_again(
+def test_f28_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
@@ -204,7 +204,7 @@ def test_f28_only_the_refused_entries_and_what_follows_of_their_items_are_sent_a
 
 
 @pytest.mark.thorough
-def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_loses_its_order(
+def test_f28_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
@@ -232,7 +232,7 @@ def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_l
     any_refusals()
 
 
-def test_f28_an_entry_that_is_refused_for_good_is_parked_and_nobody_waits_for_it(
+def test_f28_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other(
     harness: ShopHarness, busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)

@@ -156,7 +156,7 @@ def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_n
     assert orders.get_order(harness.shop, STAFF, paid).status == "CANCELLED"
 
 
-def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(harness: ShopHarness) -> None:
+def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> None:
     harness.open_shop()
     discounts.create_discount(harness.shop, STAFF, "gift", 100)
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}

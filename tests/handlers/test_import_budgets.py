@@ -119,7 +119,7 @@ def test_every_handler_is_a_module_of_the_handlers() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_imports_what_its_budget_names_and_nothing_else(imported: dict[str, set[str]], module: str) -> None:
+def test_a_function_imports_only_the_modules_of_its_budget(imported: dict[str, set[str]], module: str) -> None:
     names = imported[module]
     top = {name.partition(".")[0] for name in names}
     installed = {name for name in top if not name.startswith("_") and importlib.util.find_spec(name)}

@@ -84,7 +84,7 @@ def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> Non
 
 
 # what is written ------------------------------------------------------------------------------------------------------
-def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_put_into_stock(
+def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_stock(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop(available=10)
@@ -118,7 +118,7 @@ def test_a_line_in_a_category_that_does_not_exist_is_rejected_with_its_field(har
     assert why(harness, import_id) == [(1, "category", reason), (2, "category", reason)]
 
 
-def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(harness: ShopHarness) -> None:
+def test_an_import_of_stock_alone_does_not_change_the_product(harness: ShopHarness) -> None:
     harness.open_shop(available=10)
     import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1250))
     handle(*queued(harness))
@@ -159,7 +159,7 @@ def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(har
     assert why(harness, import_id) == [(1, "line", "cannot be stored")]
 
 
-def test_what_was_wrong_at_once_and_what_turns_out_to_be_stand_in_one_report_in_the_order_of_lines(
+def test_errors_at_upload_and_errors_at_work_are_in_one_report_in_the_order_of_lines(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()
@@ -179,7 +179,7 @@ def test_a_line_is_one_transaction_with_the_part_that_counts_it(harness: ShopHar
 
 
 # once -----------------------------------------------------------------------------------------------------------------
-def test_a_message_that_comes_again_writes_nothing_even_over_what_was_changed_since(harness: ShopHarness) -> None:
+def test_a_redelivered_message_writes_nothing_even_over_later_changes(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(3))
     messages = queued(harness)
     handle(*messages)
@@ -210,7 +210,7 @@ def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(harness: ShopH
     all_are_there_once(harness, lines)
 
 
-def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells_of_it(harness: ShopHarness) -> None:
+def test_a_crash_before_the_next_part_is_sent_loses_nothing_because_the_stream_sends_it(harness: ShopHarness) -> None:
     with crash_at("dynamodb", "TransactWriteItems", "after"):
         send(harness, *jugs(2))
     (message,) = queued(harness)
@@ -244,7 +244,7 @@ def test_two_that_work_the_same_part_at_once_write_each_line_once(harness: ShopH
     all_are_there_once(harness, lines)
 
 
-def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(harness: ShopHarness) -> None:
+def test_a_concurrent_change_is_kept_and_the_line_counts_as_retried(harness: ShopHarness) -> None:
     harness.open_shop()
     ensure_category(harness.shop, "/mugs/")
     import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
@@ -276,7 +276,7 @@ def test_a_product_that_another_makes_meanwhile_is_changed(harness: ShopHarness)
 
 
 # throttled ------------------------------------------------------------------------------------------------------------
-def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_is_not_written_is_counted_exactly(
+def test_f20_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_lines_are_counted_exactly(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = jugs(5)

@@ -58,7 +58,7 @@ def test_a_mail_goes_to_the_customer_from_the_shop(harness: ShopHarness, order_i
     assert known(harness, order_id) == [("OrderPlaced", "SENT")]
 
 
-def test_a_customer_who_wants_no_mail_gets_none(harness: ShopHarness, order_id: str) -> None:
+def test_a_customer_who_disabled_mails_gets_no_mail(harness: ShopHarness, order_id: str) -> None:
     customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
     assert handle(*messages(harness)) == []
     assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
@@ -83,7 +83,7 @@ def test_a_choice_about_other_channels_leaves_mails_alone(harness: ShopHarness, 
     assert len(harness.sent_mails()) == 1
 
 
-def test_nobody_is_told_of_an_order_that_is_archived_by_now(harness: ShopHarness, order_id: str) -> None:
+def test_no_mail_is_sent_for_an_archived_order(harness: ShopHarness, order_id: str) -> None:
     late = messages(harness)
     key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
     harness.shop.table.client.delete_item(TableName=harness.shop.table.name, Key=key)
@@ -102,9 +102,7 @@ def about(event: str, order_id: str, **data: Any) -> Message:
 @pytest.mark.parametrize(
     "event", next(reaction.event_names for reaction in REACTIONS if reaction.name == "notifications")
 )
-def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(
-    harness: ShopHarness, order_id: str, event: str
-) -> None:
+def test_every_event_of_the_reaction_sends_its_own_mail(harness: ShopHarness, order_id: str, event: str) -> None:
     message = about(event, order_id)
     assert [handle(message), handle(message)] == [[], []]
     (mail,) = harness.sent_mails()
@@ -112,19 +110,19 @@ def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(
     assert known(harness, order_id) == [(event, "SENT")]
 
 
-def test_money_that_fits_no_order_is_nobodys_to_be_told_of(harness: ShopHarness, order_id: str) -> None:
+def test_money_that_matches_no_order_sends_no_mail(harness: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, customer_id=None)) == []
     assert handle(about("RefundSucceeded", "none", customer_id=None)) == []
     assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
 
 
-def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(harness: ShopHarness, order_id: str) -> None:
+def test_a_refund_mail_shows_the_refunded_amount(harness: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, amount=990)) == []
     (mail,) = harness.sent_mails()
     assert "We have refunded 9.90 EUR to you." in mail.body
 
 
-def test_who_was_forgotten_is_told_nothing_any_more(harness: ShopHarness, order_id: str) -> None:
+def test_an_erased_customer_gets_no_mail(harness: ShopHarness, order_id: str) -> None:
     late = messages(harness)
     erasure.erase_customer(harness.shop, ANN, ANN.id)
     assert handle(*late, about("OrderCancelled", order_id)) == []
@@ -233,7 +231,9 @@ def test_two_senders_with_the_same_message_send_one_mail(harness: ShopHarness, o
     assert len(harness.sent_mails()) == 1
 
 
-def test_of_two_who_take_over_a_dead_senders_claim_one_sends(harness: ShopHarness, order_id: str) -> None:
+def test_if_two_workers_take_over_the_claim_of_a_dead_sender_only_one_sends(
+    harness: ShopHarness, order_id: str
+) -> None:
     (message,) = messages(harness)
     with crash_at("sesv2", "SendEmail", "before"):
         handle(message)

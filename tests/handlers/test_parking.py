@@ -44,7 +44,7 @@ WAYS = (
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("reader", READERS)
-def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
+def test_f11_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_other(
     harness: ShopHarness, reader: str, how: str
 ) -> None:
     harness.open_shop()
@@ -130,7 +130,7 @@ BAD_BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("worker", WORKERS)
-def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
+def test_a_message_that_cannot_be_processed_is_parked_completely_and_the_others_are_processed(
     harness: ShopHarness, worker: str
 ) -> None:
     harness.open_shop()
@@ -158,7 +158,7 @@ def test_a_message_that_cannot_even_be_parked_is_sent_again(harness: ShopHarness
     assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
 
 
-def test_what_is_parked_is_named_by_what_it_is_and_says_why(harness: ShopHarness) -> None:
+def test_a_parked_document_is_named_by_its_content_and_states_its_reason(harness: ShopHarness) -> None:
     park = dead_letters.dead_letter_writer("failures", "copies")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "1"}, "NotReadable: total")

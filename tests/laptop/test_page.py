@@ -107,7 +107,7 @@ def delivered(people: DemoClients, order: Any) -> Callable[[], bool]:
 
 
 # looking --------------------------------------------------------------------------------------------------------------
-def test_an_orders_story_is_told_from_its_write_to_its_archive(
+def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
     id = order["order_id"]
@@ -149,9 +149,7 @@ def test_an_orders_story_is_told_from_its_write_to_its_archive(
     assert of_kind(browser.story(id), "record", type="Expiry", by="expiry")
 
 
-def test_an_archived_order_is_restored_from_the_page_and_nobody_is_told(
-    browser: Browser, people: DemoClients, order: Any
-) -> None:
+def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, people: DemoClients, order: Any) -> None:
     id = order["order_id"]
     people.pay_order(order)
     eventually(delivered(people, order))
@@ -181,7 +179,7 @@ def test_entries_are_pushed_as_they_happen(browser: Browser, people: DemoClients
         assert next(pushed)["order_id"] == order["order_id"]
 
 
-def test_the_api_is_handed_on_as_it_is(browser: Browser, people: DemoClients) -> None:
+def test_the_page_server_forwards_the_api_unchanged(browser: Browser, people: DemoClients) -> None:
     product = people.create_stocked_product(3)
     assert browser.get(f"/api/products/{product}")["product_id"] == product
     assert browser.ask("GET", "/api/orders") == (401, {"message": "Unauthorized"})
@@ -283,7 +281,7 @@ def test_the_page_may_load_its_own_things_and_nothing_else(browser: Browser) -> 
         ("/local/tokens", {}, "user"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_field(browser: Browser, path: str, body: Any, field: str) -> None:
+def test_an_invalid_value_is_rejected_by_its_field(browser: Browser, path: str, body: Any, field: str) -> None:
     status, said = browser.ask("POST", path, body)
     assert (status, said["errors"][0]["field"]) == (400, field)
 
@@ -295,7 +293,9 @@ def ask(browser: Browser, pattern: str, **asked: Any) -> Any:
     return said
 
 
-def test_every_pattern_is_listed_with_what_it_takes_and_what_finds_something(browser: Browser, order: Any) -> None:
+def test_every_pattern_is_listed_with_its_arguments_and_with_values_that_find_items(
+    browser: Browser, order: Any
+) -> None:
     listed = browser.get("/local/patterns?user=alice")
     by_id = {one["id"]: one for one in listed["items"]}
     assert list(by_id) == [pattern.id for pattern in PATTERNS]
@@ -347,7 +347,7 @@ def test_one_page_follows_another_by_its_cursor(browser: Browser, order: Any) ->
     assert all(len(types(page)) <= 1 for page in pages)
 
 
-def test_of_the_requests_to_all_shards_the_second_says_what_differs(browser: Browser, order: Any) -> None:
+def test_the_second_of_the_requests_to_all_shards_shows_only_the_differences(browser: Browser, order: Any) -> None:
     found = ask(browser, "A16", arguments={"queue": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"})
     assert [list(request["sent"]) for request in found["requests"][1:]] == [[":pk"]] * 3
     assert (
@@ -406,7 +406,7 @@ MUG = {"product_id": "mug"}
         ("A9", {"arguments": MUG, "all": True}, "all"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_by_its_field(browser: Browser, pattern: str, body: Any, field: str) -> None:
+def test_an_invalid_query_is_rejected_by_its_field(browser: Browser, pattern: str, body: Any, field: str) -> None:
     status, said = browser.ask("POST", f"/local/patterns/{pattern}", body)
     assert (status, said["errors"][0]["field"]) == (400, field)
 
@@ -439,7 +439,7 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     eventually(lambda: browser.reader("relay")["failed"] >= 1)
 
 
-def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser: Browser, people: DemoClients) -> None:
+def test_an_unreadable_record_is_parked_completely_by_each_reader(browser: Browser, people: DemoClients) -> None:
     id = browser.throw("poison")["order_id"]
     readers = {"copies", "relay"}
     eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == readers, others_buy(people))
@@ -458,7 +458,7 @@ def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser
     assert page["items"][0]["key"] != after["items"][0]["key"]
 
 
-def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
+def test_listing_dead_letters_repeatedly_shows_the_same_messages(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
     def dead() -> list[Any]:

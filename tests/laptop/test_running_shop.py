@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 READY_AGAIN_SECONDS = 15
 
 
-def test_the_demo_tells_every_story(laptop: LaptopShop) -> None:
+def test_the_demo_completes_every_story(laptop: LaptopShop) -> None:
     demo.run_demo(laptop.shop())
 
 
@@ -41,7 +41,7 @@ def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(lapt
     assert not load_test.run_load_test(laptop.shop(), orders=200, clients=8).failures
 
 
-def test_followers_are_told_page_after_page(laptop: LaptopShop) -> None:
+def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
@@ -76,7 +76,7 @@ def test_while_it_runs_no_other_takes_it_over(laptop: LaptopShop, command: str) 
         ("stage=prod", "'stage=prod' is not a setting of the local shop"),
     ],
 )
-def test_a_wrong_setting_is_told_and_nothing_starts(tmp_path: Path, setting: str, said: str) -> None:
+def test_an_invalid_setting_is_reported_and_the_shop_does_not_start(tmp_path: Path, setting: str, said: str) -> None:
     begun = subprocess.run(
         [*START, "--state", str(tmp_path), "up", "-c", setting],
         cwd=PROJECT,

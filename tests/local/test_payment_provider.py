@@ -101,7 +101,9 @@ def give(
     return HttpPaymentProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
 
 
-def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: PaymentProviderServer, listener: Listener) -> None:
+def test_a_payment_succeeds_or_fails_and_sends_a_signed_event(
+    provider: PaymentProviderServer, listener: Listener
+) -> None:
     paid(provider)
     paid(provider, payment_method="pm_card_chargeDeclined")
     assert listener.told(2) == [
@@ -110,7 +112,9 @@ def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: PaymentProvide
     ]
 
 
-def test_money_is_given_back_once_for_each_key_and_told(provider: PaymentProviderServer, listener: Listener) -> None:
+def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(
+    provider: PaymentProviderServer, listener: Listener
+) -> None:
     payment_id = paid(provider)
     first, again = give(provider, payment_id), give(provider, payment_id)
     assert first == again
@@ -141,7 +145,7 @@ def test_more_than_was_paid_is_not_given_back(provider: PaymentProviderServer) -
         ("", 0, "parameter_invalid_integer"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_stripes_shape(
+def test_a_malformed_request_is_rejected_in_stripes_format(
     provider: PaymentProviderServer, payment: str, amount: int, code: str
 ) -> None:
     known = {"": paid(provider), "declined": paid(provider, payment_method="pm_card_chargeDeclined")}
@@ -158,7 +162,7 @@ def test_a_key_stands_for_one_request(provider: PaymentProviderServer) -> None:
     assert refusal.value.code == "idempotency_error"
 
 
-def test_only_who_has_the_key_gives_back(provider: PaymentProviderServer) -> None:
+def test_a_refund_requires_the_api_key(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     stranger = HttpPaymentProvider(provider.url, "sk_guessed")
     with pytest.raises(PaymentProviderUnavailable) as passing:

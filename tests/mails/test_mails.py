@@ -114,7 +114,7 @@ DEAR: dict[str, Any] = {
 }
 
 
-def test_the_total_is_shown_with_what_it_is_made_of_and_the_tax_in_it() -> None:
+def test_the_total_is_shown_with_its_parts_and_the_tax() -> None:
     costs = """\
   2 x Blue mug  25.00 EUR
   1 x Pot  12.50 EUR
@@ -161,7 +161,7 @@ SHORT: dict[str, Any] = {
 }
 
 
-def test_a_mail_about_an_order_cut_short_says_what_is_not_coming_and_what_goes_back() -> None:
+def test_a_mail_about_a_shortened_order_lists_the_dropped_pieces_and_the_refund() -> None:
     letter = """\
   Total  34.90 EUR
   Includes 19.5 % tax  5.69 EUR
@@ -278,7 +278,7 @@ def test_a_notice_says_the_same_as_text_and_as_html_and_takes_nothing_for_markup
     assert "{" not in notice(event).subject + notice(event).text
 
 
-def test_whatever_a_product_is_called_by_its_link_is_one() -> None:
+def test_every_product_name_is_escaped_in_its_link() -> None:
     one = notice("PriceDropped", id='a b/"?&<')
     assert "https://elm.example/p/a%20b%2F%22%3F%26%3C?from=mail" in one.text
 

@@ -147,7 +147,7 @@ def test_every_kind_of_change_has_its_name_in_a_real_stream(
 
 
 @pytest.mark.parametrize("row", [t.PAYMENT, t.REFUND, t.RETURN, t.SHIPMENT, t.INVOICE], ids=lambda row: row.type)
-def test_what_is_inserted_as_restored_has_not_happened_and_what_becomes_of_it_then_has(
+def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
     image = row.encode(SAMPLES[row]) | {"restored_at": {"S": AT}}
@@ -160,7 +160,7 @@ def test_what_is_inserted_as_restored_has_not_happened_and_what_becomes_of_it_th
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: kind.name)
-def test_what_is_told_by_what_was_before_is_not_told_where_nobody_knows_that_but_a_name(kind: ChangeType) -> None:
+def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
     """A name that may be another is told again: whoever has it already does nothing."""
     before = before_of(kind, "")
     it, not_it = (replace(before, **changed, version=4) for changed in BETWEEN[kind.name])
@@ -192,7 +192,7 @@ def test_stock_is_replenished_when_there_was_none_and_is_some(before: int, after
 @pytest.mark.parametrize(
     "transitions", [ORDER_TRANSITIONS, SHIPMENT_TRANSITIONS, PAYMENT_TRANSITIONS, REFUND_TRANSITIONS]
 )
-def test_from_one_state_to_another_there_is_one_name_or_one_for_each_field_that_tells_it(
+def test_a_pair_of_states_has_one_change_name_or_one_per_changed_field(
     transitions: tuple[Transition, ...],
 ) -> None:
     told: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
@@ -205,7 +205,7 @@ def test_from_one_state_to_another_there_is_one_name_or_one_for_each_field_that_
             assert names.setdefault((move.changed_field, move.decreasing), move.change_name) == move.change_name
 
 
-def test_a_customer_who_has_another_address_has_no_other_name_but_may_have_where_nobody_knows_what_was() -> None:
+def test_a_new_email_address_is_a_customer_changed_event_and_may_be_a_rename_without_an_old_image() -> None:
     ann = SAMPLES[t.CUSTOMER]
     moved = replace(ann, email="ash@example.com", email_hash="h2", version=2)
     changed = modified(t.CUSTOMER, ann, moved)
@@ -239,7 +239,7 @@ def test_a_refusal_to_stop_the_rest_is_no_parcel_and_a_cut_is_no_shipment() -> N
         assert found.name == name
 
 
-def test_goods_that_come_back_are_told_as_that_though_money_goes_back_with_them() -> None:
+def test_returned_goods_are_a_return_although_money_is_refunded() -> None:
     before = order(status="PARTIALLY_RETURNED", version=6)
     after = replace(before, lines=counted("returned"), refunded=1250, version=7)
     found = parse_change(modified(t.ORDER, before, after))
@@ -248,7 +248,7 @@ def test_goods_that_come_back_are_told_as_that_though_money_goes_back_with_them(
 
 
 @pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind not in IGNORED_ROW_KINDS], ids=lambda row: row.type)
-def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
+def test_a_change_without_a_declared_name_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
     named = {(kind.event_name, kind.only_ttl_deletion) for kind in CHANGE_TYPES if kind.row is row}
     table.write(put_if_absent(row, SAMPLES[row]))
     table.client.delete_item(TableName=table.name, Key=row.key_of(SAMPLES[row]))
@@ -260,7 +260,7 @@ def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table:
 
 
 @pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind in IGNORED_ROW_KINDS], ids=lambda row: row.type)
-def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Row[Any]) -> None:
+def test_markers_and_totals_have_no_subscribers(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = SAMPLES[row]
     table.write(put_if_absent(row, item))
     number = "ttl" if row.has_ttl else TOTAL_FIELDS.get(row, ("version",))[0]
@@ -272,7 +272,7 @@ def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Ro
 
 # TTL and people -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("row", [t.EXPIRY, t.ACTIVITY], ids=lambda row: row.type)
-def test_f14_what_dynamodb_expired_and_what_a_person_deleted_are_told_apart(
+def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
     item = replace(SAMPLES[row], ttl=LONG_AGO)
@@ -408,7 +408,7 @@ def test_an_item_of_an_older_schema_is_read_with_the_defaults_of_today() -> None
     assert found.after == order()
 
 
-def test_what_raises_no_version_is_no_change_though_nobody_can_read_what_was_there_before() -> None:
+def test_a_write_without_a_new_version_is_no_change_even_if_the_old_image_is_unreadable() -> None:
     mended = t.ORDER.encode(order())
     broken = {**mended, "total": {"S": "3490"}}
     assert parse_change(recorded("MODIFY", broken, mended)) is None
@@ -454,7 +454,7 @@ JSON = st.recursive(
 
 @given(st.sampled_from(sorted({"dynamodb", "eventName", "userIdentity", *GOOD})), JSON, st.booleans())
 @settings(max_examples=many(200, 20))
-def test_whatever_is_wrong_with_a_record_it_is_read_or_refused_for_good(name: str, value: Any, old: bool) -> None:
+def test_a_malformed_record_is_read_or_rejected_permanently(name: str, value: Any, old: bool) -> None:
     record = modified(t.ORDER, order(), order(status="PAID", version=2))
     if name in record or name == "userIdentity":
         record[name] = value

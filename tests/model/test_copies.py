@@ -219,7 +219,7 @@ def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
     assert [row for row, _ in todo.append] == [t.ACTIVITY, t.TIMELINE], "the archive waits for the timeline alone"
 
 
-def test_a_summary_tells_of_its_order() -> None:
+def test_a_summary_is_derived_from_its_order() -> None:
     ((_, summary),) = copies_of(t.ORDER, order()).values()
     assert summary == e.OrderSummary(
         customer_id="ann",

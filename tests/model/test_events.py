@@ -66,7 +66,7 @@ def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventCont
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-def test_no_event_carries_what_nobody_could_erase_from_the_bus(event: EventContract) -> None:
+def test_no_event_contains_personal_data(event: EventContract) -> None:
     sent = json.dumps(build_event_detail(change_of(event)), ensure_ascii=False)
     assert not [text for text in PEOPLE if text in sent]
 
@@ -117,7 +117,7 @@ def test_a_contract_declared_wrong_is_refused_when_it_is_imported(wrong: dict[st
         EventContract(description="", **wrong).check()
 
 
-def test_a_reaction_to_what_nobody_publishes_is_refused() -> None:
+def test_a_reaction_to_an_unpublished_event_is_rejected() -> None:
     with pytest.raises(TypeError, match="listens for unknown events"):
         Reaction("praise", event_names=("OrderPraised",), effect="", idempotent_by="").check()
     assert len({reaction.name for reaction in REACTIONS}) == len(REACTIONS)
@@ -159,7 +159,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_is_no_event_is_refused_for_good(body: Any) -> None:
+def test_a_malformed_event_is_rejected_permanently(body: Any) -> None:
     with pytest.raises(NotReadable):
         parse_event_detail(body)
 

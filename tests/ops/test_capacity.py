@@ -80,15 +80,13 @@ def recording(name: str) -> capacity.TableTraffic:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_recorded_traffic_costs_what_it_costs_by_hand(name: str) -> None:
+def test_the_cost_of_recorded_traffic_equals_the_manual_calculation(name: str) -> None:
     found = capacity.sum_costs(capacity.estimate_costs(recording(name), PRICES, RULES))
     assert found == pytest.approx(FIGURES[name], abs=5e-7)
 
 
 @pytest.mark.parametrize("name", CHEAPEST)
-def test_what_is_cheapest_is_said_as_the_settings_that_make_it_so(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_cheapest_mode_is_printed_as_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["capacity", "--from", str(TRAFFIC[name])])
     billing, table_class = CHEAPEST[name]
     lines = capsys.readouterr().out.splitlines()
@@ -114,7 +112,7 @@ def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_what_was_recorded_is_written_again_as_it_was(name: str, tmp_path: Path) -> None:
+def test_recorded_traffic_is_written_unchanged(name: str, tmp_path: Path) -> None:
     kept = TRAFFIC[name]
     main(["capacity", "--from", str(kept), "--record", str(tmp_path / "again.json")])
     assert (tmp_path / "again.json").read_text() == kept.read_text()
@@ -162,7 +160,7 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {}, "stored": {}}']
 )
-def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
     kept.write_text(text)
     with pytest.raises(SystemExit, match="has an invalid format"):

@@ -52,7 +52,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_stops_it_is_a_sentence(
+def test_every_error_is_printed_as_one_sentence(
     command: list[str], error: Exception, code: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     for name in ("resolve_target", "resolve_table", "resolve_shop"):

@@ -307,7 +307,7 @@ class Traffic:
 
 
 @pytest.mark.thorough
-def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(harness: ShopHarness) -> None:
+def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: ShopHarness) -> None:
     """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
     a_busy_shop(harness, 12)
     table = harness.shop.table
@@ -389,7 +389,7 @@ def is_at_rest(image: Image) -> bool:
 
 
 # what it cannot or must not do ----------------------------------------------------------------------------------------
-def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
+def test_an_item_that_changes_between_the_check_and_the_repair_is_not_changed(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.open_shop()
@@ -414,7 +414,7 @@ def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
 ORDER_SUMMARY_IS = "ORDER#"
 
 
-def test_a_total_that_is_final_is_left_as_it_is(harness: ShopHarness) -> None:
+def test_a_final_total_is_not_changed(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.pay_order(harness.place_order("one", mug=1))
     harness.process_all(("copies",))
@@ -430,7 +430,7 @@ def test_a_total_that_is_final_is_left_as_it_is(harness: ShopHarness) -> None:
     assert everything(table)[key] == false
 
 
-def test_a_total_whose_orders_have_left_the_table_is_said_and_left(
+def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     create_delivered_order(harness)
@@ -495,7 +495,7 @@ def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: Shop
     assert units == ["2", "2"]
 
 
-def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(harness: ShopHarness) -> None:
+def test_an_unreadable_order_is_named_and_blocks_no_other(harness: ShopHarness) -> None:
     harness.open_shop()
     broken, sound = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     harness.new_records()  # lost
@@ -507,7 +507,7 @@ def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(harness: Shop
     assert {fault.source[1].order_id for fault in drift.discrepancies.values()} == {sound}
 
 
-def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(harness: ShopHarness) -> None:
+def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: ShopHarness) -> None:
     orders = 12
     harness.open_shop(available=100)
     for number in range(orders):
@@ -527,7 +527,7 @@ def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(harnes
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
+def test_the_command_prints_counts_by_kind_and_exits_with_1_while_drift_is_left(
     harness: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, harness.shop.table.name))
@@ -550,7 +550,7 @@ def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
     assert "totals not checked (use --all): no drift found." in capsys.readouterr().out
 
 
-def test_what_cannot_be_meant_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["drift", "--all", "--sample", "5"])
     assert ended.value.code == 2

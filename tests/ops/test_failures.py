@@ -109,7 +109,7 @@ def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
 
 
 # stream records -------------------------------------------------------------------------------------------------------
-def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(
+def test_f11_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_read_it(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -161,7 +161,9 @@ def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     assert shown(recovered) == shown(derived(harness))
 
 
-def test_what_was_redriven_is_so_once_unless_it_is_named(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_redriven_document_is_redriven_again_only_if_it_is_named(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     (key,) = give_up(harness.new_records())
@@ -186,7 +188,7 @@ def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
     assert told(harness, "notifications") == [("OrderPlaced", 1)]
 
 
-def test_of_a_document_with_a_record_that_nobody_can_read_the_rest_is_done_and_it_stays(
+def test_a_document_with_an_unreadable_record_stays_and_its_other_records_are_redriven(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -231,7 +233,7 @@ def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_
 @pytest.mark.thorough
 @pytest.mark.parametrize("call", range(1, 8, many(1, 3)))
 @pytest.mark.parametrize(("service", "operation"), [("events", "PutEvents"), ("s3", "PutObject")])
-def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
+def test_after_a_crash_the_next_run_reaches_the_same_result(
     harness: ShopHarness, store: FailureRepository, service: str, operation: str, call: int
 ) -> None:
     order_id = delivered_in_part_returned(harness)
@@ -255,9 +257,7 @@ def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
 
 
-def test_what_is_older_than_its_effects_are_remembered_is_refused(
-    harness: ShopHarness, store: FailureRepository
-) -> None:
+def test_a_document_older_than_the_replay_limit_is_rejected(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     (key,) = give_up(harness.new_records())
@@ -281,7 +281,7 @@ def test_a_dry_run_says_the_same_and_does_nothing(harness: ShopHarness, store: F
     assert would == redrive(harness, store)
 
 
-def test_documents_of_nobody_are_named_and_stop_no_other(harness: ShopHarness, store: FailureRepository) -> None:
+def test_foreign_documents_are_named_and_block_no_other(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     (sound,) = give_up(harness.new_records())
     bodies = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}', "4": b'{"record": 7}', "5": b'{"record": {}}'}
@@ -294,7 +294,7 @@ def test_documents_of_nobody_are_named_and_stop_no_other(harness: ShopHarness, s
     assert {one["reader"] for one in listed if one["key"] in bodies} == {"unknown"}
 
 
-def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(
+def test_an_erasure_rewrites_redriven_documents_and_ignores_their_marks(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -332,7 +332,7 @@ def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_on
 
 @pytest.mark.parametrize("operation", ["SendMessage", "DeleteMessage"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_f12_whoever_dies_as_letters_go_back_loses_none_and_no_effect_happens_twice(
+def test_f12_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effect(
     harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # for whoever runs it again does not wait here
@@ -430,7 +430,7 @@ def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
     assert len(harness.take_messages("notifications")) == 13
 
 
-def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
+def test_dead_letters_in_flight_are_reported_and_the_command_exits_with_1(
     here: ShopHarness, store: FailureRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
@@ -529,7 +529,7 @@ def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, caps
 @pytest.mark.parametrize(
     "arguments", [["--since", "soon"], ["--all", "--since", "3d"], [], ["--all", "--per-second", "0"]]
 )
-def test_what_cannot_be_meant_ends_with_2(here: ShopHarness, arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2(here: ShopHarness, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", *arguments])
     assert ended.value.code == 2

@@ -75,7 +75,7 @@ def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> Non
     assert not hot_keys.has_hot_partition(found)
 
 
-def test_f17_a_hot_partition_is_told_by_its_own_metric_with_the_index_and_the_worst_minute(
+def test_f17_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_minute(
     cloudwatch: Any, put: Put
 ) -> None:
     for metric in ("WriteThrottleEvents", "WriteKeyRangeThroughputThrottleEvents"):
@@ -105,7 +105,7 @@ def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatc
     assert line.endswith(hot_keys.CAUSES[cause])
 
 
-def test_what_is_throttled_without_a_cause_is_told_as_that(cloudwatch: Any, put: Put) -> None:
+def test_throttling_without_a_known_cause_is_reported_as_that(cloudwatch: Any, put: Put) -> None:
     put("ReadThrottleEvents", 3)
     put("ReadThrottleEvents", 99, 60 * 30)  # the day before
     assert list(hot_keys.format_report(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch has no cause"]
@@ -155,7 +155,7 @@ def test_figures_that_were_kept_say_the_same_again(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"table": "orders", "since": "", "until": "", "counted": [1]}'])
-def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
     kept.write_text(text)
     with pytest.raises(SystemExit, match="was not written by --save"):

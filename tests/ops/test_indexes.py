@@ -65,7 +65,7 @@ def add(table: Description, *names: str) -> None:
 
 
 # what follows ---------------------------------------------------------------------------------------------------------
-def test_what_is_the_same_stays(deployed: Description, planned: Planned) -> None:
+def test_equal_indexes_do_not_change(deployed: Description, planned: Planned) -> None:
     table = deployed
     table["GlobalSecondaryIndexes"].reverse()
     index(table, "GSI2")["Projection"]["NonKeyAttributes"].reverse()
@@ -91,7 +91,7 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
     assert list(gone.describe()) == ["One deploy is enough: delete GSI9."]
 
 
-def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
+def test_several_index_changes_are_several_deploys_and_new_indexes_come_first(
     deployed: Description, planned: Planned
 ) -> None:
     add(deployed, "GSI0", "GSI9")
@@ -141,7 +141,7 @@ def test_other_keys_of_the_table_itself_would_be_another_table(deployed: Descrip
 
 
 # where they are found -------------------------------------------------------------------------------------------------
-def test_the_template_has_what_the_model_says(dev: SynthesizedTemplate) -> None:
+def test_the_template_has_the_indexes_of_the_model(dev: SynthesizedTemplate) -> None:
     assert indexes_from_file(dev.file) == indexes_from_model()
     assert len(indexes_from_model().indexes) == 3
 
@@ -193,14 +193,14 @@ def test_a_stack_is_asked_for_its_table_and_one_that_is_not_there_yet_is_made_at
 
 
 @pytest.mark.parametrize("content", ["", '{"Table": {}}'])
-def test_a_file_that_is_no_template_is_told_in_one_sentence(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_template_is_reported_in_one_sentence(tmp_path: Path, content: str) -> None:
     path = tmp_path / "template.json"
     path.write_text(content)
     with pytest.raises(SystemExit, match=r"^Cannot compare the indexes: "):
         main(["indexes", "--against", str(path)])
 
 
-def test_a_stack_on_a_restored_table_wants_what_the_model_says_and_one_that_lost_its_table_is_stopped(
+def test_a_stack_on_a_restored_table_gets_the_indexes_of_the_model_and_a_stack_without_its_table_is_stopped(
     deployed: Description, tmp_path: Path
 ) -> None:
     described = tmp_path / "described.json"

@@ -78,7 +78,7 @@ def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]
     return code, capsys.readouterr().out.splitlines()
 
 
-def test_a_shop_whose_accounts_are_balanced_is_told_so(
+def test_a_shop_with_balanced_accounts_is_reported_as_balanced(
     shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     transfer(shop, "t", new_gift_card(shop, 90), mine, 90)
@@ -126,7 +126,7 @@ def test_it_looks_at_the_shop_that_runs_on_this_machine(
         ["ledger", "--local", "--units-per-second", "nan"],
     ],
 )
-def test_it_is_told_where_to_look_and_how_fast(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
@@ -187,7 +187,7 @@ def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:
     assert looked_at(shop) == [(mine, ["it does not exist, but it has 4 entries"])]
 
 
-def test_what_cannot_be_read_is_found_and_stops_nothing(shop: Shop, mine: str) -> None:
+def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: Shop, mine: str) -> None:
     shop.table.client.update_item(
         TableName=shop.table.name, Key=ENTRY.key(account_id=mine, version=2), UpdateExpression="REMOVE amount"
     )

@@ -108,7 +108,7 @@ def test_products_of_before_the_catalogues_are_found_and_are_just_as_they_would_
     assert all(there[f"PRODUCT#{id}", "PRODUCT"] == as_now(id) for id in IDS)
 
 
-def test_what_is_unknown_to_us_and_what_is_in_another_catalogue_stays(shop: Shop) -> None:
+def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: Shop) -> None:
     mine = {**as_then("p00"), "weight": {"N": "1.50"}, "tags": {"SS": ["b", "a"]}}
     other = as_now("p01", catalog="trade")
     for image in (mine, other):
@@ -140,7 +140,7 @@ def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
 
 
 # what is written ------------------------------------------------------------------------------------------------------
-def test_a_dry_run_says_what_would_be_changed_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
+def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
     old_products(shop.table)
     before, told = everything(shop.table), len(read_stream_records(engine, shop.table.name))
     wire.clear()
@@ -221,7 +221,7 @@ def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table,
 
 
 # beside others --------------------------------------------------------------------------------------------------------
-def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_write_between_the_read_and_the_migration_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
     old_products(shop.table, ["p00"])
     ensure_category(shop, "/bath/")
     wire.reply_next(
@@ -280,7 +280,7 @@ def test_a_second_run_beside_the_first_is_refused(shop: Shop) -> None:
     assert listed(shop) == IDS
 
 
-def test_what_went_up_half_way_can_be_taken_down(shop: Shop) -> None:
+def test_an_interrupted_migration_can_be_reverted(shop: Shop) -> None:
     old_products(shop.table)
     then = everything(shop.table)
 
@@ -311,7 +311,7 @@ def test_it_consumes_no_more_than_it_may(shop: Shop, wire: WireTap, clock: Manua
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_nobody_hears_of_it(harness: ShopHarness) -> None:
+def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -368,7 +368,7 @@ def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_as
 
 
 # what nobody can read -------------------------------------------------------------------------------------------------
-def test_what_cannot_be_read_is_passed_over_listed_and_remembered(
+def test_an_unreadable_item_is_skipped_listed_and_stored_in_the_checkpoint(
     shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -401,7 +401,7 @@ def test_a_migration_moves_no_item_and_raises_no_version(shop: Shop, name: str) 
         run(shop, PlannedMigration(version="1001", migration=moving, task="up"))
 
 
-def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
+def test_a_round_trip_through_python_values_keeps_every_attribute() -> None:
     image: dict[str, Any] = {
         "text": {"S": ""},
         "whole": {"N": "-7"},
@@ -453,7 +453,7 @@ def damage(harness: ShopHarness, order_id: str) -> None:
             table.client.delete_item(TableName=table.name, Key=key)
 
 
-def test_what_nothing_is_derived_from_has_nothing_to_derive_again() -> None:
+def test_rederive_copies_rejects_a_type_without_copies() -> None:
     with pytest.raises(TypeError, match="Product has no copies"):
         rederive_copies(t.PRODUCT, "copies of products")
 
@@ -525,7 +525,7 @@ def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [("yes", True), ("", False), ("no", False)])
-def test_down_asks_before_it_strips_what_was_never_migrated(
+def test_down_asks_before_it_changes_items_that_were_never_migrated(
     shop: Shop,
     typed: Run,
     monkeypatch: pytest.MonkeyPatch,
@@ -549,7 +549,7 @@ def test_down_asks_before_it_strips_what_was_never_migrated(
     assert (everything(shop.table)["PRODUCT#new", "PRODUCT"] == before) != goes_on
 
 
-def test_down_strips_nothing_where_nobody_can_answer(shop: Shop, typed: Run) -> None:
+def test_down_changes_nothing_without_a_terminal_to_confirm(shop: Shop, typed: Run) -> None:
     products.create_product(shop, STAFF, "new", "New", 1, "EUR", 1)
     typed("up", "--units-per-second", "1e6")
     before = everything(shop.table)
@@ -560,7 +560,7 @@ def test_down_strips_nothing_where_nobody_can_answer(shop: Shop, typed: Run) -> 
     assert "3 would be changed" in typed("down", "--dry-run", "--units-per-second", "1e6")
 
 
-def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_it_again(
+def test_a_skipped_item_is_migrated_by_the_next_full_run_after_its_repair(
     shop: Shop, typed: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.table.client.put_item(TableName=shop.table.name, Item={**as_then("p00"), "price": {"S": "much"}})
@@ -574,14 +574,14 @@ def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_i
     assert "skipped" not in typed("status")
 
 
-def test_a_version_that_there_is_none_of_ends_with_2(typed: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_version_exits_with_2(typed: Run, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         typed("up", "--to", "7777")
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("There is no migration 7777. Known migrations: 0001.")
 
 
-def test_who_is_refused_is_told_who_has_it(shop: Shop, typed: Run) -> None:
+def test_a_locked_run_is_rejected_with_the_name_of_the_holder(shop: Shop, typed: Run) -> None:
     with (
         Checkpoint(
             replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"

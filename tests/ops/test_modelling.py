@@ -125,12 +125,16 @@ def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture
     return "".join(text.splitlines(keepends=True)[: int(head) if head else None])
 
 
-def test_every_command_of_the_page_prints_what_the_page_shows(shown: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_of_the_page_prints_the_documented_output(
+    shown: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command, head, output in blocks(MODELLING):
         assert output == printed(command, head, shown, capsys), command
 
 
-def test_every_operators_command_prints_what_its_page_shows(older: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_operators_command_prints_the_output_on_its_page(
+    older: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command, head, output in blocks(OPERATIONS):
         assert output == printed(command, head, older, capsys, err=False), command
 
@@ -143,6 +147,6 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
     return shown
 
 
-def test_the_first_migration_is_shown_as_it_is() -> None:
+def test_the_first_migration_is_shown_unchanged() -> None:
     code = re.findall(r"```python\n(.*?)```", OPERATIONS.read_text(encoding="utf-8"), re.DOTALL)
     assert [inspect.getsource(load_migrations()["0001"].up)] == code

@@ -48,7 +48,7 @@ def groups(text: str) -> dict[str, int]:
     return {name: int(count.strip("()")) for name, count in (title.split() for title in titles)}
 
 
-def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
+def test_an_order_is_shown_with_its_items_and_its_effects(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = told(capsys, order_id)
@@ -69,7 +69,7 @@ def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
     assert text.endswith("its copies are in sync\n")
 
 
-def test_what_is_outstanding_is_told(
+def test_an_outstanding_step_is_shown(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "outstanding" not in told(capsys, order_id)
@@ -105,7 +105,7 @@ def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
         assert any(part in line for line in lines), (part, lines)
 
 
-def test_what_the_shop_on_this_machine_has_seen_is_told_with_what_was_before_that(
+def test_the_local_activity_log_is_merged_into_the_timeline(
     harness: ShopHarness,
     order_id: str,
     tmp_path: Path,
@@ -134,7 +134,7 @@ def story_in(text: str) -> list[str]:
     return [line.strip() for line in lines[: lines.index("")]]
 
 
-def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_table(
+def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_table(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = told(capsys, order_id)
@@ -189,7 +189,7 @@ def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name not in left_out}
 
 
-def test_a_copy_that_is_wrong_is_told(harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_copy_is_reported(harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [
         image for image in order_partition(harness, order_id) if image["type"]["S"] in ("OrderLine", "TimelineEvent")
     ]
@@ -199,7 +199,7 @@ def test_a_copy_that_is_wrong_is_told(harness: ShopHarness, order_id: str, capsy
     assert "not in sync" in told(capsys, order_id)
 
 
-def test_what_is_not_there_is_said_and_ends_with_1(harness: ShopHarness, order_id: str) -> None:
+def test_a_missing_order_is_reported_and_exits_with_1(harness: ShopHarness, order_id: str) -> None:
     with pytest.raises(SystemExit, match="no such order"):
         main(["order", "unheard-of"])
     with pytest.raises(RecordNotFound, match="not archived"):

@@ -32,7 +32,7 @@ from tests.support.tapped_client import ManualClock
         "restore --from 2020-01-01 --to 2199-01-01 --dry-run",
     ],
 )
-def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
+def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_number(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))

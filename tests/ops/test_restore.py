@@ -151,7 +151,7 @@ def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(harness: Sh
     assert log(harness, order_id)[-1][1] == "OrderRestored"
 
 
-def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(harness: ShopHarness) -> None:
+def test_f12_a_restored_order_causes_no_effect_under_every_redelivery(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     before, seen = outside(harness), len(harness.all_records)
     bring_back(harness, order_id)
@@ -172,7 +172,7 @@ def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
     assert harness.shop.table.batch_get([COUNTED.key(source=order_id)]) == []
 
 
-def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(harness: ShopHarness) -> None:
+def test_rebuild_and_redrive_publish_nothing_about_a_restored_order(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     seen = len(harness.all_records)
     bring_back(harness, order_id)
@@ -188,7 +188,7 @@ def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(harness: 
     assert (outside(harness), order_partition(harness, order_id)) == (before, lies)
 
 
-def test_what_the_log_of_a_restored_order_has_lost_is_found_again(harness: ShopHarness) -> None:
+def test_missing_log_entries_of_a_restored_order_are_reconstructed(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
@@ -270,7 +270,7 @@ def test_an_order_that_one_transaction_holds_is_written_with_one(harness: ShopHa
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
-def test_two_who_restore_the_same_order_at_once_come_to_one_end(harness: ShopHarness, call: int) -> None:
+def test_two_concurrent_restores_of_the_same_order_reach_one_result(harness: ShopHarness, call: int) -> None:
     order_id, before = archived_order(harness)
     with run_before_call("dynamodb", "TransactWriteItems", lambda: bring_back(harness, order_id), call):
         assert bring_back(harness, order_id) == "already in the table"
@@ -281,7 +281,7 @@ def test_two_who_restore_the_same_order_at_once_come_to_one_end(harness: ShopHar
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restored(harness: ShopHarness) -> None:
+def test_a_late_record_of_the_stub_deletes_no_restored_item(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     late = [record for record in harness.all_records if "object_key" in record["dynamodb"].get("NewImage", {})]
     assert late
@@ -342,7 +342,7 @@ def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHa
     assert order_partition(harness, order_id) == before
 
 
-def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(harness: ShopHarness) -> None:
+def test_items_added_beside_the_stub_stay_beside_the_restored_order(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(harness.shop, told, {"id": "evt_late"})
@@ -368,7 +368,7 @@ def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_cus
 
 
 @pytest.mark.parametrize("parts", [3, 97])
-def test_who_is_forgotten_just_before_the_order_is_written_is_not_on_it(
+def test_a_customer_erased_just_before_the_restore_is_not_on_the_order(
     harness: ShopHarness, order_id: str, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", parts)
@@ -397,13 +397,13 @@ def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(harness: Sho
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket"])
-def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(harness: ShopHarness, code: str) -> None:
+def test_a_missing_permission_to_read_the_archive_is_reported_as_that(harness: ShopHarness, code: str) -> None:
     order_id, _ = archived_order(harness)
     with fail_calls("s3", "GetObject", code), pytest.raises(ClientError, match=code):
         bring_back(harness, order_id)
 
 
-def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(harness: ShopHarness) -> None:
+def test_an_erased_customer_is_neither_on_a_restored_order_nor_in_its_object(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
@@ -458,7 +458,7 @@ def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored
         harness.clock_offset += SETTLE_TIME
 
 
-def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(harness: ShopHarness) -> None:
+def test_an_order_that_may_still_be_in_archiving_is_not_restored(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     harness.clock_offset -= timedelta(seconds=5)
     before = order_partition(harness, order_id)
@@ -541,7 +541,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]
 
 
 @pytest.mark.usefixtures("here")
-def test_the_command_says_what_became_of_each_and_ends_with_1_where_one_stays(
+def test_the_command_prints_the_result_of_each_order_and_exits_with_1_if_one_is_left(
     harness: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     order_id, before = archived_order(harness)
@@ -584,7 +584,7 @@ def test_the_command_restores_by_the_day_an_order_was_placed(
         ("o1", "--keep-days", "0"),
     ],
 )
-def test_what_cannot_be_meant_is_said_and_ends_with_2(capsys: pytest.CaptureFixture[str], words: Any) -> None:
+def test_wrong_usage_is_reported_and_exits_with_2(capsys: pytest.CaptureFixture[str], words: Any) -> None:
     assert run(capsys, *words)[0] == 2
 
 

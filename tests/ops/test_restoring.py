@@ -183,7 +183,7 @@ def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str
     return harness.take_messages("fulfilment")
 
 
-def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring: Restoring) -> None:
+def test_a_restored_shop_continues_and_archives_closed_orders(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop()
     closed = old.place_order("closed", mug=1)
@@ -203,7 +203,7 @@ def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring:
     assert isinstance(orders.get_order(harness.shop, ANN, closed), ArchivedOrder)
 
 
-def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(restoring: Restoring) -> None:
+def test_an_item_that_expired_before_the_stream_existed_is_archived_too(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop()
     closed = old.place_order("closed", mug=1)

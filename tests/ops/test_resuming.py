@@ -184,7 +184,7 @@ def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
 
 
 @pytest.mark.parametrize("share", [0.25, 0.75])
-def test_killed_a_replay_of_reactions_tells_the_rest(here: ShopHarness, share: float) -> None:
+def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness, share: float) -> None:
     tool = TOOLS["reactions"]
     tool.before(here)
     with record_calls("events", "PutEvents") as calls, asked() as whole:
@@ -208,7 +208,7 @@ def told(calls: list[dict[str, Any]]) -> Counter[str]:
 
 # two at once, and begun anew ------------------------------------------------------------------------------------------
 @every_tool
-def test_of_two_at_once_one_is_told_who_has_it(here: ShopHarness, tool: Tool) -> None:
+def test_a_concurrent_second_run_is_rejected_with_the_name_of_the_holder(here: ShopHarness, tool: Tool) -> None:
     tool.before(here)
     refused = []
 
@@ -229,7 +229,7 @@ def test_of_two_at_once_one_is_told_who_has_it(here: ShopHarness, tool: Tool) ->
 
 
 @every_tool
-def test_what_was_stopped_a_day_ago_says_nothing_of_today(
+def test_a_run_that_stopped_a_day_ago_is_not_resumed(
     here: ShopHarness, tool: Tool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool.before(here)
@@ -241,7 +241,7 @@ def test_what_was_stopped_a_day_ago_says_nothing_of_today(
     assert (kept.status, kept.waiting) == ("DONE", ())
 
 
-def test_who_says_so_begins_anew(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_restart_ignores_the_checkpoint(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
     tool = TOOLS["copies"]
     killed(tool, 20)
@@ -264,7 +264,7 @@ def kept_by(harness: ShopHarness, who: str) -> Checkpoint:
     return Checkpoint(harness.shop.table, "drift", "all", "repair", by=who)
 
 
-def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_right(here: ShopHarness) -> None:
+def test_a_run_that_lost_its_lock_does_not_correct_a_total_twice(here: ShopHarness) -> None:
     """The first has measured what the total is off by, and sleeps; the second measures, and puts it right."""
     unread(here)
     TOOLS["copies"].run()
@@ -286,7 +286,7 @@ def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_rig
     assert {**image, "version": {}} == {**right, "version": {}}
 
 
-def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: ShopHarness) -> None:
+def test_a_run_without_a_checkpoint_repairs_only_unchanged_totals(here: ShopHarness) -> None:
     unread(here)
     TOOLS["copies"].run()
     spoil_a_minute(here)
@@ -303,9 +303,7 @@ def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: Shop
     is_right(here)
 
 
-def test_a_look_that_was_killed_tells_at_the_end_of_all_that_has_drifted(
-    here: ShopHarness, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resumed_check_reports_all_drift_at_the_end(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
     looks = Tool(TOOLS["drift"].looks, "", unread)
     with asked() as whole, pytest.raises(SystemExit):

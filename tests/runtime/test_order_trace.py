@@ -68,10 +68,10 @@ def test_every_line_has_the_same_shape(harness: ShopHarness, log: io.StringIO, m
         assert line["trace"] == "1-67f0-abc"
 
 
-def test_the_query_shows_what_ties_lines_together() -> None:
+def test_the_query_shows_the_fields_that_connect_lines() -> None:
     assert set(CORRELATION_FIELDS) <= set(re.findall(r"\w+", QUERY.splitlines()[0]))
 
 
-def test_what_json_does_not_know_is_told_as_text_and_not_lost() -> None:
+def test_a_value_that_json_cannot_encode_is_logged_as_text() -> None:
     record = function_log.makeRecord("x", 20, "", 0, "odd", (), None, extra={"keys": {1}})
     assert json.loads(JsonFormatter().format(record))["keys"] == "{1}"

@@ -41,7 +41,7 @@ def descendants(shop: Shop, path: str, catalog: str = "main") -> list[str]:
 
 
 # up and down ----------------------------------------------------------------------------------------------------------
-def test_f21_children_of_the_root_are_found_though_nobody_made_the_root(shop: Shop) -> None:
+def test_f21_children_of_the_root_are_found_without_a_root_item(shop: Shop) -> None:
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
     with pytest.raises(NotFound):
@@ -247,7 +247,7 @@ def test_categories_are_for_staff_to_make(shop: Shop, caller: Caller) -> None:
     assert (children(shop, "/"), categories.get_category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
 
 
-def test_what_there_is_not_has_no_other_name(shop: Shop) -> None:
+def test_a_missing_category_cannot_be_renamed(shop: Shop) -> None:
     with pytest.raises(NotFound):
         categories.rename_category(shop, STAFF, "/kitchen/", "Kitchen")
 

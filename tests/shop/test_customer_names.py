@@ -57,7 +57,7 @@ def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone
     assert get_order(shop, order.order_id) == replace(order, customer_name="Ann Elm", customer_version=2)
 
 
-def test_an_order_with_the_name_as_it_is_costs_one_read_when_it_is_copied(shop: Shop, wire: WireTap) -> None:
+def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: Shop, wire: WireTap) -> None:
     order = place(shop, mug=1)
     wire.clear()
     refresh_name(shop, order)
@@ -190,14 +190,14 @@ def test_another_customers_orders_keep_their_name(shop: Shop) -> None:
     assert get_order(shop, theirs.order_id).customer_name == "Bob Birch"
 
 
-def test_an_order_without_a_customer_stays_as_it_is(shop: Shop) -> None:
+def test_an_order_without_a_customer_is_not_changed(shop: Shop) -> None:
     shop.table.write(put_if_absent(ORDER, listed(shop, sample(customer_id="nobody"))))
     assert propagate_name(shop, CHANGE, "nobody") == 0
     refresh_name(shop, get_order(shop, "o1"))
     assert get_order(shop, "o1").customer_name == "Ann Ash"
 
 
-def test_who_was_forgotten_has_no_name_on_what_is_still_open(shop: Shop) -> None:
+def test_an_erased_customer_has_no_name_on_open_orders(shop: Shop) -> None:
     order = listed(shop, place(shop, mug=1))
     erase_customer(shop, ANN, ANN.id)
     refresh_name(shop, order)

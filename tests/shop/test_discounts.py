@@ -244,7 +244,7 @@ def test_a_code_is_not_redeemed_for_nothing(shop: Shop) -> None:
     assert discount.amount == 1
 
 
-def test_an_order_that_costs_nothing_is_paid_as_it_is_placed(shop: Shop, engine: Engine) -> None:
+def test_a_free_order_is_paid_when_it_is_placed(shop: Shop, engine: Engine) -> None:
     offer(shop, percent=100, limit=1)
     order = bought(shop, "SPRING")
     assert (order.status, order.total, order.paid, order.version) == ("PAID", 0, 0, 1)
@@ -258,7 +258,7 @@ def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: Shop) -> None:
     assert (order.status, order.total) == ("PENDING", 490)
 
 
-def test_f4_the_code_is_of_what_was_asked_for(shop: Shop, clock: ManualClock) -> None:
+def test_f4_the_idempotency_key_covers_the_discount_code(shop: Shop, clock: ManualClock) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     discounts.end_discount(shop, STAFF, "SPRING")
@@ -281,7 +281,7 @@ def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop,
     assert left(shop) == [10 - (number == part) for number in range(4)]
 
 
-def test_what_a_part_has_no_more_another_has(shop: Shop, wire: WireTap) -> None:
+def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: Shop, wire: WireTap) -> None:
     offer(shop, limit=4, parts=4)
     first, *others, too_late = keys_that_start_at(shop, 2, of=4)[:5]
     assert counted_in(bought(shop, "SPRING", first, mug=1)) == 2
@@ -303,7 +303,7 @@ def test_a_refused_order_redeems_nothing(shop: Shop) -> None:
     assert left(shop) == [1]
 
 
-def test_who_comes_too_late_for_both_hears_of_the_goods(shop: Shop) -> None:
+def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(shop: Shop) -> None:
     offer(shop, limit=1)
     bought(shop, "SPRING", mug=10)
     with pytest.raises(OutOfStock) as refusal:
@@ -383,7 +383,7 @@ def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
     assert [bought(shop, "SPRING", key, mug=1).total for key in ("k2", "k3")] == [1125, 1125]
 
 
-def test_what_was_not_counted_is_not_given_back(shop: Shop) -> None:
+def test_a_code_without_a_limit_releases_nothing(shop: Shop) -> None:
     offer(shop)
     for order in (place(shop, "k1"), bought(shop, "SPRING", "k2")):
         assert list(discounts.release(order)) == []

@@ -76,7 +76,7 @@ def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[
     return [update(PRODUCT, before, after)], {"version": after.version}
 
 
-def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
+def test_a_command_whose_items_changed_is_decided_again(shop: Shop) -> None:
     seen: list[int] = []
     assert once(shop, decide=lambda: rename_mug(shop, seen)).result == {"version": 3}
     assert seen == [1, 2]
@@ -91,7 +91,7 @@ def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) 
     assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: ManualClock) -> None:
+def test_f26_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: Shop, clock: ManualClock) -> None:
     def record() -> IdempotentResult:
         return run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
 

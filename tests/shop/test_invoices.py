@@ -59,7 +59,9 @@ def numbers(series: str, count: int) -> list[str]:
     return [f"{series}-{number:08}" for number in range(1, count + 1)]
 
 
-def test_an_invoice_says_what_was_ordered_and_paid_by_whom(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
     dear = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
     discounts.create_discount(shop, STAFF, "spring", 20)
     wanted = {"mug": RequestedLine(2), "pot": RequestedLine(1)}
@@ -111,7 +113,7 @@ def test_an_invoice_stays_as_of_its_issue(shop: Shop) -> None:
     assert get_invoice_of_order(shop, ANN, order.order_id) == before
 
 
-def test_what_has_become_of_the_goods_by_then_is_not_on_the_invoice(shop: Shop) -> None:
+def test_later_returns_and_cuts_are_not_on_the_invoice(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     issue(shop, order)
     line = get_invoice_of_order(shop, ANN, order.order_id).lines["mug"]
@@ -194,7 +196,9 @@ def test_the_51st_payment_is_on_the_invoice_too(shop: Shop) -> None:
 
 @pytest.mark.parametrize("status", ["PENDING", "CANCELLED", "LAPSED"])
 @pytest.mark.parametrize("part", [0, 1000])
-def test_what_was_not_paid_in_full_has_no_invoice_and_takes_no_number(shop: Shop, status: str, part: int) -> None:
+def test_an_order_that_is_not_fully_paid_gets_no_invoice_and_takes_no_number(
+    shop: Shop, status: str, part: int
+) -> None:
     order = place(shop)
     if part:
         pay_in_parts(shop, order, part)
@@ -224,7 +228,7 @@ def test_an_order_that_was_cancelled_before_its_invoice_was_issued_gets_none(
     assert issue(shop, second) is None, "it was cancelled while the invoice was being written"
 
 
-def test_a_name_that_changes_while_the_invoice_is_written_is_on_it_as_it_is_then(
+def test_a_name_that_changes_while_the_invoice_is_written_is_the_new_name_on_it(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
     (order,) = paid_orders(shop, 1)
@@ -236,7 +240,7 @@ def test_a_name_that_changes_while_the_invoice_is_written_is_on_it_as_it_is_then
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_who_was_forgotten_is_called_on_the_invoice_as_on_the_parcel(
+def test_the_invoice_of_an_erased_customer_has_the_name_on_the_parcel(
     shop: Shop, rival: Shop, wire: WireTap, late: bool
 ) -> None:
     (order,) = paid_orders(shop, 1)
@@ -250,14 +254,14 @@ def test_who_was_forgotten_is_called_on_the_invoice_as_on_the_parcel(
     assert (invoice.name, invoice.address) == (HOME_ADDRESS.name, HOME_ADDRESS)
 
 
-def test_an_order_of_nobody_gets_no_invoice_and_somebody_has_to_look(shop: Shop) -> None:
+def test_an_order_without_a_customer_gets_no_invoice_and_fails_permanently(shop: Shop) -> None:
     (order,) = paid_orders(shop, 1)
     shop.table.batch_delete([CUSTOMER.key(customer_id="ann")])
     with pytest.raises(NotFound, match="customer"):
         issue(shop, order)
 
 
-def test_what_is_archived_or_never_was_has_no_new_invoice(shop: Shop) -> None:
+def test_an_archived_or_missing_order_gets_no_new_invoice(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     archive_order(shop, order.order_id, to_stub=True)
     assert issue(shop, order) is None
@@ -346,7 +350,7 @@ def order_of_bob(shop: Shop) -> Order:
 
 
 # printing ---------------------------------------------------------------------------------------------------------
-def test_a_link_to_an_invoice_shows_it_to_whoever_has_it_until_it_ends(shop: Shop, clock: ManualClock) -> None:
+def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: Shop, clock: ManualClock) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     link = create_print_link(shop, ANN, number)

@@ -100,7 +100,7 @@ def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: M
     assert refunds_of(shop, order.order_id) == []
 
 
-def test_what_is_above_what_is_due_is_given_back_in_the_same_transaction(shop: Shop, wire: WireTap) -> None:
+def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
     wire.clear()
@@ -148,7 +148,7 @@ def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(
     assert get_order(shop, order.order_id).paid == 2500
 
 
-def test_many_payments_at_once_pay_exactly_what_is_due(shop: Shop) -> None:
+def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: Shop) -> None:
     order = place(shop)
     parts = [
         partial(report_payment, shop, order, event_id=f"evt_{n}", payment_id=f"pi_{n}", amount=900) for n in range(6)

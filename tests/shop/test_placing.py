@@ -100,7 +100,7 @@ def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: Shop) -> None
     assert type(order.total) is int
 
 
-def test_f2_what_the_client_showed_must_be_the_price_of_now(shop: Shop) -> None:
+def test_f2_the_price_shown_to_the_client_must_be_the_current_price(shop: Shop) -> None:
     products.update_product(shop, STAFF, "mug", None, 1300)
     with pytest.raises(PriceChanged) as refusal:
         place_order(shop, ANN, "k", {"mug": RequestedLine(1, 1250), "pot": RequestedLine(1, 1250)}, HOME_ADDRESS, {})
@@ -165,7 +165,7 @@ def test_unknown_products_are_all_named(shop: Shop) -> None:
     assert available_by_part(shop) == [10]
 
 
-def test_all_products_that_are_short_are_named_with_what_is_left(shop: Shop) -> None:
+def test_all_products_that_are_short_are_named_with_their_available_pieces(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 0)
     create_stocked_product(shop, "vase", 7, parts=3)
     with pytest.raises(OutOfStock) as refusal:
@@ -213,7 +213,7 @@ def test_f4_a_key_with_another_body_is_refused(shop: Shop) -> None:
     assert available_by_part(shop) == [8]
 
 
-def test_f4_what_was_sent_counts_not_the_order_of_its_names(shop: Shop) -> None:
+def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: Shop) -> None:
     lines = {"mug": RequestedLine(1)}
     first = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
     again = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"note": "é", "lines": {"pot": 2, "mug": 1}})

@@ -239,14 +239,14 @@ def _of(given: Any, payment_id: str) -> int:
         moods=("pending",),
     )
 )
-def test_all_money_adds_up_whatever_is_told_in_whichever_order(shop: Shop, story: Story) -> None:
+def test_all_money_adds_up_in_every_order_of_provider_events(shop: Shop, story: Story) -> None:
     once, again = Told(shop, story), Told(shop, story)
     once.tell(again=False)
     again.tell(again=True)
     assert once.comes_to() == again.comes_to(), "what is told again changes nothing"
 
 
-def test_an_order_is_paid_whatever_is_told_first(shop: Shop) -> None:
+def test_an_order_is_paid_in_every_order_of_provider_events(shop: Shop) -> None:
     for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
         story = Told(shop, Story((2500,), told, (), (), ()))
         story.tell(again=False)

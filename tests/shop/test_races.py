@@ -261,7 +261,7 @@ def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, w
     assert available_by_part(shop) == [10]
 
 
-def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
+def test_a_command_keeps_attributes_that_it_does_not_know(shop: Shop) -> None:
     order = place(shop)
     shop.table.client.update_item(
         TableName=shop.table.name,

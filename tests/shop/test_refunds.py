@@ -161,7 +161,9 @@ def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> 
     assert order_money.refunded_total(shop, order_id) == 2100
 
 
-def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     order_id = paid(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
     cancellation.cancel_order(shop, ANN, order_id)
@@ -172,7 +174,7 @@ def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Sho
     assert order_money.refunded_total(shop, order_id) == 2500
 
 
-def test_goodwill_can_be_store_credit_of_somebody_who_can_spend_it(shop: Shop) -> None:
+def test_goodwill_can_be_store_credit_of_a_registered_customer(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500, to="credit")
     (refund,) = order_money.refunds(shop, order_id)
@@ -315,7 +317,7 @@ def test_yen_that_become_store_credit_stay_yen(shop: Shop, fails_first: bool) ->
     assert (refund.currency, account.currency, account.balance) == ("JPY", "JPY", 980)
 
 
-def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
+def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: Shop) -> None:
     report_payment(shop, place(shop), order_id="none-such")
     refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
     refund_processing.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
@@ -355,7 +357,7 @@ def test_a_refund_that_did_not_fail_is_not_tried_again(shop: Shop) -> None:
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_refunds_are_for_who_placed_the_order_and_for_staff(shop: Shop) -> None:
+def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
     for caller in (ANN, STAFF):
@@ -384,7 +386,7 @@ def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
     of_credit=st.booleans(),
     ends=st.booleans(),
 )
-def test_whatever_is_given_back_of_whichever_payments_adds_up(
+def test_every_combination_of_refunds_and_payments_adds_up(
     shop: Shop, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
 ) -> None:
     key = shop.new_id()

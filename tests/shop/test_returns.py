@@ -120,7 +120,7 @@ def test_an_order_is_returned_when_the_last_piece_is_back(shop: Shop, order: Ord
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
 
 
-def test_what_cannot_be_sold_again_is_not_restocked_but_refunded(shop: Shop, order: Order) -> None:
+def test_damaged_returned_pieces_are_refunded_but_not_restocked(shop: Shop, order: Order) -> None:
     lines = {"mug": returns.ReturnedGoods(2, restock=False), "pot": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(shop, STAFF, "k", order.order_id, lines)
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([8], [8])
@@ -142,9 +142,7 @@ def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock:
     assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is put anew where it was gone"
 
 
-def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
-    shop: Shop, order: Order, clock: ManualClock
-) -> None:
+def test_a_new_expiry_replaces_an_expired_one_that_still_exists(shop: Shop, order: Order, clock: ManualClock) -> None:
     hasty = replace(shop, retention_days=0, return_window_days=400)  # settings that were changed meanwhile
     clock.sleep(396 * DAY)
     return_pieces(hasty, order, mug=1)
@@ -157,7 +155,7 @@ def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
     ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
      "LAPSED", "RETURNED", "ARCHIVING"],
 )  # fmt: skip
-def test_f8_only_what_was_delivered_comes_back(shop: Shop, status: str) -> None:
+def test_f8_only_delivered_goods_can_be_returned(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop, mug=2), status)
     contents = everything(shop)
     with pytest.raises(WrongState) as refusal:
@@ -272,7 +270,7 @@ def test_a_return_that_comes_between_is_counted(shop: Shop, rival: Shop, order: 
 
 
 @pytest.mark.parametrize("faster", ["return", "archive"])
-def test_what_comes_back_when_the_archive_comes_is_returned_or_archived(
+def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archived(
     shop: Shop, rival: Shop, order: Order, wire: WireTap, clock: ManualClock, faster: str
 ) -> None:
     log(shop, order)
@@ -326,7 +324,7 @@ def test_the_largest_return_there_can_be_is_one_transaction(shop: Shop, wire: Wi
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_returns_are_seen_by_who_placed_the_order_and_staff(shop: Shop, order: Order) -> None:
+def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop, order: Order) -> None:
     for key in ("one", "two"):
         return_pieces(shop, order, key, mug=1)
     for caller in (ANN, STAFF):

@@ -98,7 +98,7 @@ def furnish(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire: WireTap, name: str) -> None:
+def test_the_extras_of_an_order_cost_the_recorded_units(shop: Shop, wire: WireTap, name: str) -> None:
     order, requests, more = MORE[name]
     furnish(shop)
     plain = {READ: 3, WRITE: 5}
@@ -159,7 +159,7 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_a_command_costs_what_its_items_and_their_indexes_cost(shop: Shop, wire: WireTap, name: str) -> None:
+def test_a_command_costs_the_units_of_its_items_and_their_indexes(shop: Shop, wire: WireTap, name: str) -> None:
     status, command, expected = COSTS[name]
     order = advance_to_status(shop, placed(shop), status)
     _, units = spent(wire, lambda: command(shop, order))
@@ -244,7 +244,7 @@ def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: 
     }
 
 
-def test_what_is_done_already_costs_reading_only(shop: Shop, wire: WireTap) -> None:
+def test_repeating_a_finished_command_costs_only_reads(shop: Shop, wire: WireTap) -> None:
     order = advance_to_status(shop, placed(shop), "SHIPPED")
     again: list[tuple[Callable[[], Any], dict[str, float]]] = [
         (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4}),

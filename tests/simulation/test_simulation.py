@@ -33,7 +33,7 @@ FOUND = (111, 295, 1357, 5065, 5070)
 
 
 @pytest.mark.parametrize("seed", [*QUICK, *FOUND])
-def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) -> None:
+def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> None:
     verdict = run_seed(engine, seed)
     assert not verdict.violations, format_story(verdict)
     assert verdict.faults.total() >= 20
@@ -110,7 +110,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
 
 
 @pytest.mark.thorough
-def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
+def test_a_violation_is_detected_and_reported_with_its_few_decisions(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plant a bug in the shop's code: an order that is cancelled or not paid in time does not release its stock.

@@ -71,7 +71,7 @@ def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built
     assert ran.returncode == 0, ran.stderr
 
 
-def test_a_bundle_that_is_there_is_taken_as_it_is(built: Path) -> None:
+def test_an_existing_bundle_is_reused(built: Path) -> None:
     made = built.stat().st_ino
     again, _ = bundle.build_bundle()
     assert (again, again.stat().st_ino) == (built, made)

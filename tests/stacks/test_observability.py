@@ -32,9 +32,7 @@ def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any
 
 
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
-def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(
-    dev: SynthesizedTemplate, alarm: AlarmDefinition
-) -> None:
+def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTemplate, alarm: AlarmDefinition) -> None:
     found = made(dev, alarm)
     assert found.keys() == (PLACES[alarm.for_each] - alarm.excluded if alarm.for_each else {""})
     (topic,) = dev.resources("AWS::SNS::Topic")
@@ -85,12 +83,12 @@ def test_every_alarm_of_a_reader_is_raised_long_before_its_mapping_gives_up_and_
         assert 2 * max(seconds for _, seconds in LAG_LEVELS) <= gives_up <= 18 * 60 * 60
 
 
-def test_what_takes_its_time_on_purpose_is_a_reaction() -> None:
+def test_every_rate_limited_lambda_is_a_reaction() -> None:
     assert {reaction.name for reaction in REACTIONS} >= RATE_LIMITED_REACTIONS
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: SynthesizedTemplate) -> None:
+def test_alarm_messages_are_encrypted_and_come_only_from_the_alarms_of_this_stack(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     topic, policy = dev.only_properties("AWS::SNS::Topic"), dev.only_properties("AWS::SNS::TopicPolicy")
     assert topic["KmsMasterKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
@@ -109,7 +107,7 @@ def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: Synthesi
     assert services == {"{'Service': 'cloudwatch.amazonaws.com'}"}
 
 
-def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(
+def test_alarms_are_mailed_to_the_address_of_the_stage_if_it_has_one(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     assert not dev.resources("AWS::SNS::Subscription")
@@ -118,7 +116,7 @@ def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(
     assert (mails["Protocol"], mails["Endpoint"], mails["TopicArn"]) == ("email", ON_CALL, {"Ref": topic})
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_a_malformed_address_is_rejected() -> None:
     assert read_settings({"alarm_address": "oncall@shop.example"}).alarm_address == "oncall@shop.example"
     with pytest.raises(InvalidSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
         read_settings({"alarm_address": "oncall"})

@@ -104,13 +104,13 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
     }, "marks; and a name, of which the version stays, or what nobody will ever want"
 
 
-def test_operators_are_whoever_the_account_lets_with_a_second_factor(dev: SynthesizedTemplate) -> None:
+def test_operators_are_principals_of_the_account_with_a_second_factor(dev: SynthesizedTemplate) -> None:
     (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
     assert str(trust["Principal"]["AWS"]).count(":root") == 1
     assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
 
 
-def test_operators_may_do_what_their_tools_do(
+def test_operators_have_the_permissions_of_their_tools(
     dev: SynthesizedTemplate, harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     did: set[Asked] = set()
@@ -189,7 +189,7 @@ def operators_statements(template: SynthesizedTemplate) -> list[Any]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: SynthesizedTemplate, module: str) -> None:
+def test_every_permission_names_its_resource_or_a_known_folder(dev: SynthesizedTemplate, module: str) -> None:
     for statement in dev.statements(module):
         assert statement["Effect"] == "Allow"
         for resource in as_list(statement["Resource"]):
@@ -203,7 +203,7 @@ def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: Synt
                 assert resource.keys() & {"Ref", "Fn::GetAtt"}
 
 
-def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: SynthesizedTemplate) -> None:
+def test_only_an_erasure_may_delete_or_list_archived_objects(dev: SynthesizedTemplate) -> None:
     (bucket,) = [id for id in dev.resources("AWS::S3::Bucket") if id.startswith("Archived")]
     may: dict[str, set[str]] = {}
     for module in MODULES:
@@ -244,7 +244,7 @@ def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTempl
     }  # fmt: skip
 
 
-def test_each_secret_is_read_by_who_needs_it_alone(dev: SynthesizedTemplate) -> None:
+def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> None:
     readers = {
         resource["Ref"].removeprefix("Secrets")[:6]: module
         for module in MODULES
@@ -255,9 +255,7 @@ def test_each_secret_is_read_by_who_needs_it_alone(dev: SynthesizedTemplate) -> 
 
 
 # all of it, and the key ----------------------------------------------------------------------------------------------
-def test_the_page_of_permissions_is_what_the_template_allows_and_nothing_else(
-    dev: SynthesizedTemplate, prod: SynthesizedTemplate
-) -> None:
+def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     written = (DOCS / "permissions.md").read_text(encoding="utf-8")
     assert permissions.render_page(dev.body) == written, (
         "somebody may do something else now: run `make docs`, read the difference"
@@ -301,7 +299,7 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
     assert not [action for action in managed["Action"] if "*" in action]
 
 
-def test_the_key_is_used_by_roles_that_need_it_for_what_they_read_or_write(dev: SynthesizedTemplate) -> None:
+def test_the_key_is_used_only_by_roles_that_read_or_write_encrypted_data(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     for module in MODULES:
         for action, resources in allowed(dev, module).items():
@@ -371,7 +369,7 @@ def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
     return asked
 
 
-def test_every_function_may_do_what_it_does_when_orders_are_worked(
+def test_every_function_has_the_permissions_for_processing_orders(
     dev: SynthesizedTemplate, harness: ShopHarness, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = harness.shop

@@ -70,7 +70,7 @@ def resources_in(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_whoever_follows_a_runbook_may_type_what_it_says_or_is_told_who_may(
+def test_the_commands_of_a_runbook_are_permitted_to_operators_or_name_the_required_role(
     dev: SynthesizedTemplate, page: Path
 ) -> None:
     may, meanings = operators_may(dev), known()
@@ -91,7 +91,7 @@ def test_commands_of_aws_are_found_wherever_they_stand() -> None:
     assert len({action for actions in found.values() for action in actions}) >= 9
 
 
-def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: SynthesizedTemplate) -> None:
+def test_every_name_in_a_runbook_is_a_stack_output_or_explained(dev: SynthesizedTemplate) -> None:
     meanings = known()
     used: set[str] = set()
     for page in PAGES:
@@ -105,7 +105,7 @@ def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: Synthesi
             assert outputs(dev, means), f"${name}: the stack does not tell {means}"
 
 
-def test_every_secret_that_a_runbook_asks_the_stack_for_is_told(dev: SynthesizedTemplate) -> None:
+def test_every_secret_in_a_runbook_is_a_stack_output(dev: SynthesizedTemplate) -> None:
     text = (PROJECT / RUNBOOKS / "rotate-secrets.md").read_text(encoding="utf-8")
     asked = set(re.findall(r"\$\(secret (\w+)\)", text))
     assert asked - {"FrontSecret"} <= dev.body["Outputs"].keys(), "that one is there with a front: see test_settings"

@@ -59,7 +59,7 @@ def paged(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
 
 
 # billing --------------------------------------------------------------------------------------------------------------
-def test_what_is_provisioned_follows_the_traffic_between_its_least_and_its_most_in_the_table_and_each_index(
+def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_index(
     other: SynthesizedTemplate,
 ) -> None:
     table = other.only_properties(TABLE)
@@ -177,7 +177,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     ], "what is answered with a fault of ours counts, and what is not answered at all"
 
 
-def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: SynthesizedTemplate) -> None:
+def test_the_api_alias_shifts_after_all_readers_of_its_writes(prod: SynthesizedTemplate) -> None:
     (alias,) = prod.resources("AWS::Lambda::Alias").values()
     others = {
         prod.function(module)
@@ -187,7 +187,7 @@ def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: SynthesizedT
     assert prod.function("api") not in alias["DependsOn"]
 
 
-def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: SynthesizedTemplate) -> None:
+def test_the_deploy_role_may_move_only_the_alias_of_the_api(prod: SynthesizedTemplate) -> None:
     (role_id,) = [
         id
         for id, it in prod.properties("AWS::IAM::Role").items()
@@ -244,7 +244,7 @@ def test_the_api_knows_the_address_at_which_clients_reach_it(
         assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
 
 
-def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
+def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends_a_secret(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     def told(template: SynthesizedTemplate) -> Any:
@@ -265,7 +265,7 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
     assert {"Ref": secret} in [one for resources in reads for one in as_list(resources)]
 
 
-def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
+def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_its_size(
     others: dict[str, SynthesizedTemplate],
 ) -> None:
     firewall = others["firewall"].only_properties("AWS::WAFv2::WebACL")
@@ -333,7 +333,7 @@ def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
     assert "FrontSecret" not in paged.body["Outputs"]
 
 
-def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_alone(
+def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_and_cognito(
     paged: SynthesizedTemplate,
 ) -> None:
     (policy_id,) = paged.resources("AWS::CloudFront::ResponseHeadersPolicy")
@@ -399,7 +399,7 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
     }
 
 
-def test_who_puts_the_files_there_may_do_that_and_no_more(paged: SynthesizedTemplate) -> None:
+def test_the_role_that_uploads_the_page_has_no_other_permission(paged: SynthesizedTemplate) -> None:
     (role,) = [id for id in paged.resources("AWS::IAM::Role") if id.startswith("PageFiles")]
     assert "ManagedPolicyArns" not in paged.properties("AWS::IAM::Role")[role]
     policies = [it for it in paged.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
@@ -416,7 +416,7 @@ def test_who_puts_the_files_there_may_do_that_and_no_more(paged: SynthesizedTemp
     assert log["RetentionInDays"] == PAGE_ALONE.log_retention_days
 
 
-def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(
+def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
     dev: SynthesizedTemplate, paged: SynthesizedTemplate
 ) -> None:
     client, before = (template.only_properties("AWS::Cognito::UserPoolClient") for template in (paged, dev))
@@ -444,7 +444,7 @@ def test_every_setting_is_in_the_classes_own_words() -> None:
 
 
 @pytest.mark.parametrize("one", fields(Stage), ids=lambda one: one.name)
-def test_every_setting_is_on_the_page_with_what_both_stages_have(one: Any) -> None:
+def test_every_setting_is_on_the_page_with_its_values_in_both_stages(one: Any) -> None:
     from docs.pages.settings import format_value, render_page  # noqa: PLC0415
 
     if one.name == "name":

@@ -20,7 +20,7 @@ EACH = CORPUS_REQUESTS // len(ROUTES) + 1
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("key", ROUTES)
-def test_whatever_is_sent_to_a_route_is_answered_as_described(
+def test_every_hostile_request_to_a_route_is_answered_as_described(
     api: ApiHarness, world: dict[str, str], judge: ResponseJudge, key: str
 ) -> None:
     asked = valid_request(key, world, api)

@@ -57,7 +57,7 @@ def test_a_good_answer_to_a_good_request_is_right(judge: ResponseJudge, made: di
         ('"price": 2', "price was sent as 2 and is 1"),
     ],
 )
-def test_a_body_that_is_taken_for_what_it_is_not_is_seen(
+def test_the_judge_detects_a_malformed_body_that_is_accepted(
     judge: ResponseJudge, made: dict[str, Any], text: str, why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made)
@@ -81,7 +81,7 @@ def test_an_unknown_query_that_is_taken_is_seen(judge: ResponseJudge, made: dict
 
 
 @pytest.mark.parametrize("query", ["limit=1.0", "limit=+1", "limit=01", "limit=1_0", "limit=101", "limit=%D9%A3"])
-def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: ResponseJudge, query: str) -> None:
+def test_the_judge_detects_a_malformed_number_in_a_query_that_is_accepted(judge: ResponseJudge, query: str) -> None:
     answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
     (found,) = judge.find_violations(
         http_event("GET", "/customers/me/orders", token=ANN, query=query.replace("+", "%2B")), answer
@@ -109,11 +109,11 @@ def test_an_answer_that_is_not_described_is_seen(
     assert why in wrong(judge, json.dumps(PRODUCT), response, said)
 
 
-def test_an_answer_that_tells_more_than_is_described_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_the_judge_detects_a_response_with_undeclared_fields(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert "'secret' was unexpected" in wrong(judge, json.dumps(PRODUCT), KEPT, {**made, "secret": 1})
 
 
-def test_what_gets_out_of_the_handler_is_seen(judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_detects_an_exception_of_the_handler(judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise RecursionError("too deep")
 

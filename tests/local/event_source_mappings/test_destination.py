@@ -153,7 +153,7 @@ def test_age_is_checked_again_before_every_retry() -> None:
     assert sequence_numbers_of(next_invocation(stream, now + 30)) == [2]
 
 
-def test_what_is_left_of_an_aged_half_still_goes_before_the_other_half() -> None:
+def test_the_rest_of_an_expired_half_runs_before_the_other_half() -> None:
     stream = new_mapping(
         max_record_age_seconds=60,
         bisect_on_error=True,

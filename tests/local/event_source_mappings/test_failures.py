@@ -113,7 +113,7 @@ def test_a_record_of_exactly_the_maximum_age_is_still_invoked() -> None:
 
 
 @pytest.mark.parametrize("outcome", [ERROR, NotInvoked()])
-def test_age_ends_the_retries_of_whatever_failed(outcome: Any) -> None:
+def test_the_maximum_record_age_ends_the_retries_of_every_failure(outcome: Any) -> None:
     stream = new_mapping(max_record_age_seconds=60, switches=MappingAssumptions(retry_delays_seconds=(61,)))
     feed_records(stream, 1)
     stream.report_outcome(next_invocation(stream), outcome, START)
@@ -122,7 +122,7 @@ def test_age_ends_the_retries_of_whatever_failed(outcome: Any) -> None:
     assert (stream.counters.dropped, stream.checkpoint()) == (1, {SHARD: "1"})
 
 
-def test_what_the_stream_no_longer_keeps_is_gone_and_counted_apart() -> None:
+def test_records_older_than_the_retention_of_the_stream_are_counted_as_expired() -> None:
     stream = new_mapping(on_failure=BUCKET)
     feed_records(stream, 1)
     assert stream.due_actions(START + 86_401) == []
@@ -171,7 +171,7 @@ def test_switches_choose_the_midpoint_and_the_first_half() -> None:
 
 
 @pytest.mark.parametrize(("attempts", "tries_of_one"), [("inherit", 1), ("reset", 2)])
-def test_halves_inherit_the_attempts_already_counted_or_begin_anew(attempts: Any, tries_of_one: int) -> None:
+def test_halves_inherit_the_retry_count_or_start_at_zero(attempts: Any, tries_of_one: int) -> None:
     stream = new_mapping(
         bisect_on_error=True,
         report_item_failures=True,
