@@ -57,7 +57,7 @@ def find_schedules(stack: DeployedStack) -> list[Schedule]:
 
 
 def parse_rate(expression: str) -> timedelta:
-    """Return the interval of an expression such as "rate(5 minutes)". Raises ValueError."""
+    """Return the interval of an expression such as "rate(5 minutes)". Raises ValueError for any other form."""
     found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
     if not found:
         raise ValueError(f"{expression!r} is not supported here: use a rate in minutes, hours or days")

@@ -1,4 +1,4 @@
-"""What the bench compares: two shops that do the same work; and what of its figures is the same every time."""
+"""The benchmark compares two shops that do the same work; some of its figures are the same every time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -16,14 +16,14 @@ LINES = 5
 
 @pytest.fixture(scope="module")
 def queues(engine: Engine) -> Iterator[dict[str, str]]:
-    """What both find around them."""
+    """The environment of both shops."""
     with pair.open_surroundings(engine) as (_, urls):
         yield urls
 
 
 @pytest.fixture(scope="module")
 def both(engine: Engine, queues: dict[str, str]) -> life.LifePair:
-    """One order's life in each: comparing what came of it is part of living it."""
+    """The life of one order in each shop; each life includes the comparison of the results."""
     return life.lives(engine, queues, LINES)
 
 
@@ -78,7 +78,7 @@ def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implemen
 def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_totals_are_has_its_price(
     engine: Engine, queues: dict[str, str]
 ) -> None:
-    """Making them shows that they stay as they are when the change comes again, at once or late."""
+    """The measurement also checks that a redelivered change leaves the copies unchanged, at once or late."""
     cost = {
         (figure.what.removeprefix("the copies of an order that is ").partition(" ")[0], figure.unit): figure
         for figure in life.deduplication_figures(engine, queues)
@@ -99,7 +99,7 @@ KEYS = {"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "schema", "type"}
 
 
 def stored(value: Any) -> Any:
-    """Without what an item leaves out."""
+    """Return the item without its optional attributes."""
     return {name: stored(it) for name, it in value.items() if it} if isinstance(value, Mapping) else value
 
 
@@ -121,7 +121,7 @@ def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
     assert decode.count_lines_of_record(modified) == 2 * LINES
 
 
-# what is told ---------------------------------------------------------------------------------------------------------
+# the report -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("figure", "reached", "told"),
     [

@@ -58,7 +58,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert isinstance(stub, ArchivedOrder)
     body = harness.objects("archive")[stub.object_key]
     assert hashlib.sha256(body).hexdigest() == stub.sha256
-    kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its end is what started the archive
+    kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its expiry started the archive
     assert parse_archive(body) == kept
     assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
     (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items

@@ -1,4 +1,4 @@
-"""Nothing was forgotten; and what is forgotten on purpose is named in one sentence, with the file and the line."""
+"""No declaration is missing; a planted omission is reported in one sentence, with the file and the line."""
 
 import re
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def test_nothing_was_forgotten() -> None:
     assert list(find_omissions()) == []
 
 
-# what `make check` says -----------------------------------------------------------------------------------------------
+# output of `make check` -----------------------------------------------------------------------------------------------
 def forget_record(patch: Patch, file: Path, name: str) -> None:
     get: Any = vars(Recorded)["entries"].fget
     patch.setattr(Recorded, "entries", property(lambda it: without(get(it), name) if it.file == file else get(it)))
@@ -177,7 +177,7 @@ def test_an_omission_is_one_sentence_with_the_place_to_add_it(
     assert [one for one in found if re.fullmatch(sentence, one)] == found[:1], found
 
 
-# what synth, `make check` and the start say ---------------------------------------------------------------------------
+# output of synth, `make check` and the start --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("declare", "sentence"),
     [

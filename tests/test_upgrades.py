@@ -96,10 +96,10 @@ def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Ro
                 row.decode(without)
 
 
-# what was promised ----------------------------------------------------------------------------------------------------
+# contracts ------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def files() -> Files:
-    """What lies in docs by now."""
+    """The contract files in docs."""
     return {name: text for name, text in generate.render_pages().items() if name.endswith(".json")}
 
 

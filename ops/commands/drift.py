@@ -326,9 +326,9 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Check again an item with discrepancies in its previous check. Report the discrepancies that stayed the same.
+        """Check an item again, and report the discrepancies that the previous check found, too.
 
-        If `repair` is set, these discrepancies are repaired too. A wrong contribution (an item that records how much
+        If `repair` is set, these discrepancies are repaired. A wrong contribution (an item that records how much
         another item adds to totals) is only collected here, and is reported at the end of the whole check. Returns True
         if this check found new discrepancies, so that the item must be checked once more.
         """

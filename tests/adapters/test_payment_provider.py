@@ -1,4 +1,4 @@
-"""The port to the payment provider: what goes over the wire, and which of its answers are for good."""
+"""The client of the payment provider: its requests, and which answers are permanent errors."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
-"""Who may ask what: every route, by its owner, another customer, nobody, the wrong group, and with a token of others.
+"""Access to every route: for its owner, another customer, no user, the wrong group, and tokens of other users.
 
-A token's signature, time and issuer are looked at before the function is called, by API Gateway: see
-tests/stacks/test_template.py for what it is told, tests/laptop/test_tokens.py for one that does it.
+API Gateway checks a token's signature, time and issuer before it calls the function: tests/stacks/test_template.py
+checks its settings, tests/laptop/test_tokens.py checks a running authorizer.
 """
 
 import re
@@ -89,7 +89,7 @@ def test_no_cache_may_store_data_of_a_customer(api: ApiHarness) -> None:
 
 
 def test_every_route_declares_its_kind_of_user(api: ApiHarness, world: dict[str, str]) -> None:
-    """A new route is in one of these, or this fails: then the tests here ask it as everybody."""
+    """Fail for a new route until it is in one of these sets. Then the tests here call it as every kind of user."""
     kinds = (PUBLIC_ROUTES, STAFF_ROUTES, WAREHOUSE_ROUTES, CUSTOMER_DATA_ROUTES, CALLER_ROUTES)
     assert {key: [key in kind for kind in kinds].count(True) for key in ROUTES} == dict.fromkeys(ROUTES, 1)
     assert set(ROUTES) >= STAFF_ROUTES | WAREHOUSE_ROUTES | CALLER_ROUTES

@@ -1,4 +1,4 @@
-"""What happened lately: a customer's, and everybody's of a day, from its shards in one order."""
+"""Recent activity: of a customer, and of all customers on a day, merged from its shards."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Categories, as everybody sees them and staff make them."""
+"""Categories: staff create them, and all users read them."""
 
 from dataclasses import replace
 from itertools import accumulate

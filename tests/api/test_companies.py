@@ -1,4 +1,4 @@
-"""Companies: made by staff, seen by their members, and what these see of each other."""
+"""Companies: created by staff, and shown to their members."""
 
 from dataclasses import replace
 from typing import Any

@@ -20,7 +20,7 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"number": "PUEW472M"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),
 )
-"""What a route asks when it is asked otherwise."""
+"""Requests with query parameters that select further access patterns."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The guard before the router, alone: what it lets through is parsed as it was meant, and quickly refused otherwise."""
+"""The guard that parses a request body before the router: it parses valid bodies exactly, and rejects all others."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Bad input through the whole Lambda: a 4xx problem that names what is wrong, and nothing is written."""
+"""Invalid input through the whole Lambda: a 4xx problem names the invalid field, and nothing is written."""
 
 import copy
 import json

@@ -32,7 +32,7 @@ def invoice_id(api: ApiHarness) -> str:
 
 
 def follow(api: ApiHarness, url: str, **changed: str) -> HandlerResponse:
-    """What a browser gets that opens a link: it sends no token."""
+    """Request a link as a browser does, without a token."""
     link = urlsplit(url)
     query: dict[str, Any] = {**dict(parse_qsl(link.query)), **changed}
     return api.call("GET", link.path, **query)
@@ -45,7 +45,7 @@ def link_to(api: ApiHarness, invoice_id: str) -> str:
 
 
 class Shown(HTMLParser):
-    """What a browser would show, element by element, and that it loads and runs nothing."""
+    """Return the elements of a page as a browser shows them, and check that the page loads and runs nothing."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

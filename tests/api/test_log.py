@@ -1,4 +1,4 @@
-"""The log: one line for each request, that tells enough to find it and nothing about a person."""
+"""The log: one line for each request, with enough fields to find it and without personal data."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Orders: what is shown of them, to whom, in which lists; and cancelling."""
+"""Orders: their fields by kind of user, their lists, and cancelling."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ def placed(api: ApiHarness, key: str = "key-1", **quantities: int) -> str:
 
 
 def archived(api: ApiHarness, order_id: str = "old") -> None:
-    """What the archive leaves of one of Ann's orders."""
+    """Archive one of Ann's orders, and return its stub."""
     at: Any = "2025-11-21T09:30:00.000Z"
     stub = ArchivedOrder(
         order_id=order_id,
@@ -39,7 +39,7 @@ def archived(api: ApiHarness, order_id: str = "old") -> None:
 
 
 def test_an_order_of_a_newer_schema_cannot_be_read_or_changed(api: ApiHarness) -> None:
-    """A deployment that is taken back, or half-way: what is new in the order would be lost."""
+    """Simulates a rollback or a deploy in progress: older code must not drop new attributes of the order."""
     order_id = placed(api)
     table = api.shop.table
     key = ORDER.key(order_id=order_id)

@@ -1,4 +1,4 @@
-"""Where a firewall stands before the API, its own address answers nobody else."""
+"""With a firewall, the API's own address rejects all requests that do not come through CloudFront."""
 
 import json
 from collections.abc import Iterator
@@ -46,10 +46,11 @@ def test_a_request_with_the_origin_secret_is_answered(fronted: ApiHarness) -> No
 
 
 def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) -> None:
-    """As docs/runbooks/rotate-secrets.md says: CloudFront shows the old one until a deploy has told it the new one."""
+    """Follows docs/runbooks/rotate-secrets.md: CloudFront sends the old secret until a deploy sets the new one."""
 
     def kept(**values: str) -> list[bool]:
-        """Which of old, new, none and what was never one is let in then, by a function that has looked again."""
+        """Return which of the old, the new, no and an unknown secret a function accepts after it has read the secret
+        again."""
         boto3.client("secretsmanager", region_name=REGION).put_secret_value(
             SecretId="front", SecretString=json.dumps(values)
         )

@@ -1,4 +1,4 @@
-"""The payment provider's webhook: its signature, its events, and what comes of money that fits no order."""
+"""The payment provider's webhook: its signature, its events, and money that matches no order."""
 
 import hashlib
 import hmac

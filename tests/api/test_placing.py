@@ -1,4 +1,4 @@
-"""Placing an order: what it takes, what it costs, what is refused and how, and what a retry does."""
+"""Placing an order: valid requests, prices, rejections and retries."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the provider tells of disputes and refunds: what is ours is kept, what is not is acknowledged and logged."""
+"""Dispute and refund events of the provider: ours are stored, all others are acknowledged and logged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lists by date: the edges of their ranges, what lies beyond a megabyte, and cursors that are nobody else's."""
+"""Lists by date: the edges of their ranges, pages beyond a megabyte, and cursors bound to their user."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,10 +21,10 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Dated:
-    """A list by date: who asks for it where, what lies in it, and by which of its fields that is told apart.
+    """A list by date: its caller, its path, its items, and the field that identifies an item.
 
-    `beside`: the same question by others, or about another. `item`: of a number and a moment. `fat`: a field of its
-    items that can be long.
+    `beside`: the same list for other users, or another list. `item`: makes an item from a number and a time. `fat`: a
+    field of its items that can be long.
     """
 
     path: str
@@ -120,7 +120,7 @@ def dated(request: pytest.FixtureRequest) -> Dated:
 
 
 # the edges ------------------------------------------------------------------------------------------------------------
-RANGES = {  # as it is asked for, from and to; the first moment in it and the last one
+RANGES = {  # requested range; the first and the last moment in it
     "a day": ("2026-11-21", "2026-11-22", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z"),
     "a month of 30 days": ("2026-11-01", "2026-12-01", "2026-11-01T00:00:00.000Z", "2026-11-30T23:59:59.999Z"),
     "a month of 31 days": ("2026-12-01", "2027-01-01", "2026-12-01T00:00:00.000Z", "2026-12-31T23:59:59.999Z"),

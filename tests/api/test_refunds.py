@@ -1,4 +1,4 @@
-"""Refunds over HTTP: what staff gives back, tries again, and what customers see of it."""
+"""Refunds over HTTP: staff refund and retry, and customers see the result."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reviews, as buyers write them and everybody reads them."""
+"""Reviews: buyers write them, and all users read them."""
 
 import base64
 from collections.abc import Iterator

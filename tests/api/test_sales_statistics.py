@@ -1,4 +1,4 @@
-"""Best sellers for everybody, figures for staff."""
+"""Best sellers for all users, figures for staff."""
 
 from dataclasses import replace
 from typing import Any

@@ -79,7 +79,7 @@ def another_pepper() -> Iterator[Callable[[], None]]:
 def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     api: ApiHarness, another_pepper: Callable[[], None]
 ) -> None:
-    """What changing it would mean, and why nobody does while the shop is open."""
+    """Shows the effect of a new pepper, and why it must not change while the shop is open."""
     code = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body["code"]
     orders = [api.place_order(key, mug=1).body["order_id"] for key in ("one", "two")]
     cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]

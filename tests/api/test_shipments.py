@@ -1,4 +1,4 @@
-"""What follows from a paid order, as the API shows it: the warehouse's part, invoices, and what was told by mail."""
+"""The consequences of a paid order in the API: shipments, invoices and sent mails."""
 
 from datetime import timedelta
 from typing import Any

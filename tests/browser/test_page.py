@@ -258,7 +258,7 @@ def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> 
     tab.seen.errors.clear()
 
 
-# what sells -----------------------------------------------------------------------------------------------------------
+# best sellers ---------------------------------------------------------------------------------------------------------
 def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
     stocked(tab)  # first: once the shop has a product, the page does not offer the sample products
@@ -306,7 +306,7 @@ def test_an_empty_range_and_a_failed_request_are_shown(tab: Tab) -> None:
     page.unroute("**/api/insight/metrics*")
     panel(page, "Sold").get_by_role("button", name="Try again").click()
     expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
-    tab.seen.errors.clear()  # the browser wrote down what was refused
+    tab.seen.errors.clear()  # the browser logged the rejected request
 
 
 def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: LaptopShop, chromium: Browser) -> None:
@@ -339,7 +339,7 @@ def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Lapt
     context.close()
 
 
-# what goes wrong ------------------------------------------------------------------------------------------------------
+# errors ---------------------------------------------------------------------------------------------------------------
 def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     page = tab.page
     stocked(tab)
@@ -360,7 +360,7 @@ def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     page.get_by_label("a card that is declined", exact=False).check()
     page.get_by_role("button", name=re.compile("^Pay ")).click()
     expect(page.get_by_role("alert").filter(has_text="No money was taken")).to_be_visible()
-    # What the shop refuses the browser writes down as an error of its own: these two were asked for.
+    # The browser logs requests that the shop rejects as errors: these two were intended.
     assert len(tab.seen.errors) == 2
     assert all("/api/orders" in error for error in tab.seen.errors)
     tab.seen.errors.clear()
@@ -475,10 +475,10 @@ def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -
     process.get_by_role("button", name="Kill the process").click()
     expect(page.get_by_text("dynamodb: running, restarted")).to_be_visible()
     expect(page.get_by_text("restarted in").first).to_be_visible()
-    tab.seen.errors.clear()  # while the shop was away the browser wrote down what it was not answered
+    tab.seen.errors.clear()  # the browser logged the requests that failed while the shop was down
 
 
-# for everybody --------------------------------------------------------------------------------------------------------
+# layout and accessibility ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
 def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:

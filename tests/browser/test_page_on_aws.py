@@ -1,4 +1,4 @@
-"""The page as AWS serves it: nothing of a laptop's is asked for, and who wants more than to look signs in."""
+"""The page as AWS serves it: it requests nothing of a laptop, and every command needs a sign-in."""
 
 import re
 import urllib.parse
@@ -39,7 +39,7 @@ def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
 
 @pytest.fixture
 def tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
-    """A tab that asks for nothing of a laptop's, and nobody but the page's own origin and Cognito."""
+    """A tab that may request only the page's own origin and Cognito."""
     url = cognito.redirect_uri.rstrip("/")
     with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
         yield tab
@@ -77,7 +77,7 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
     assert page.url == f"{tab.url}/#/shop", "nothing of the sign-in stays in the address"
     assert cognito.grant_types == ["authorization_code"]
     fill_address(page)
-    page.get_by_role("button", name="Place order").click()  # what was in the basket is there still
+    page.get_by_role("button", name="Place order").click()  # the basket still has its products
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
     expect(page.get_by_text("The shop's payment provider takes the payment")).to_be_visible()
     expect(page.locator("#account")).to_contain_text("Carol Cane")
@@ -115,7 +115,7 @@ def due(people: DemoClients, order_id: str) -> dict[str, Any]:
 
 
 def look_until(page: Page, text: str) -> None:
-    """What follows an order follows a moment later, and the page shows it when it is asked to."""
+    """Reactions to an order run later, and the page shows them after a refresh."""
     found = page.get_by_role("region", name="Story").get_by_text(text, exact=True)
     for _ in range(40):
         if found.count():
@@ -152,7 +152,7 @@ def test_a_token_is_renewed_before_it_expires_and_a_failed_renewal_shows_the_sig
     page.get_by_role("button", name="Refresh").click()
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     expect(page.get_by_role("button", name="Sign in", exact=True).first).to_be_visible()
-    tab.seen.errors.clear()  # the browser wrote down what was refused
+    tab.seen.errors.clear()  # the browser logged the rejected request
 
 
 @pytest.mark.parametrize("answer", ["code=stolen&state=another", "code=stolen&state=", "error=access_denied&state=x"])

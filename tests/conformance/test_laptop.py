@@ -1,4 +1,4 @@
-"""What the local shop runs on behaves as recorded in results.json, and mostly as the probes say.
+"""The components of the local shop behave as recorded in results.json, and mostly as the probes say.
 
 The tests of the marker `laptop` play the probes that need a local AWS or that wait.
 """

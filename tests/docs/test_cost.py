@@ -1,4 +1,4 @@
-"""docs/cost.md: what an order's life asks of AWS is what it asks when one is lived; prices are added up by hand."""
+"""docs/cost.md: its requests equal those of a real order's life, and its prices equal a manual calculation."""
 
 import io
 from collections import Counter
@@ -17,7 +17,7 @@ from tests.support.harness import READERS, WORKERS, ShopHarness
 
 
 class Meter:
-    """What each function asks of DynamoDB, and how often it is called."""
+    """The requests of each function to DynamoDB, and its number of invocations."""
 
     def __init__(self) -> None:
         self.working = "api"
@@ -75,7 +75,7 @@ def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
 
 
 def lived(harness: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
-    """What each step asked for, to the archive when its time is over."""
+    """The requests of each step, up to the archive after the retention."""
     harness.open_shop()
     harness.process_all()
     found = {name: step(harness, meter, partial(meter.call, "api", act)) for name, act in life(harness).items()}
@@ -114,7 +114,7 @@ def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
     for logger in (log, metrics_logger):
         monkeypatch.setattr(logger.handlers[0], "stream", told)
     used = [one for step in lived(harness, meter).values() for one in step.usage.items()]
-    calls = sum(one.calls for name, one in used if name != "api")  # which is not called here, but what it does is done
+    calls = sum(one.calls for name, one in used if name != "api")  # the api is not called here, but its command runs
     lines = told.getvalue().splitlines()
     beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
     assert 0.75 * cost.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= cost.LOG_BYTES

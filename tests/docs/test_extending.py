@@ -1,4 +1,4 @@
-"""What docs/extending.md shows is real: each diff applies, alone and with the others, and is all there is to do."""
+"""The diffs of docs/extending.md are real: each applies, alone and with the others, and is complete."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What a piece of work consumed, as DynamoDB itself counted it."""
+"""The consumed units of a piece of work, as DynamoDB itself counts them."""
 
 from typing import Any
 

@@ -102,7 +102,7 @@ ITEMS = entities(KINDS, "Item").flatmap(lambda kind: st.tuples(st.just(kind.hint
 
 
 def plain(value: Any) -> Any:
-    """A value as boto3's deserializer shows it: what is None or an empty set is no attribute of an item."""
+    """A value as boto3's deserializer returns it. None or an empty set is not an attribute of an item."""
     match value:
         case bool() | None | str() | Decimal():
             return value

@@ -1,4 +1,4 @@
-"""Keys: what no two items may share, what must sort, and what is refused when a row is declared."""
+"""Keys: they are unique, they sort, and an invalid row is rejected at its declaration."""
 
 import re
 from collections.abc import Mapping
@@ -117,14 +117,14 @@ def test_f5_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list
 
 def test_f5_a_moment_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
-        to_instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  this is what it is about
+        to_instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  the test is about this
 
 
 def test_an_epoch_second_is_an_instant() -> None:
     assert instant_from_epoch(1_700_000_000) == "2023-11-14T22:13:20.000Z"
 
 
-# what is refused when a row is declared -------------------------------------------------------------------------------
+# rejected declarations of rows ----------------------------------------------------------------------------------------
 @entity
 class Parcel:
     parcel_id: str
@@ -143,7 +143,7 @@ class Parcel:
         return "0"
 
     @property
-    def unsaid(self):  # type: ignore[no-untyped-def]  # that is what it is about
+    def unsaid(self):  # type: ignore[no-untyped-def]  # the test is about this
         return "0"
 
 
@@ -252,7 +252,7 @@ def test_a_row_may_take_the_place_of_the_one_it_replaces() -> None:
     assert key_conflicts((one, Row(Letter, GOOD, replaces=one))) == []
 
 
-# what is written ------------------------------------------------------------------------------------------------------
+# writing --------------------------------------------------------------------------------------------------------------
 def parcel(**changed: Any) -> Parcel:
     at = instant_from_epoch(0)
     values: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Access patterns: what is refused when one is declared, and the exact range of keys each asks for."""
+"""Access patterns: rejected declarations, and the exact range of keys that each queries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Paging: whatever the limit and however items are spread, each is seen once, in order, and never skipped."""
+"""Paging: at every limit and every distribution of items, each item is seen once, in order."""
 
 from collections.abc import Callable
 from itertools import count

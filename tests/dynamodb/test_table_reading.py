@@ -1,4 +1,4 @@
-"""Reading through the store: the exact requests, what is hidden, and what is tried again."""
+"""Reading through the store: the exact requests, hidden items, and retries."""
 
 from datetime import timedelta
 from typing import Any
@@ -178,7 +178,7 @@ def test_every_goes_on_to_the_end(library: Table, wire: WireTap) -> None:
     assert [each.loan_id for each in library.query_all(LOANS, book_id="b1")] == ["l4", "l3", "l2", "l1", "l0"]
 
 
-# what has expired -----------------------------------------------------------------------------------------------------
+# expired items --------------------------------------------------------------------------------------------------------
 NOW = int(START.timestamp())
 
 

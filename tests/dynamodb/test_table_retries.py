@@ -1,4 +1,4 @@
-"""What the store tries again, when it gives up, and how it knows its own writes after an answer was lost."""
+"""Retries of the store: which errors, for how long, and how it recognizes its own write after a lost answer."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The reaction to what has expired: whatever dies on the way, all of it lies in the archive once, byte for byte."""
+"""The reaction to expired items: under every crash, all of them are archived once, byte for byte."""
 
 import hashlib
 import json
@@ -195,7 +195,7 @@ def test_while_s3_is_away_nothing_leaves_the_table(harness: ShopHarness, order_i
     assert_archived(harness, order_id, before)
 
 
-# what is returned and refunded ----------------------------------------------------------------------------------------
+# returns and refunds --------------------------------------------------------------------------------------------------
 def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **quantities: int) -> str:
     """So many pieces came back; the id of the refund, which is brought nowhere yet."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
@@ -205,7 +205,7 @@ def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **qu
 
 
 def set_refund(harness: ShopHarness, order_id: str, refund_id: str, status: str) -> None:
-    """What has become of a refund meanwhile."""
+    """Change the stored status of a refund."""
     harness.shop.table.client.update_item(
         TableName=harness.shop.table.name,
         Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": f"REFUND#{refund_id}"}},
@@ -402,7 +402,7 @@ def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_en
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
-# what comes after -----------------------------------------------------------------------------------------------------
+# after the archive ----------------------------------------------------------------------------------------------------
 def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_look_at(
     harness: ShopHarness, order_id: str
 ) -> None:
@@ -470,7 +470,7 @@ def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(harness: S
 
 
 def test_f18_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
-    """DynamoDB answers a megabyte at a time; somebody's own attributes make an order larger than that."""
+    """DynamoDB returns one megabyte per page; additional large attributes make an order larger than that."""
     payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment")
     for number in range(5):
         scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}

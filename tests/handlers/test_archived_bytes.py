@@ -1,4 +1,4 @@
-"""What lies in the archive is what lay in the table: every type of every attribute, and activity by day."""
+"""Archived items equal the items of the table: every type of every attribute, and activity by day."""
 
 import gzip
 import hashlib
@@ -95,7 +95,7 @@ def test_attributes_this_code_knows_nothing_of_come_back_too(harness: ShopHarnes
 # activity -------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def two_days(harness: ShopHarness) -> list[Image]:
-    """What a customer did on two days."""
+    """The activity of a customer on two days."""
     harness.clock_offset = timedelta(days=-2)
     harness.open_shop()
     harness.place_order("one", mug=1)

@@ -1,4 +1,4 @@
-"""The copies' reader on a real stream's records: what it writes, in which order, and what a redelivery changes."""
+"""The copies reader on a real stream's records: its writes, their order, and the effect of a redelivery."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ from tests.support.scale import many
 
 Record = dict[str, Any]
 DERIVED = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")} - {"Rating"}
-"""What is derived of orders."""
+"""The types that are derived from orders."""
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
 
 
@@ -93,7 +93,7 @@ def told(harness: ShopHarness) -> list[Record]:
 def copies_made_by(
     harness: ShopHarness, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
-    """All that lies in an empty table once the reader was handed these batches, one after the other."""
+    """Return all items of an empty table after the reader got these batches, one after the other."""
 
     def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
         table = new_table()
@@ -106,7 +106,7 @@ def copies_made_by(
     return made
 
 
-# what one record makes ------------------------------------------------------------------------------------------------
+# writes for one record ------------------------------------------------------------------------------------------------
 def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)

@@ -38,7 +38,7 @@ OTHER = Caller("5f0c-99")
 
 
 def canaries(person: Caller) -> dict[str, str]:
-    """Five words that nobody else has."""
+    """Return five words that no other person has."""
     number = person.id.rpartition("-")[2]
     return {
         "name": f"Zebulon{number} Quillfeather",
@@ -114,7 +114,7 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
 
 
 def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
-    """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
+    """Store documents as a mapping does that gave up a batch, and as a reader does that cannot read a record."""
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
     clients.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
     written = [one for one in records if "NewImage" in one["dynamodb"]]
@@ -126,7 +126,7 @@ def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
 
 
 def everything(harness: ShopHarness) -> Iterator[tuple[str, str]]:
-    """Where, and what lies there: every item, every version of every object, every message. But for invoices."""
+    """All stored data with its place: every item, every version of every object, every message. Except invoices."""
     client = harness.shop.table.client
     for page in client.get_paginator("scan").paginate(TableName=harness.shop.table.name):
         for image in page["Items"]:
@@ -307,7 +307,7 @@ def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness
 
 
 def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(harness: ShopHarness) -> None:
-    """Somebody says something while they are forgotten: it is written when the erasure has been there already."""
+    """A customer writes a review during the erasure: it is written after the erasure has passed the reviews."""
     ann, other = PEOPLE[0], OTHER
     those = live(harness, ann, other)
     word = canaries(ann)["name"]
@@ -350,7 +350,7 @@ def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) 
     erase_customer(harness.shop, ann, ann.id)
     assert run(harness) == {"waiting": 1, "finished": 0}
     assert follows.list_follows_of_customer(harness.shop, STAFF, ann.id, 100, None).items == ()
-    harness.shop.table.write(put_if_absent(FOLLOW, late))  # by who had looked before they were forgotten
+    harness.shop.table.write(put_if_absent(FOLLOW, late))  # by a command that read the customer before the erasure
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
     followers = [follows.list_followers_of_product(harness.shop, STAFF, id, 100, None).items for id in followed]
@@ -405,7 +405,7 @@ def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_th
 def test_a_finished_erasure_leaves_no_address_in_records_that_were_given_up_days_later(
     harness: ShopHarness,
 ) -> None:
-    """The record of the very write that takes an address holds it, as what was there before."""
+    """The stream record of the write that removes an address contains this address in its old image."""
     ann = PEOPLE[0]
     packed = live(harness, ann)[ann]["packed"]
     harness.dispatch_order(packed)
@@ -460,7 +460,7 @@ def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
 
 
 def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: ShopHarness) -> None:
-    """What never came kept the order open, and the address in it."""
+    """The pieces that never arrived kept the order open, and the address in it."""
     ann = PEOPLE[0]
     live(harness, ann)
     order_id = place(harness, ann, "in parts", mug=2)

@@ -46,7 +46,7 @@ def handle(*messages: Message) -> list[str]:
 
 
 def relayed(harness: ShopHarness) -> list[Message]:
-    """What waits for the reaction, once the relay alone has seen what happened."""
+    """Return the messages of the reaction, after only the event publisher has processed the records."""
     event_publisher.handler({"Records": harness.new_records()}, None)
     return harness.take_messages("names")
 
@@ -113,7 +113,7 @@ def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log
     assert harness.partition(f"ORDER#{order_id}") + harness.partition("CUSTOMER#ann") == lying
 
 
-# what comes between ---------------------------------------------------------------------------------------------------
+# concurrent changes ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("reaction", ["before the order's copies are made", "after they are made"])
 def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_in_the_end(
     harness: ShopHarness, reaction: str
@@ -203,7 +203,7 @@ def test_every_open_order_ends_with_the_current_name_under_every_redelivery(
     assert {order.customer_name for order in mine} <= {now.name}
 
 
-# what goes wrong ------------------------------------------------------------------------------------------------------
+# failures -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "UpdateItem"])
 def test_a_reaction_that_dies_at_any_call_is_done_by_the_next_delivery(

@@ -1,4 +1,4 @@
-"""The relay on a real stream's records: what it publishes in which calls, and what becomes of what the bus refuses."""
+"""The event publisher on a real stream's records: its calls to the bus, and its handling of rejected entries."""
 
 import json
 from collections import defaultdict
@@ -25,7 +25,7 @@ Entry = dict[str, Any]
 
 
 class Bus:
-    """A bus that answers each entry with what `refuse` says: an error code, or None where it takes the entry."""
+    """A bus that answers each entry with the result of `refuse`: an error code, or None if it accepts the entry."""
 
     def __init__(self, refuse: Callable[[Entry], str | None] = lambda entry: None) -> None:
         self.refuse = refuse
@@ -86,11 +86,11 @@ def busy(harness: ShopHarness) -> list[Record]:
 
 
 def without_stock(records: Sequence[Record]) -> list[Record]:
-    """Stock is in every order's way; what of it the relay is called for is little."""
+    """Every order changes stock, but the event publisher is called for few of these records."""
     return [record for record in records if type_of(record) != "Stock"]
 
 
-# what is published ----------------------------------------------------------------------------------------------------
+# publishing -----------------------------------------------------------------------------------------------------------
 def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_item_at_most(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
@@ -182,7 +182,7 @@ def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_no
     assert [(detail["type"], detail["data"]["order_id"]) for detail in bus.taken] == [("OrderExpired", by_time)]
 
 
-# what is refused ------------------------------------------------------------------------------------------------------
+# rejected entries -----------------------------------------------------------------------------------------------------
 def test_f28_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:

@@ -1,4 +1,4 @@
-"""The reaction to a paid order: one invoice with the next number and one shipment, whatever happens on the way."""
+"""The reaction to a paid order: one invoice with the next number and one shipment, under every failure."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

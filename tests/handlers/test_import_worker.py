@@ -1,4 +1,4 @@
-"""The reaction to lines of an import: each is written once and counted once, whatever happens on the way."""
+"""The reaction to lines of an import: each is written once and counted once, under every failure."""
 
 import itertools
 import json
@@ -83,7 +83,7 @@ def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> Non
     assert stock == {one.product["product_id"]: (one.quantity, one.quantity, 1) for one in lines}
 
 
-# what is written ------------------------------------------------------------------------------------------------------
+# writing --------------------------------------------------------------------------------------------------------------
 def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_stock(
     harness: ShopHarness,
 ) -> None:
@@ -303,7 +303,7 @@ def test_f20_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_
 
 
 def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
-    """Nobody waits: a pause moves the clock on."""
+    """Replace waiting: a pause moves the clock forward."""
     made = clients.create_shop
 
     def shop(table_name: str, **settings: Any) -> Any:
@@ -319,7 +319,7 @@ def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: 
     monkeypatch.setattr(clients, "create_shop", shop)
 
 
-# what can never be written --------------------------------------------------------------------------------------------
+# lines that can never be written --------------------------------------------------------------------------------------
 def test_an_import_ends_when_its_last_part_ends(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(LINES_PER_PART + 1))
     first, second = queued(harness)

@@ -1,4 +1,4 @@
-"""What the passing of time does to orders: by the schedule's own time, once, and only to those it is due for."""
+"""Deadlines of orders: by the schedule's own time, once, and only for orders that are due."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The reaction that tells customers: who is told of what, and that a mail goes out once."""
+"""The reaction that sends mails to customers: the recipients, the events, and one mail for each."""
 
 import hashlib
 import json
@@ -44,12 +44,12 @@ def claims_run_out(harness: ShopHarness) -> None:
 
 
 def known(harness: ShopHarness, order_id: str) -> list[tuple[str, str]]:
-    """What the customer was told of the order, as the table knows it."""
+    """The mails to the customer about the order, from the table."""
     found = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
     return [(one.event, one.status) for one in found]
 
 
-# who is told ----------------------------------------------------------------------------------------------------------
+# recipients -----------------------------------------------------------------------------------------------------------
 def test_a_mail_goes_to_the_customer_from_the_shop(harness: ShopHarness, order_id: str) -> None:
     assert handle(*messages(harness)) == []
     (mail,) = harness.sent_mails()
@@ -245,7 +245,7 @@ def test_if_two_workers_take_over_the_claim_of_a_dead_sender_only_one_sends(
     assert len(harness.sent_mails()) == 1
 
 
-# what never succeeds --------------------------------------------------------------------------------------------------
+# permanent failures ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("error", ["BadRequestException", "MessageRejected"])
 def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
     harness: ShopHarness, order_id: str, error: str

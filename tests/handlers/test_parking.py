@@ -1,4 +1,5 @@
-"""What can never be handled is put aside at once, whole, with the reason; where even that fails it is sent again."""
+"""Records that can never be processed are parked at once, completely, with the reason; if parking fails, they are
+retried."""
 
 import copy
 import json

@@ -25,7 +25,7 @@ from tests.support.harness import READERS, STAFF, WORKERS, ShopHarness
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
 HOME = Address(name=NAME, street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
-# Each is longer than what a random id spells by chance.
+# Each is longer than any word that a random id contains by chance.
 CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
 
 
@@ -73,7 +73,7 @@ def live(harness: ShopHarness) -> None:
 
 @contextmanager
 def published() -> Iterator[list[str]]:
-    """What goes onto the bus."""
+    """Return the entries that are sent to the bus."""
     details: list[str] = []
     with record_calls("events", "PutEvents") as calls:
         yield details
@@ -154,7 +154,7 @@ OF_EACH_FUNCTION = {
     "deadlines_checked": "lapse",
     "erasures_processed": "erasure",
 }
-"""What each function logs when its work is done."""
+"""The log line of each function when its work is done."""
 
 
 def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the_erasure(

@@ -1,4 +1,4 @@
-"""The reaction that tells the followers of a product: of what, whom, and each of them once."""
+"""The reaction that sends alerts to the followers of a product: its events, its recipients, and one mail for each."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ BACK, CHEAPER = "StockReplenished", "PriceDropped"
 
 @pytest.fixture
 def shop(harness: ShopHarness) -> ShopHarness:
-    """Seven people follow a mug of which there is none. They are told three at a time."""
+    """Seven customers follow a sold-out mug. A page has three followers."""
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     for caller in PEOPLE:
         customers.register_customer(harness.shop, caller, f"{caller.id}@example.com", f"Name of {caller.id}")
@@ -39,8 +39,8 @@ def shop(harness: ShopHarness) -> ShopHarness:
 
 
 def messages(harness: ShopHarness) -> list[Message]:
-    """What waits in the queue, once everything that has happened is told on the bus; by the floor's clock, which the
-    engine does not know."""
+    """Return the messages in the queue, after all changes are published. Uses the harness's clock, which the engine
+    does not know."""
     records = harness.new_records()
     for record in records:
         record["dynamodb"]["ApproximateCreationDateTime"] += harness.clock_offset.total_seconds()
@@ -55,7 +55,7 @@ def handle(*batch: Message) -> list[str]:
 
 
 def work(harness: ShopHarness, *batch: Message) -> int:
-    """Handle messages and what they bring about until nothing is left; how many that were."""
+    """Handle messages and the messages that they cause until none is left; return their number."""
     waiting, handled = list(batch) or messages(harness), 0
     while waiting:
         handled += 1
@@ -80,7 +80,7 @@ def sell_out(harness: ShopHarness, key: str) -> None:
 
 
 def told(harness: ShopHarness) -> Counter[str]:
-    """How often somebody was told, by their address."""
+    """Return the number of mails by address."""
     return Counter(mail.destinations["ToAddresses"][0] for mail in harness.sent_mails())
 
 
@@ -96,7 +96,7 @@ def claims_run_out(harness: ShopHarness) -> None:
     harness.clock_offset += timedelta(seconds=PRODUCT_ALERT_CLAIM_SECONDS + 1)
 
 
-# of what --------------------------------------------------------------------------------------------------------------
+# events ---------------------------------------------------------------------------------------------------------------
 def test_when_a_product_is_back_in_stock_each_follower_gets_a_mail_page_by_page(shop: ShopHarness) -> None:
     receive(shop, "first")
     assert work(shop) == 3
@@ -360,7 +360,7 @@ def test_an_answer_that_is_lost_is_one_mail_more(shop: ShopHarness) -> None:
     assert told(shop) - EVERYBODY == Counter(["c0@example.com"])
 
 
-# what is not so any more ----------------------------------------------------------------------------------------------
+# conditions that ended ------------------------------------------------------------------------------------------------
 def test_a_price_increase_stops_the_campaign_and_the_next_drop_continues_it(shop: ShopHarness) -> None:
     costs(shop, 990)
     (first,) = messages(shop)
@@ -408,7 +408,7 @@ def test_a_campaign_that_was_dropped_before_its_first_mail_does_not_block_the_ne
     assert told(shop) == EVERYBODY
 
 
-# what it takes --------------------------------------------------------------------------------------------------------
+# cost -----------------------------------------------------------------------------------------------------------------
 def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGE_SIZE", "100")
     load_environment.cache_clear()

@@ -1,4 +1,4 @@
-"""The reaction to money that is to be given back: once, over the wire, whatever happens on the way."""
+"""The reaction to a refund: it is paid once, over HTTP, under every failure."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Totals as the copies' reader keeps them on a real stream's records: every order counts once, whatever comes again."""
+"""Totals that the copies reader keeps from a real stream's records: every order counts once under every redelivery."""
 
 import random
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Record = dict[str, Any]
 
 
 def items(harness: ShopHarness) -> list[Any]:
-    """All that lies in the table, read."""
+    """Return all items of the table, decoded."""
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     return [ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images]
 
@@ -85,7 +85,7 @@ def opened(harness: ShopHarness) -> ShopHarness:
     return harness
 
 
-# what counts ----------------------------------------------------------------------------------------------------------
+# counting -------------------------------------------------------------------------------------------------------------
 def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
     order_id = opened.place_order(mug=2, pot=1)
     opened.process_all(("copies",))
@@ -356,7 +356,7 @@ def test_f16_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, mo
     assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
 
 
-# what it costs --------------------------------------------------------------------------------------------------------
+# cost -----------------------------------------------------------------------------------------------------------------
 def test_a_contribution_costs_one_read_and_one_transaction_and_an_unchanged_one_costs_nothing(
     opened: ShopHarness,
 ) -> None:

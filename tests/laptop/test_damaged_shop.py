@@ -40,7 +40,7 @@ def sell(shop: LaptopShop) -> str:
 
 
 def refused(state: Path) -> str:
-    """What a start says that ends by itself."""
+    """Return the output of a start that ends by itself."""
     ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(processes.free_port()))]
     command = [*START, "--state", str(state), "up", *ports]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)

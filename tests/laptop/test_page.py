@@ -1,4 +1,4 @@
-"""What the page is answered by the running shop, and what its switches break, seen from outside."""
+"""The answers of the running shop to the page, and the failures that its switches cause, seen from outside."""
 
 import json
 import time
@@ -81,7 +81,7 @@ def order(people: DemoClients) -> Any:
 
 
 def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: None) -> T:
-    """What is seen at last. `meanwhile` happens every few seconds until then."""
+    """Wait until a value appears, and return it. `meanwhile` runs every few seconds until then."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     looks = 0
     while not (seen := look()):
@@ -94,7 +94,8 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
 
 
 def others_buy(people: DemoClients) -> Callable[[], object]:
-    """What a function logs too late for the local AWS to see it at its call, on a slow machine, comes with its next."""
+    """Return a function that places another order. On a slow machine, the local AWS may read a function's last log
+    lines only with the next invocation."""
     return lambda: people.pay_order(people.place_order(people.create_stocked_product(1), quantity=1))
 
 
@@ -513,7 +514,7 @@ def test_a_process_that_is_killed_is_started_again_and_nothing_is_lost(
 
 
 def not_refused(look: Callable[[], bool]) -> bool:
-    """What is there by now; nothing while the shop comes back."""
+    """Return the current value, or nothing while the shop restarts."""
     try:
         return look()
     except (OSError, RuntimeError, urllib3.exceptions.HTTPError):

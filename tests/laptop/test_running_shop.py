@@ -45,7 +45,7 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
-    for number in range(120):  # more than a page takes, before her, of whom nobody knows an address
+    for number in range(120):  # more than a page, before her, all without an address
         follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_from_epoch(0))
         shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
     people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
@@ -53,7 +53,7 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
     def told() -> bool:
         found = people.alice.get("/customers/me/notifications?limit=100")["items"]
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
-        return sent.count("PriceDropped") == 1  # she may have begun to follow before its first stock was told
+        return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
     assert demo.wait_until("her mail", told)
 

@@ -1,4 +1,4 @@
-"""The journal of what was seen: in order, by order, once where that is said, over a restart."""
+"""The activity log: in order, by order id, without duplicates if requested, across a restart."""
 
 import threading
 from collections.abc import Callable

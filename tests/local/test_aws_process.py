@@ -123,7 +123,7 @@ def http_api() -> dict[str, Any]:
 
 
 def template() -> dict[str, Any]:
-    """A stack with one of everything, and with what the local AWS does not take."""
+    """A stack with one resource of each kind, and with resources that the local AWS ignores."""
     queue_arn = {"Fn::GetAtt": ["Queue", "Arn"]}
     metric = {"MetricStat": {"Metric": {"Namespace": "AWS/SQS", "MetricName": "x"}, "Period": 60, "Stat": "Sum"}}
     alarm = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
@@ -241,7 +241,7 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def shop(started_shop: Shop) -> Shop:
-    """The one shop of these tests, as it was deployed first, whatever another test made of it."""
+    """The shared shop of these tests, in its first deployed state, regardless of changes by another test."""
     (started_shop.source / "handler.py").write_text(HANDLER)
     started_shop.stack = deploy.deploy(started_shop.aws, STACK_NAME, template(), started_shop.source)
     return started_shop

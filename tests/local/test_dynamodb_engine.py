@@ -210,7 +210,7 @@ def test_a_table_of_another_definition_is_refused(engine: Engine) -> None:
 
 
 def test_an_expired_item_is_deleted_with_the_user_identity_of_dynamodb(engine: Engine, new_plain_table: str) -> None:
-    engine.delete_expired_items()  # what other tests have left due in tables of their own
+    engine.delete_expired_items()  # expired items that other tests left in their own tables
     put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
     put(engine, new_plain_table, "not due", ttl=seconds_from_now(60))
     put(engine, new_plain_table, "lasting")

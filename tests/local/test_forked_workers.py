@@ -1,4 +1,4 @@
-"""A forked worker is to ministack what a started process is."""
+"""For ministack, a forked worker behaves like a started process."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the functions log, as the journal tells it: from real lines of a real life of an order."""
+"""The functions' log lines as entries of the activity log: from the real lines of an order's life."""
 
 import io
 import json

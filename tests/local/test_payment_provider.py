@@ -1,4 +1,4 @@
-"""The laptop's payment provider: what it answers, what it tells, and that it forgets nothing."""
+"""The laptop's payment provider: its answers, its events, and its state across restarts."""
 
 import hashlib
 import hmac
@@ -46,7 +46,7 @@ class Listener:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def told(self, count: int) -> list[tuple[str, str]]:
-        """The type of each event and the state of what it is about, once so many have come."""
+        """The type of each event and the state of its object, after this number of events."""
         give_up = time.monotonic() + 10
         while len(self.heard) < count and time.monotonic() < give_up:
             time.sleep(0.01)
@@ -67,7 +67,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], PaymentProviderServer]]:
-    """Starts the provider, each time on what it has written down before."""
+    """Starts the provider, each time on its stored state."""
     started: list[PaymentProviderServer] = []
 
     def begin() -> PaymentProviderServer:

@@ -1,4 +1,4 @@
-"""What a start makes of state that is damaged, missing, or of another shop."""
+"""A start with state that is damaged, missing, or of another shop."""
 
 import errno
 import os

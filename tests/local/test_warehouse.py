@@ -1,4 +1,4 @@
-"""The laptop's warehouse, against the real API and queue: it sends, much of it in parts, and stops what it can."""
+"""The laptop's warehouse, with the real API and queue: it dispatches, often in parts, and stops unpacked shipments."""
 
 import json
 import time
@@ -72,7 +72,7 @@ def order(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
 
 
 def until(harness: ShopHarness, order_id: str, status: str, *, reacting: bool = True) -> None:
-    """Time goes on until the order has this status, and the shop reacts to what happens, if nothing else is said."""
+    """Advance the time until the order has this status; the shop reacts unless the arguments disable it."""
     give_up = time.monotonic() + 20
     while shipments.get_order_for_packing(harness.shop, STAFF, order_id).status != status:
         assert time.monotonic() < give_up, f"it never was {status}"
@@ -87,7 +87,7 @@ def parcels(harness: ShopHarness, order_id: str) -> list[tuple[str, dict[str, in
 
 
 def waiting(harness: ShopHarness) -> int:
-    """Requests in the queue, those that somebody works on too."""
+    """Return the number of requests in the queue, including requests in progress."""
     names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = clients.client("sqs").get_queue_attributes(QueueUrl=harness.queues["warehouse"], AttributeNames=names)
     return sum(int(number) for number in found["Attributes"].values())

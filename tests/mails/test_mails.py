@@ -1,4 +1,4 @@
-"""What a mail looks like, as text and as HTML, and that nothing in it is taken for markup."""
+"""Mails as text and as HTML: all values are escaped."""
 
 from dataclasses import replace
 from html.parser import HTMLParser

@@ -59,7 +59,7 @@ def counted(count: str) -> dict[str, e.Line]:
     return {**LINES, "mug": replace(LINES["mug"], **one)}
 
 
-TOUCHED: dict[str, dict[str, Any]] = {  # what differs beside the state, by the field that tells it
+TOUCHED: dict[str, dict[str, Any]] = {  # the changes beside the state, by the field that identifies the transition
     "": {},
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},
@@ -70,7 +70,7 @@ TOUCHED: dict[str, dict[str, Any]] = {  # what differs beside the state, by the 
     "returned": {"lines": counted("returned")},
     "dropped": {"lines": counted("dropped")},
 }
-BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # what makes it one, and what does not
+BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # the change that has this name, and one that has not
     "CustomerRenamed": ({"name": "Another"}, {"email": "another@example.com"}),
     "StockReplenished": ({"available": 3}, {"available": 0}),
     "ArchivedDisputeEnded": ({"status": "LOST"}, {"status": "LOST"}),
@@ -161,7 +161,7 @@ def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
 
 @pytest.mark.parametrize("kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: kind.name)
 def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
-    """A name that may be another is told again: whoever has it already does nothing."""
+    """A change that could have two names gets the name that is safe to repeat: its consumers ignore a repeat."""
     before = before_of(kind, "")
     it, not_it = (replace(before, **changed, version=4) for changed in BETWEEN[kind.name])
     told = [
@@ -306,7 +306,7 @@ def test_f14_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] |
     assert found.name == "ExpiryRemoved"
 
 
-# what is no change ----------------------------------------------------------------------------------------------------
+# records without a change ---------------------------------------------------------------------------------------------
 def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine, table: Table) -> None:
     table.write(put_if_absent(t.ORDER, order()))
     table.client.update_item(
@@ -365,7 +365,7 @@ def test_a_key_that_is_used_again_lives_another_life() -> None:
     assert id_of(one) != id_of(two)
 
 
-# what cannot be read --------------------------------------------------------------------------------------------------
+# unreadable records ---------------------------------------------------------------------------------------------------
 def inserted(row: Row[Any], item: Any) -> dict[str, Any]:
     return recorded("INSERT", None, row.encode(item))
 

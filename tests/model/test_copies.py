@@ -1,4 +1,4 @@
-"""Copies: whatever way an order takes, following its changes ends where its last state says."""
+"""Copies: on every path of an order, following its changes ends with the copies of its last state."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,7 +39,8 @@ def change(old: Any, new: Any) -> Change:
 
 
 def follow(table: Copies, change: Change) -> None:
-    """What the copies' reader does to the table, guards included: newer ones are left, log entries are put once."""
+    """Apply the copies reader's writes to the table, with their guards: newer copies stay, log entries are written
+    once."""
     todo = plan_copy_changes(change)
     for row, copy in todo.put:
         place = place_of(row, copy)
@@ -89,7 +90,7 @@ def walk(choices: list[int]) -> list[e.Order]:
 
 
 def touched(order: e.Order, field: str) -> e.Order:
-    """The order with a difference in the field that tells a change."""
+    """Return the order with a difference in the field that identifies a change."""
     mug, counts = order.lines["mug"], ("shipped", "delivered", "returned", "dropped")
     changed: dict[str, dict[str, Any]] = {
         "": {},

@@ -26,11 +26,11 @@ from tests.support.samples import AT, SAMPLES, archived_order, order
 from tests.support.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
-"""What is nobody's business outside: a step of our own, or what another event tells."""
+"""Changes that are not published: an internal step, or a change that another event contains."""
 
 
 def change_of(event: EventContract) -> Change:
-    """The change this event tells of, as if it had been read from the stream."""
+    """Return the change of this event, as if it had been read from the stream."""
     kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
     item = SAMPLES[kind.row]
     if status := kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status:
@@ -123,7 +123,7 @@ def test_a_reaction_to_an_unpublished_event_is_rejected() -> None:
     assert len({reaction.name for reaction in REACTIONS}) == len(REACTIONS)
 
 
-# what comes from the bus ----------------------------------------------------------------------------------------------
+# messages from the bus ------------------------------------------------------------------------------------------------
 def sent() -> dict[str, Any]:
     body = build_event_detail(change_of(EVENTS_BY_NAME["OrderPaid"]))
     assert body is not None

@@ -1,4 +1,5 @@
-"""The check of the declarations rejects a row in the way of a pattern, and an index that lacks what a pattern shows."""
+"""The check of the declarations rejects a row inside a pattern's range, and an index that lacks attributes of a
+pattern."""
 
 import pytest
 

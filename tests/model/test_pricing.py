@@ -1,4 +1,4 @@
-"""What an order costs, what is in that, and what comes back for a part of it: nothing is made or lost by rounding."""
+"""The price of an order, its tax, and the refund for a part of it: rounding creates and loses no money."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -26,7 +26,7 @@ def lines(most: int = 200) -> st.SearchStrategy[dict[str, Line]]:
 
 @st.composite
 def orders(draw: st.DrawFn, most: int = 200) -> Order:
-    """An order with what its lines cost, perhaps with a discount, and with shipping."""
+    """An order with the prices of its lines, perhaps with a discount, and with shipping."""
     ordered = draw(lines(most))
     goods = pricing.goods_total(ordered)
     percent = draw(st.none() | PERCENT)
@@ -109,7 +109,7 @@ def test_net_and_tax_are_the_amount_and_tax_is_its_rate_of_net(amount: int, rate
     assert exact - Fraction(1, 2) < line.tax <= exact + Fraction(1, 2)
 
 
-# what comes back ------------------------------------------------------------------------------------------------------
+# returns --------------------------------------------------------------------------------------------------------------
 @given(orders())
 def test_all_pieces_together_are_worth_the_amount_paid_for_the_goods(placed: Order) -> None:
     pieces = {id: line.quantity for id, line in placed.lines.items()}

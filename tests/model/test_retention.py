@@ -1,4 +1,4 @@
-"""What remembers outlives what can come again."""
+"""Markers that prevent repeats are kept longer than a repeat is possible."""
 
 import pytest
 

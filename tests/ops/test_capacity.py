@@ -1,4 +1,4 @@
-"""`python -m ops capacity`: three recorded days of traffic, and what they cost by hand."""
+"""`python -m ops capacity`: three recorded days of traffic, and their manually calculated cost."""
 
 import json
 from collections.abc import Iterator

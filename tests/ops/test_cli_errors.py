@@ -1,4 +1,4 @@
-"""Whatever stops a tool ends it with a sentence, and with 2 where it cannot be meant so, else with 1."""
+"""Every error ends a tool with one sentence. Exit code 2: wrong usage; 1: incomplete."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Drift: what is wrong with copies, logs, totals and names is found, each of it, and mended; and nothing is made up."""
+"""Drift: every wrong copy, log entry, total and name is found and repaired, and no correct item is reported."""
 
 import itertools
 import random
@@ -121,17 +121,17 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
     assert {**mended, "version": wrong["version"]} == wrong
 
 
-# what can go wrong ----------------------------------------------------------------------------------------------------
+# planted errors -------------------------------------------------------------------------------------------------------
 COPIES = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
-"""A place, and what lies there then."""
+"""A place, and the item there."""
 
 
 def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator[Corruption]:
-    """Every kind of corruption of everything there is, in any order; of each change at most one of the two logs is
-    touched, for of what both tell falsely nobody knows better."""
+    """Every kind of corruption of every item, in any order. At most one of the two logs of a change is corrupted: if
+    both are wrong, the truth cannot be known."""
     spoiled: set[str] = set()
     places = sorted(images)
     chance.shuffle(places)
@@ -240,7 +240,7 @@ def _distinct(found: Iterator[Corruption]) -> Iterator[Corruption]:
 
 
 def told_of(image: Image) -> Image:
-    """What an image says, but for what a copy that is written anew may say otherwise: the version it is of."""
+    """Return an image without the attribute in which a rewritten copy may differ: the version of its source."""
     free = {"version", "as_of", "created_at"} if image["type"]["S"] in COUNTED_IN else {"version"}
     free |= {"customer_version"} if image["type"]["S"] == "Order" else set()
     if image["type"]["S"] in ("TimelineEvent", "Activity"):
@@ -280,7 +280,7 @@ def test_random_corruptions_are_all_found_and_repaired(harness: ShopHarness) -> 
 
 
 class Traffic:
-    """Threads that do something again and again, each by a number, until it is over. `failed`: what went wrong."""
+    """Threads that repeat an action, each with a number, until the end. `failed`: their errors."""
 
     def __init__(self, *does: Callable[[int], None]) -> None:
         self.over = threading.Event()
@@ -293,7 +293,7 @@ class Traffic:
                 do(number)
                 if self.over.is_set():
                     return
-        except Exception as error:  # noqa: BLE001  the test tells it
+        except Exception as error:  # noqa: BLE001  the test reports it
             self.failed.append(error)
 
     def __enter__(self) -> None:
@@ -324,8 +324,8 @@ def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: S
 def traffic(
     harness: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
 ) -> Iterator[list[Exception]]:
-    """People order, pay, cancel and, ten times more seldom, take other names, and a reader follows; what went wrong for
-    them."""
+    """Let customers order, pay, cancel and (ten times less often) change names, while a reader follows. Yields their
+    errors."""
     harness.new_records()
 
     def order_and_pay(number: int) -> None:
@@ -384,11 +384,11 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
 
 
 def is_at_rest(image: Image) -> bool:
-    """Whether nobody who orders now changes it: not a total of theirs."""
+    """Return whether no concurrent order changes this item: it is not one of their totals."""
     return image["type"]["S"] not in ("BestSeller", "Metric", "Order", "Counted")
 
 
-# what it cannot or must not do ----------------------------------------------------------------------------------------
+# limits ---------------------------------------------------------------------------------------------------------------
 def test_an_item_that_changes_between_the_check_and_the_repair_is_not_changed(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -483,7 +483,7 @@ def test_a_return_of_an_order_that_is_being_archived_stays_counted(harness: Shop
 
 
 def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: ShopHarness) -> None:
-    """What recovery would do: the reader has lost the record that an order was paid."""
+    """Simulate a lost record: the reader did not get the record that an order was paid."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2)
     harness.process_all(("copies",))

@@ -1,4 +1,4 @@
-"""`python -m ops failures`: what could not be worked is worked again, in the order of its items, however often."""
+"""`python -m ops failures`: failed records are processed again, in the order of their items, at any repeat."""
 
 import copy
 import json
@@ -66,7 +66,7 @@ def redrive(harness: ShopHarness, store: FailureRepository, *keys: str, **settin
 
 @contextmanager
 def older_code() -> Iterator[None]:
-    """Nobody can read what happens."""
+    """Make all records unreadable."""
     with mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version")):
         yield
 
@@ -80,7 +80,7 @@ def parked(harness: ShopHarness, *records: Any) -> list[str]:
 
 
 def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
-    """What a mapping leaves of batches, as Lambda keeps it; the keys."""
+    """Store batches that a mapping gave up, as Lambda does; return the keys."""
     keys = [f"aws/lambda/{whose}-mapping/shard/2026/11/21/{number}" for number, _ in enumerate(batches)]
     context = {"functionArn": f"arn:aws:lambda:eu-central-1:1:function:{whose}", "condition": "RetryAttemptsExhausted"}
     for key, records in zip(keys, batches, strict=True):
@@ -94,7 +94,7 @@ def marks(harness: ShopHarness) -> set[str]:
 
 
 def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
-    """Every message of a queue fails at all its deliveries; what it was."""
+    """Let every message of a queue fail at all its deliveries, and return the messages."""
     messages = harness.take_messages(name)
     for message in messages:
         dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
@@ -103,7 +103,7 @@ def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
 
 
 def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
-    """What waits in a queue: types and versions."""
+    """Return the messages of a queue: types and versions."""
     details = [json.loads(message["body"])["detail"] for message in harness.take_messages(queue)]
     return [(detail["type"], detail["version"]) for detail in details]
 
@@ -335,7 +335,7 @@ def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_on
 def test_f12_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effect(
     harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # for whoever runs it again does not wait here
+    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # a second run does not wait here
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)

@@ -1,4 +1,4 @@
-"""`python -m ops health`: what is not well is found, and said with what to do; what is well is not complained of."""
+"""`python -m ops health`: every problem is found and reported with an action, and a healthy part gets no complaint."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ READER = "copies-function"
 
 @pytest.fixture
 def where(harness: ShopHarness) -> ShopTarget:
-    """The shop of the test, as a stack would tell of it."""
+    """The shop of the test, as a deployed stack describes it."""
     create_delivered_order(harness)
     resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(harness)]}
 
@@ -74,7 +74,7 @@ CHECKS = {
 
 
 def lines(where: ShopTarget, what: str) -> list[CheckResult]:
-    """What is said of that."""
+    """Return the results of a check."""
     return [line for line in run_checks(where, [CHECKS[what]], datetime.now(UTC)) if line.subject == what]
 
 

@@ -1,4 +1,4 @@
-"""`python -m ops hot-keys`: what is hot is what DynamoDB throttled, by partition, and not what clients got wrong."""
+"""`python -m ops hot-keys`: reports keys that DynamoDB throttled, by partition, and no errors of clients."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def cloudwatch() -> Iterator[Any]:
 
 @pytest.fixture
 def put(cloudwatch: Any) -> Put:
-    """What DynamoDB has counted of the table in one minute."""
+    """DynamoDB's metrics of the table in one minute."""
 
     def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
         dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]
@@ -40,7 +40,7 @@ def put(cloudwatch: Any) -> Put:
 
 
 def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.ThrottleReport:
-    """What is found where Contributor Insights is on for these, by index."""
+    """The result if Contributor Insights is enabled for these, by index."""
     dynamodb = boto3.client("dynamodb")
     with Stubber(dynamodb) as stubber:
         for index in ("", "GSI1", "GSI2", "GSI3"):

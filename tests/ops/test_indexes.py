@@ -1,4 +1,4 @@
-"""`python -m ops indexes`: says before a deploy what DynamoDB would refuse in the middle of it."""
+"""`python -m ops indexes`: reports before a deploy that DynamoDB would reject it halfway."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ Description = dict[str, Any]
 
 @pytest.fixture
 def deployed() -> Description:
-    """A table as it is described, with the model's indexes."""
+    """A table in the form of DescribeTable, with the model's indexes."""
     table: Description = copy.deepcopy(create_table_request("t"))
     for index in table["GlobalSecondaryIndexes"]:
         index["IndexStatus"] = "ACTIVE"
@@ -64,7 +64,7 @@ def add(table: Description, *names: str) -> None:
     table["GlobalSecondaryIndexes"] += [{**index(table, "GSI1"), "IndexName": name} for name in names]
 
 
-# what follows ---------------------------------------------------------------------------------------------------------
+# after a deploy -------------------------------------------------------------------------------------------------------
 def test_equal_indexes_do_not_change(deployed: Description, planned: Planned) -> None:
     table = deployed
     table["GlobalSecondaryIndexes"].reverse()

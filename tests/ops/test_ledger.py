@@ -1,4 +1,4 @@
-"""`python -m ops ledger`: says nothing of what is balanced, and finds whatever is not."""
+"""`python -m ops ledger`: reports every unbalanced account, and no balanced one."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ def mine(shop: Shop) -> str:
 
 
 def plant(shop: Shop, row: Any, item: Any) -> None:
-    """Somebody writes past all commands."""
+    """Write to the table without a command."""
     shop.table.client.put_item(TableName=shop.table.name, Item=row.encode(item))
 
 
@@ -60,7 +60,7 @@ def entry(shop: Shop, account_id: str, version: int) -> Any:
 
 
 def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
-    """Each account, and what is wrong with it."""
+    """Return each account with its error."""
     found: list[tuple[str, list[str]]] = []
     ledger.check_accounts(
         shop.table, lambda id, faults: found.append((id, [*faults])), units_per_second=units_per_second
@@ -69,7 +69,7 @@ def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[s
 
 
 def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
-    """The exit code or last words, and what was printed."""
+    """Return the exit code or the last words, and the output."""
     code: Any = 0
     try:
         main(["ledger", "--table", shop.table.name, "--region", REGION, "--units-per-second", "1e6"])
@@ -133,7 +133,7 @@ def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.Captur
     assert "error:" in capsys.readouterr().err
 
 
-# what it finds --------------------------------------------------------------------------------------------------------
+# findings -------------------------------------------------------------------------------------------------------------
 def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) -> None:
     remove(shop, mine, 4)
     assert ledger.find_account_errors(shop.table, mine) == [

@@ -1,4 +1,4 @@
-"""Migrations: what was written by the code of then is made what the code of now writes, and nobody hears of it."""
+"""Migrations: items of older code get the form of the current code, without any effect on readers."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
 ONLY_FIRST = {"0001": load_migrations()["0001"]}
-"""The migrations of this page: what later ones do, they share with it."""
+"""The migrations of this page. Later migrations share their behavior."""
 FIRST = PlannedMigration(version="0001", migration=load_migrations()["0001"], task="up")
 BACK = replace(FIRST, task="down")
 IDS = [f"p{number:02}" for number in range(17)]
@@ -139,7 +139,7 @@ def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
     assert everything(shop.table) == now
 
 
-# what is written ------------------------------------------------------------------------------------------------------
+# writing --------------------------------------------------------------------------------------------------------------
 def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
     old_products(shop.table)
     before, told = everything(shop.table), len(read_stream_records(engine, shop.table.name))
@@ -367,7 +367,7 @@ def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_as
     assert harness.objects("failures") == {}
 
 
-# what nobody can read -------------------------------------------------------------------------------------------------
+# unreadable items -----------------------------------------------------------------------------------------------------
 def test_an_unreadable_item_is_skipped_listed_and_stored_in_the_checkpoint(
     shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -495,7 +495,7 @@ def only_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `ops migrate` at the shop's table as an operator's AWS has it, and gives what was printed."""
+    """Run `ops migrate` on the shop's table with an operator's AWS permissions, and return the output."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
 
     def typed(*arguments: str) -> str:
@@ -622,7 +622,7 @@ def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path
     path = write_migration_module("products have a weight", tmp_path)
     assert path.name == "m0042_products_have_a_weight.py"
     scope: dict[str, Any] = {}
-    exec(compile(path.read_text(), path, "exec"), scope)  # noqa: S102  it is what we have just written
+    exec(compile(path.read_text(), path, "exec"), scope)  # noqa: S102  the test has just written this file
     made = scope["MIGRATION"]
     assert (made.description, made.up({}), made.down({})) == ("products have a weight", None, None)
     for words in ("", "!", 'a "b"'):

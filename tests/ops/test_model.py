@@ -105,7 +105,7 @@ ENTITY = re.compile(r'^    (\w+)\["\w+ \((\w+)\)"\] {\n(.*?)^    }$', re.DOTALL 
 
 @pytest.fixture
 def exported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The model as it is printed."""
+    """Return the printed model."""
     main(["model", "--workbench"])
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found

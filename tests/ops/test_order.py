@@ -1,4 +1,4 @@
-"""`python -m ops order`: all there is of one order, wherever it lies."""
+"""`python -m ops order`: all items of one order, from every place."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -146,7 +146,7 @@ def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_t
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
     assert "it contains 1 Invoice, 1 Order, 2 OrderLine" in text
-    lost = ("Effect", "Notification", "timeline", "copy")  # the mails and effects are forgotten by then
+    lost = ("Effect", "Notification", "timeline", "copy")  # the mails and effects have expired
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
         harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME

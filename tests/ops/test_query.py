@@ -1,4 +1,4 @@
-"""`python -m ops query`: asks what the shop asks, and shows what was sent, what came back, and what it cost."""
+"""`python -m ops query`: sends the shop's queries, and shows the request, the result and the cost."""
 
 import re
 import shlex
@@ -39,7 +39,7 @@ def run(engine: Engine, table: Table, monkeypatch: pytest.MonkeyPatch, capsys: p
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Asks what cannot be asked, and gives what is said of it; the table need not even be there."""
+    """Run an invalid query and return its error; the table need not exist."""
 
     def refused(*arguments: str) -> str:
         with pytest.raises(SystemExit) as ended:
@@ -72,7 +72,7 @@ def column(lines: list[str], name: str) -> list[str]:
     return [line[start:].split("  ")[0] for line in lines[head + 1 : end]]
 
 
-# what is shown --------------------------------------------------------------------------------------------------------
+# output ---------------------------------------------------------------------------------------------------------------
 def test_the_sent_request_and_its_cost_are_shown(table: Table, run: Run) -> None:
     reviews(table, 4)
     assert run("A9", "--arg", "product_id=mug", "--fields", "customer_id,stars") == [
@@ -302,7 +302,7 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
     assert lines[1 + [p.id for p in PATTERNS].index("A9")].endswith("product_id [written_at] [customer_id]")
 
 
-# what cannot be asked -------------------------------------------------------------------------------------------------
+# invalid queries ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

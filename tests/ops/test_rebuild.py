@@ -1,4 +1,4 @@
-"""Recovery: what readers could not do is made good, by a record that was kept, or by the state alone."""
+"""Recovery: work that readers missed is done from a stored record, or from the state alone."""
 
 import itertools
 from collections import Counter
@@ -40,7 +40,7 @@ def order_of(harness: ShopHarness, order_id: str) -> Order:
 
 @reused
 def delivered_in_part_returned(harness: ShopHarness) -> str:
-    """An order that has been through seven states. Nobody reads the stream meanwhile but its workers."""
+    """An order that has been through seven states, while only its workers read the stream."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2, pot=1)
     harness.pay_order(order_id)
@@ -61,8 +61,8 @@ def derived(harness: ShopHarness) -> list[dict[str, Any]]:
 
 
 def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What copies say, but for times, which the next change's stand for where there is no log, and for the version that
-    a copy has not changed since."""
+    """Return the attributes of copies that a rebuild must restore. Without a log, times are those of the next change,
+    so they are left out, as is the version of a copy that has not changed since."""
     told = ("type", "event", "status", "change_id", "customer_id", "product_id", "quantity", "returned", "total")
     return sorted(({name: image.get(name) for name in told} for image in images), key=str)
 

@@ -26,7 +26,7 @@ from tests.support.harness import ShopHarness
 
 @pytest.fixture
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """The shop that is meant is that of the test, whatever it is called."""
+    """Every target name means the shop of the test."""
     names = {"AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
         {"TableName": harness.shop.table.name},
@@ -52,7 +52,7 @@ def archive(here: ShopHarness) -> Iterator[str]:
 
 
 def told(harness: ShopHarness, queue: str) -> set[str]:
-    """The types of what waits in a queue."""
+    """Return the types of the messages in a queue."""
     return {json.loads(message["body"])["detail"]["type"] for message in harness.take_messages(queue)}
 
 

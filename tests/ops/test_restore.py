@@ -49,7 +49,7 @@ from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365
-"""By then whatever remembers that something was done has ended."""
+"""After this time, all markers that prevent repeats have expired."""
 
 
 @reused
@@ -69,13 +69,13 @@ def order_id(harness: ShopHarness) -> str:
 
 @reused
 def archived_order(harness: ShopHarness) -> tuple[str, list[Image]]:
-    """The same order in the archive, and what it was before."""
+    """Return the archived order, and its items from before."""
     order_id = delivered_order(harness)
     return order_id, archived(harness, order_id)
 
 
 def archived(harness: ShopHarness, order_id: str) -> list[Image]:
-    """What the order was before it was archived, which it is then; the rest of its time has passed, too."""
+    """Return the items of the order, and archive it; the rest of its retention has passed, too."""
     before = images_to_archive(order_partition(harness, order_id))
     harness.advance_days(days=YEARS_DAYS)
     harness.process_all()
@@ -92,7 +92,7 @@ MARKS = ("restored_at", "away")
 
 
 def as_it_was(images: list[Image]) -> list[Image]:
-    """Without what a restore adds: its marks, the versions of order and copies, its entry in the log, the new end."""
+    """Remove the additions of a restore: its marks, the versions of order and copies, its log entry, the new expiry."""
     kept = []
     for image in images:
         if image["type"]["S"] == "Expiry" or image.get("event") == {"S": "OrderRestored"}:
@@ -115,7 +115,7 @@ def is_back(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
 
 
 def outside(harness: ShopHarness) -> Any:
-    """All that anybody beside the order has of it: mails, money, stock, totals, and what the bus was told."""
+    """Return all other data about the order: mails, money, stock, totals, and the entries sent to the bus."""
     counts = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     beside = [
         image
@@ -127,7 +127,7 @@ def outside(harness: ShopHarness) -> Any:
 
 
 def published(harness: ShopHarness, seen: int) -> Counter[str]:
-    """The changes that the stream told of since, by name."""
+    """Return the changes in the stream since then, by name."""
     from functions.model import changes, events  # noqa: PLC0415
 
     told = filter(None, map(changes.parse_change, harness.all_records[seen:]))
@@ -309,7 +309,7 @@ def test_an_order_of_more_items_than_a_transaction_holds_comes_back(harness: Sho
     is_back(harness, order_id, before)
 
 
-# what is not as it should be ------------------------------------------------------------------------------------------
+# failures -------------------------------------------------------------------------------------------------------------
 def test_a_dry_run_looks_at_everything_and_writes_nothing(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     before = order_partition(harness, order_id)

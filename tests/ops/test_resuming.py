@@ -1,4 +1,4 @@
-"""Whatever goes through the whole table and is killed half-way goes on where it was; and is one runner's at a time."""
+"""Every tool that scans the whole table resumes after it was killed, and only one runs at a time."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     return harness
 
 
-# tools, and what there is for them to do ------------------------------------------------------------------------------
+# tools and their work -------------------------------------------------------------------------------------------------
 @reused
 def unread(harness: ShopHarness) -> None:
     """Orders of which neither reader has heard."""
@@ -70,7 +70,7 @@ def in_the_archive(harness: ShopHarness) -> None:
 
 @dataclass(frozen=True)
 class Tool:
-    """`command`: what is typed, `looks`: the same, that only looks. `before`: what there is for it to do."""
+    """`command`: the typed command; `looks`: its dry run. `before`: makes the work for it."""
 
     command: str
     looks: str
@@ -101,7 +101,8 @@ def died() -> None:
 
 @dataclass
 class Calls:
-    """What the tools asked the table. `dies_at`: the read from which on `then` happens instead: the process is gone."""
+    """Counts the tools' requests to the table. `dies_at`: from this read on, `then` runs instead, as if the process
+    died."""
 
     dies_at: int | None
     then: Callable[[], object]
@@ -206,7 +207,7 @@ def told(calls: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.loads(entry["Detail"])["id"] for call in calls for entry in call["Entries"])
 
 
-# two at once, and begun anew ------------------------------------------------------------------------------------------
+# concurrent runs and restarts -----------------------------------------------------------------------------------------
 @every_tool
 def test_a_concurrent_second_run_is_rejected_with_the_name_of_the_holder(here: ShopHarness, tool: Tool) -> None:
     tool.before(here)
@@ -265,7 +266,7 @@ def kept_by(harness: ShopHarness, who: str) -> Checkpoint:
 
 
 def test_a_run_that_lost_its_lock_does_not_correct_a_total_twice(here: ShopHarness) -> None:
-    """The first has measured what the total is off by, and sleeps; the second measures, and puts it right."""
+    """The first run has measured the error of the total, and sleeps; the second run measures and corrects it."""
     unread(here)
     TOOLS["copies"].run()
     right = spoil_a_minute(here)

@@ -253,7 +253,7 @@ def test_a_page_that_is_throttled_for_too_long_ends_it(shelf: Table, wire: WireT
         sweep(shelf, lambda image: True)
 
 
-# what is remembered ---------------------------------------------------------------------------------------------------
+# the checkpoint -------------------------------------------------------------------------------------------------------
 def kept(table: Table, task: str = "up", by: str = "ann@desk", segments: int = 1) -> Checkpoint:
     return Checkpoint(table, "paint", "blue", task, by=by, segments=segments)
 

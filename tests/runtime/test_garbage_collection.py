@@ -19,7 +19,8 @@ call({}, None)
 left_alone = gc.get_freeze_count() > 0
 print(json.dumps([looked_for, left_alone]))
 """
-"""Whether it is looked for before anything is imported, after, and within the first call; and what is there is not."""
+"""Return whether garbage collection is enabled before all imports, after them, and in the first call, and whether
+existing objects are frozen."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What functions count: a line of the log that CloudWatch makes metrics of, without a request or a unit more."""
+"""Metrics of functions: a log line that CloudWatch turns into metrics, without a further request or unit."""
 
 import importlib
 import io
@@ -121,7 +121,7 @@ def test_metrics_differ_only_by_functions_and_currencies_and_each_has_its_name()
     assert not [metric.name for metric in METRICS if metric.is_gauge and (metric.dimensions or metric.keep_each_value)]
 
 
-# what is counted ------------------------------------------------------------------------------------------------------
+# counters -------------------------------------------------------------------------------------------------------------
 def test_paid_orders_and_their_revenue_are_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2)
@@ -310,7 +310,7 @@ def test_a_crashed_invocation_logs_its_metrics_and_the_next_one_starts_empty(
     assert len(told.lines) == 1, "what no call counts is counted for nobody"
 
 
-# what waits for a person ----------------------------------------------------------------------------------------------
+# gauges ---------------------------------------------------------------------------------------------------------------
 def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: ShopHarness, told: EmittedMetrics) -> None:
     keys = (
         "parked/copies/a.json",

@@ -1,4 +1,4 @@
-"""One order is found in the log of every function that had to do with it, by what ties them together."""
+"""One order is found in the logs of all functions that handled it, by shared fields."""
 
 import io
 import json
@@ -25,7 +25,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def found(log: io.StringIO, order_id: str) -> Lines:
-    """What the query that is kept in CloudWatch finds of an order, as it filters."""
+    """Return the result of the query stored in CloudWatch for an order, with its filters."""
     (like,) = re.findall(r'filter @message like "(.*)"', QUERY.replace("ORDER_ID", order_id))
     return [json.loads(line) for line in log.getvalue().splitlines() if like in line]
 

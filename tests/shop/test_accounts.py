@@ -1,4 +1,4 @@
-"""Gift cards and store credit: issued, moved, shown; balances are what their ledgers say, whoever comes between."""
+"""Gift cards and store credit: issued, moved, shown. Balances equal their ledgers under every concurrent change."""
 
 import json
 import re
@@ -278,7 +278,7 @@ def test_staff_spend_nobodys_credit(shop: Shop) -> None:
         accounts.transfer_credit(shop, STAFF, "t", CreditSource(mine), bobs, 1, "EUR")
 
 
-# what comes between ---------------------------------------------------------------------------------------------------
+# concurrent changes ---------------------------------------------------------------------------------------------------
 def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:

@@ -1,4 +1,5 @@
-"""What may be ordered though there is none: the line says how many were not there, and no goods are made or lost."""
+"""Backorders: a product without stock can be ordered, the line has the number of missing pieces, and no goods are
+created or lost."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How orders end early: cancelled by somebody, at once or through the warehouse, or lapsed when their time is over."""
+"""How orders end early: cancelled at once or through the warehouse, or expired without payment."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -243,7 +243,7 @@ def test_f8_a_shipment_without_a_stop_request_cannot_be_stopped(shop: Shop, stat
     with pytest.raises(WrongState) as refusal:
         cancellation.agree_cancel(shop, WAREHOUSE, before.order_id)
     assert (refusal.value.state, refusal.value.command) == (status, "agree_cancel")
-    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # as it is after it was refused
+    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # the state after a rejected stop
         with pytest.raises(WrongState) as refusal:
             cancellation.refuse_cancel(shop, WAREHOUSE, before.order_id)
         assert (refusal.value.state, refusal.value.command) == (status, "refuse_cancel")

@@ -1,4 +1,4 @@
-"""Companies and their members: one company at most for each customer, whoever moves them meanwhile."""
+"""Companies and their members: at most one company per customer, under every concurrent move."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ EVE = Caller("eve")
 
 @pytest.fixture
 def shop(shop: Shop, wire: WireTap) -> Shop:
-    """There are two companies, of nobody yet."""
+    """Create two companies without members."""
     companies.create_company(shop, STAFF, "acme", "Acme & Daughters")
     companies.create_company(shop, STAFF, "initech", "Initech")
     wire.clear()

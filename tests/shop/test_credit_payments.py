@@ -304,7 +304,7 @@ def test_the_payments_of_an_order_are_shown_page_by_page(shop: Shop) -> None:
     assert {payment.payment_id for payment in (*first.items, *rest.items)} == ids
 
 
-# what comes between ---------------------------------------------------------------------------------------------------
+# concurrent payments --------------------------------------------------------------------------------------------------
 def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
@@ -377,7 +377,7 @@ Step = tuple[str, int, int, int]
 STEPS = st.tuples(
     st.sampled_from(["card", "credit", "transfer", "transfer", "pay", "pay"]),
     st.integers(0, 3),  # which key: few, so that some come again, with the same wish or another
-    st.integers(0, 5),  # what from, and where to
+    st.integers(0, 5),  # source and target
     st.sampled_from([-5, 0, 1, 300, 700, 1000, 2500]),
 )
 AT_ONCE = st.lists(STEPS, min_size=2, max_size=6)
@@ -399,7 +399,7 @@ class Till:
         self.held = sum(balance(shop, id) for id in self.ids)
 
     def do(self, step: Step) -> int:
-        """What came in from outside by it: money that was issued for the first time."""
+        """Return the money that the step added from outside: amounts that were issued for the first time."""
         what, key, choice, amount = step
         key_text = f"{self.example}-{key}"
         source = parse_source(self.shop, self.sources[choice % len(self.sources)])

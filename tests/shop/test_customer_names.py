@@ -1,4 +1,4 @@
-"""A customer's name on their open orders: what it costs, which pages it takes, and what comes between."""
+"""A customer's name on their open orders: its cost, its pages, and concurrent changes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -131,7 +131,7 @@ def _beside(shop: Shop, act: Callable[[], object]) -> None:
 
 
 def test_a_name_never_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
-    """Who looked before the customer was renamed once more comes to the order after all others."""
+    """A worker that read the customer before a second rename writes to the order after all others."""
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
 

@@ -1,4 +1,4 @@
-"""Customers: register once, with an address that is theirs alone; what they chose; who may see it."""
+"""Customers: one registration with a unique address, settings, and access."""
 
 from dataclasses import replace
 from typing import Any
@@ -166,7 +166,7 @@ def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: Shop, riva
 
 # the page ---------------------------------------------------------------------------------------------------
 def summarise(shop: Shop, number: int) -> None:
-    """Orders of Ann's, as the copies tell of them."""
+    """Return Ann's orders from the copies."""
     for n in range(number):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"o{n}", placed_at=moment(n))
         shop.table.write(put_if_absent(t.ORDER_SUMMARY, summary))

@@ -1,5 +1,4 @@
-"""Discount codes: what they take off, when and for which orders they hold, and that a limited one is not redeemed once
-too often."""
+"""Discount codes: their amounts, their conditions, and a limit that is never exceeded."""
 
 from dataclasses import replace
 from typing import Any
@@ -49,7 +48,7 @@ def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> D
 
 
 def place_with(shop: Shop, caller: Caller, code: str | None, key: str, **quantities: int) -> PlacedOrder:
-    """Somebody's order with a discount code, of two mugs if nothing is said."""
+    """Place an order with a discount code, by default of two mugs."""
     wanted = {id: RequestedLine(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
     return place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities, "code": code}, code)
 
@@ -180,7 +179,7 @@ def test_a_code_there_is_not_is_not_ended(shop: Shop) -> None:
     assert refusal.value.what == "discount code"
 
 
-# what an order has of it ----------------------------------------------------------------------------------------------
+# discounts of an order ------------------------------------------------------------------------------------------------
 def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: Shop) -> None:
     offer(shop, percent=33)
     order = bought(replace(shop, shipping={"EUR": 490, "USD": 590}, tax_rate=2000), "spring", mug=1, pot=1)

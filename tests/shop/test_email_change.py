@@ -1,4 +1,4 @@
-"""Another e-mail address: its claim moves with the profile, whoever wants the same one meanwhile."""
+"""Change of an e-mail address: the claim moves with the profile, although others want the same address concurrently."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ OLD, NEW = "ann@example.com", "ann@new.example"
 
 
 def change(shop: Shop, caller: Caller, email: str) -> Customer:
-    """Somebody takes the address that is verified to be theirs."""
+    """Change a customer's address to the verified one."""
     return customers.change_email(shop, caller, caller.id, lambda: email)
 
 
@@ -40,7 +40,7 @@ def claims(shop: Shop) -> dict[str, str]:
 
 
 def by_profiles(shop: Shop, *ids: str) -> dict[str, str]:
-    """What the claims must be, as the profiles of these customers say."""
+    """Return the expected claims for the profiles of these customers."""
     found = [shop.table.get(CUSTOMER_BY_ID, customer_id=id) for id in ids]
     return {profile.email_hash: profile.customer_id for profile in found if profile}
 
@@ -167,7 +167,7 @@ def test_two_identical_concurrent_changes_do_not_report_the_address_as_taken(
 def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
-    """The provider says another address by the time the first of two requests gets to write what it was told."""
+    """The provider returns another address before the first of two requests writes the address that it got."""
     says = [NEW]
 
     def provider() -> str:

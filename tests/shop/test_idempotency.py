@@ -66,7 +66,7 @@ def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
 
 
 def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-    """Decide to rename the mug; the first time, somebody else is faster."""
+    """Decide to rename the mug; the first time, a concurrent command is faster."""
     before = shop.table.get(PRODUCT_BY_ID, product_id="mug")
     assert before is not None
     seen.append(before.version)

@@ -1,4 +1,4 @@
-"""Orders as they are read and listed, and sent to another address."""
+"""Orders: reads, lists, and changes of the address."""
 
 from dataclasses import replace
 from datetime import timedelta

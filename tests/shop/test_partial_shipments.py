@@ -1,4 +1,4 @@
-"""Orders that are sent in parts: all shipments together are what was ordered, whatever comes between."""
+"""Orders that are shipped in parts: all shipments together are the ordered pieces, under every concurrent command."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -64,7 +64,7 @@ def pieces(shop: Shop, order: Order, what: str) -> dict[str, int]:
 
 
 def agrees(shop: Shop, order: Order) -> None:
-    """Shipments and lines tell the same, all of what was ordered is in shipments, and the state follows."""
+    """Check that shipments and lines agree, that all ordered pieces are in shipments, and that the status follows."""
     now = get_order(shop, order.order_id)
     found = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id))
     for id, line in now.lines.items():

@@ -1,4 +1,4 @@
-"""Payments: the provider is right about money, and every cent it tells of is kept."""
+"""Payments: the provider decides about money, and every reported cent is recorded."""
 
 from functools import partial
 from typing import Any
@@ -183,7 +183,7 @@ def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be
     order = advance_to_status(shop, place(shop), "CANCELLED")
     report_payment(shop, order, outcome="failed")
     archive_order(shop, order.order_id, to_stub=False)
-    with pytest.raises(TableBusy):  # the provider is answered 503 and tells again
+    with pytest.raises(TableBusy):  # the provider gets a 503 and retries
         report_payment(shop, order, event_id="evt_2")
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 

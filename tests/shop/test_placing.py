@@ -1,4 +1,4 @@
-"""Placing an order: one read, one write, once for each key; what it costs and what it may take."""
+"""Placing an order: one read, one write, once for each key; its price and its limits."""
 
 import re
 from dataclasses import replace
@@ -151,7 +151,7 @@ def test_less_than_one_cannot_be_wanted(quantity: int) -> None:
     assert refusal.value.field == "quantity"
 
 
-# who and what -------------------------------------------------------------------------------------------------
+# customers and products ---------------------------------------------------------------------------------------
 def test_only_customers_order(shop: Shop) -> None:
     with pytest.raises(NotRegistered):
         place_order_as(shop, Caller("eve"), "k", mug=1)

@@ -1,4 +1,4 @@
-"""Many at once: nothing is sold twice, nothing is lost, whatever comes between a read and its write."""
+"""Concurrent commands: no piece is sold twice and none is lost, under every change between a read and its write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -165,7 +165,7 @@ STEPS = st.lists(
 
 @dataclass
 class Story:
-    """A product and a discount code, the orders that were placed for them, and what came in and back."""
+    """A product and a discount code, the orders placed for them, and the received and returned pieces."""
 
     shop: Shop
     name: str
@@ -174,7 +174,7 @@ class Story:
     returned: int = 0
 
     def tell(self, step: str, key: str, choice: int) -> None:
-        """One step; what the shop refuses is refused."""
+        """Run one step; rejections by the shop are allowed."""
         if step == "receive":
             products.receive_stock(self.shop, STAFF, key, self.name, choice)
             self.received += choice

@@ -1,4 +1,4 @@
-"""What the provider tells of refunds, in whichever order: each goes only forward, and its payment with it."""
+"""Refund events of the provider, in any order: each refund only moves forward, and its payment with it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
 
 
 def told(shop: Shop, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
-    """The provider tells of the first refund."""
+    """The provider reports the first refund."""
     values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
     values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
     return record_refund(shop, ProviderRefundEvent(**values | changed)).result

@@ -1,4 +1,4 @@
-"""Refunds on their way: given once, whatever is lost, and whatever the provider tells in whichever order."""
+"""Refunds in progress: paid once, under every lost answer and every order of the provider's events."""
 
 from dataclasses import replace
 from typing import Any

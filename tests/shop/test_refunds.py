@@ -1,4 +1,4 @@
-"""Refunds: what may be given back, decided once with the order, and never more than was paid."""
+"""Refunds: decided once together with the order, and never more than the paid amount."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -378,7 +378,7 @@ def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
         refunds.list_refunds_of_order(shop, ANN, order.order_id, 10, None)
 
 
-# whatever is asked ----------------------------------------------------------------------------------------------------
+# random requests ------------------------------------------------------------------------------------------------------
 @settings(max_examples=many(25, 8))
 @given(
     amounts=st.lists(st.integers(1, 900), min_size=1, max_size=5),

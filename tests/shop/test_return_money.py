@@ -1,4 +1,4 @@
-"""What is given back for goods that come back: of all of them together it is what was paid, to the cent."""
+"""Refunds for returned goods: all of them together are the paid amount, to the cent."""
 
 from dataclasses import replace
 

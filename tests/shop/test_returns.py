@@ -1,4 +1,4 @@
-"""Goods that come back: for how long, how many, and once, whatever comes between."""
+"""Returned goods: the return window, the quantities, and one refund each, under every concurrent command."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -68,7 +68,7 @@ def everything(shop: Shop) -> Any:
     return shop.table.client.scan(TableName=shop.table.name)["Items"]
 
 
-# what comes back ------------------------------------------------------------------------------------------------------
+# returned pieces ------------------------------------------------------------------------------------------------------
 def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transaction(
     shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:

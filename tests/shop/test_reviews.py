@@ -1,4 +1,4 @@
-"""Reviews: by who has bought and has it, one each, changed and taken back by who wrote it."""
+"""Reviews: one per buyer who has the product; the author can change and delete it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

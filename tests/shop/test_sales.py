@@ -1,4 +1,4 @@
-"""Sales: by product for staff, by customer for who bought, in ranges that are half open."""
+"""Sales: by product for staff, by customer for the buyer, in half-open ranges."""
 
 from dataclasses import replace
 

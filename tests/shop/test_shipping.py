@@ -1,4 +1,4 @@
-"""Shipments: asked of the warehouse with the order's state, moved by what the warehouse says, assumed in the end."""
+"""Shipments: requested with the order's status, moved by the warehouse's reports, finally assumed delivered."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,8 +1,8 @@
-"""What each command costs: its requests, the units it reads, and the units it writes.
+"""The cost of each command: its requests, the units it reads, and the units it writes.
 
 Reading: one unit for each consistent read of up to 4 KB. Writing: one for each KB, twice that in a transaction; and in
-each index one for an item that comes, goes or changes, two for one that moves. What a refused write costs is not in
-these figures: the local engine does not tell.
+each index one for an item that comes, goes or changes, two for one that moves. The cost of a rejected write is not in
+these figures: the local engine does not report it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from tests.support.wire_tap import WireTap
 
 
 def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:
-    """The requests something sends, and what they consume, by kind of request."""
+    """Return the requests of a command, and their units by kind of request."""
     wire.clear()
     act()
     return wire.operations, dict(wire.units_of)
@@ -64,7 +64,7 @@ def place_with(shop: Shop, code: str) -> PlacedOrder:
 
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
 MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
-    # what is more than a plain order of one product: the order, its requests, and what they cost more
+    # the extras beyond a plain order of one product: the order, its requests, and their further cost
     "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 1}),
     "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 1, WRITE: 2}),
     "a limited discount code whose part is used up": (
@@ -86,7 +86,7 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
 
 
 def furnish(shop: Shop) -> None:
-    """What these orders are about, in a shop that is open."""
+    """Create the products and codes of these orders, in an open shop."""
     create_stocked_product(shop, "vase", 10, parts=2)
     create_stocked_product(shop, "jug", 5, backorder=True)
     discounts.create_discount(shop, STAFF, "SPRING", 10)
@@ -111,7 +111,7 @@ def placed(shop: Shop) -> Order:
 
 
 COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
-    # what it is: from which status, the command, units by request
+    # name: the former status, the command, units by request
     "cancel, of two products": (
         "PENDING",
         lambda shop, order: cancellation.cancel_order(shop, ANN, order.order_id),

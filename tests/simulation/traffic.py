@@ -261,7 +261,7 @@ class SimulatedTraffic:
         return PlannedCommand(told, self._at(name), do)
 
     def _snoop(self, number: int) -> PlannedCommand:
-        """Plan that somebody asks for the orders and the data of a customer, and tries to change them."""
+        """Plan that a stranger requests the orders and the data of a customer, and tries to change them."""
         name = f"snooper {number}"
         snooper = self.chance.choice(SNOOPERS, name)
         victim = self.chance.choice(CUSTOMERS, name, "victim").sub

@@ -282,7 +282,7 @@ class Simulation:
     def _eras(self) -> Iterator[float]:
         """Start the eras (parts) of the run one after the other. For each era, yield the virtual time at which it ends.
 
-        The caller runs the simulation up to this time before it advances the iterator.
+        The caller takes a time from this iterator, runs the simulation up to it, and then takes the next one.
         """
         self.clients.start("staff", self.traffic.open_shop)
         opened = self.opens_at

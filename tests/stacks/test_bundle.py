@@ -1,4 +1,4 @@
-"""What is deployed: one folder, small, complete, and the same for the same inputs."""
+"""The deployed bundle: one folder, small, complete, and equal for equal inputs."""
 
 import re
 import subprocess

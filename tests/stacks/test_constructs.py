@@ -1,4 +1,4 @@
-"""Constructs that are made by themselves: what no template of a stage shows.
+"""Constructs that are tested alone, because no template of a stage shows them.
 
 They are in one file, so that one process of the tests starts the CDK's Node, and each test imports it for itself, so
 that collecting the tests starts none.

@@ -1,4 +1,4 @@
-"""What each of the two readers is called for: the template's own patterns, asked about every kind of record."""
+"""The stream filters of the two readers: the template's own patterns, tested with every kind of record."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.stacks.conftest import SynthesizedTemplate
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 DERIVED = {row.type for row in ROWS if row.kind != "primary"}
 
-Kind = tuple[str, str, bool]  # type of item, what happened, by DynamoDB's own expiry
+Kind = tuple[str, str, bool]  # type of item, event name, whether DynamoDB expired it
 
 
 def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is told of the shop on AWS: alarms with their runbooks, whom they reach, the dashboard, and the kept query."""
+"""Monitoring on AWS: alarms with their runbooks and their receivers, the dashboard, and the stored query."""
 
 import json
 from typing import Any
@@ -124,7 +124,7 @@ def test_a_malformed_address_is_rejected() -> None:
 
 # where one looks ------------------------------------------------------------------------------------------------------
 def board(template: SynthesizedTemplate) -> list[dict[str, Any]]:
-    """The dashboard's widgets, with what of its text is known at synth."""
+    """The dashboard's widgets, with the text that is known at synth."""
     body = template.only_properties("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else next(iter(part.values()), "")[0] or "x" for part in body)
     widgets: list[dict[str, Any]] = json.loads(text)["widgets"]

@@ -1,4 +1,4 @@
-"""What each function may do: named actions on named resources, and all that its code asks for as orders are worked."""
+"""The permissions of each function: named actions on named resources, and all that its code needs to process orders."""
 
 import copy
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ from tests.support.operator_shop import BUCKETS
 WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 
 
-# as it is written -----------------------------------------------------------------------------------------------------
+# policies -------------------------------------------------------------------------------------------------------------
 def test_every_function_has_a_role_of_its_own(dev: SynthesizedTemplate) -> None:
     roles = [it["Role"]["Fn::GetAtt"][0] for it in dev.properties("AWS::Lambda::Function").values()]
     assert len(set(roles)) == len(roles) == len(MODULES)
@@ -233,7 +233,7 @@ def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTempl
     waits = dev.mapping("product_alert_worker")["EventSourceArn"]
     reactions = [
         module for module in MODULES if module not in ("order_deadlines", "customer_erasure", "backlog_metrics")
-    ]  # these tell of failed runs
+    ]  # messages about failed runs
     may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
     assert {module: resources for module, resources in may.items() if resources} == {"product_alert_worker": [waits]}
     assert dev.properties("AWS::Lambda::Function")[dev.function("product_alert_worker")]["Environment"]["Variables"][
@@ -288,7 +288,7 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
         (who,) = statement["Principal"].values()
         assert str(who).count(":root") == 1 or who in ("dynamodb.amazonaws.com", "cloudwatch.amazonaws.com")
         assert "*" not in str(statement["Principal"])
-        if who == "cloudwatch.amazonaws.com":  # an alarm of ours, which tells an encrypted topic
+        if who == "cloudwatch.amazonaws.com":  # an alarm of ours, which publishes to an encrypted topic
             assert statement["Condition"].keys() == {"StringEquals", "ArnLike"}
             continue
         uses = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"} & set(statement["Action"])
@@ -313,8 +313,8 @@ def _services(condition: Any) -> list[str]:
     return [it["Fn::Join"][1][0].removesuffix(".") for it in as_list(via)]
 
 
-# as it is used --------------------------------------------------------------------------------------------------------
-Asked = tuple[str, str]  # an action, and on what: the end of its resource's name
+# usage ----------------------------------------------------------------------------------------------------------------
+Asked = tuple[str, str]  # an action, and the end of its resource's name
 ACTIONS = {
     "ListObjectsV2": "ListBucket",
     "ListObjectVersions": "ListBucketVersions",
@@ -325,7 +325,7 @@ TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", 
 
 
 def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked]:
-    """What IAM is asked for when a client makes this call."""
+    """Return the permissions that IAM checks for this call of a client."""
     if operation == "TransactWriteItems":
         for item in params["TransactItems"]:
             yield f"dynamodb:{TRANSACTED[next(iter(item))]}", ""
@@ -342,7 +342,7 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
 
 @pytest.fixture
 def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
-    """What each function asks of AWS, by module, from here on; what is done outside of handlers is done by the api."""
+    """Record the calls of each function to AWS, by module; calls outside of handlers count for the api."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
     clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
     asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
@@ -442,7 +442,7 @@ def check_permissions(template: SynthesizedTemplate, module: str, asked: set[Ask
 
 
 def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
-    """What a function may do, and on what."""
+    """Return the permissions of a function: actions and resources."""
     may: dict[str, list[Any]] = {}
     for statement in template.statements(module):
         for action in as_list(statement["Action"]):
@@ -451,5 +451,5 @@ def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
 
 
 def _end(resource: Any) -> str:
-    """What follows the name of a resource of the stack, such as /index/GSI1; nothing where it is the whole resource."""
+    """Return the suffix after the name of a resource of the stack, such as /index/GSI1, or "" for all of it."""
     return str(resource["Fn::Join"][1][-1]) if "Fn::Join" in resource else ""

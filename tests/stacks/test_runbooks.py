@@ -1,4 +1,4 @@
-"""What runbooks have somebody type: they may, and they are told what they need to know for it."""
+"""The commands of runbooks: operators may run them, and have all the values that they need."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SERVICES = {"s3api": "s3"}
 
 
 def parts(page: Path) -> Iterator[str]:
-    """The sections of a page that whoever has the operators' role follows."""
+    """Return the sections of a page that a user with the operators' role follows."""
     before, *sections = page.read_text(encoding="utf-8").split("\n## ")
     if ADMINISTERS not in before:
         yield before
@@ -34,7 +34,7 @@ def code_in(text: str) -> list[str]:
 
 
 def typed(text: str) -> Iterator[tuple[str, str]]:
-    """What is typed at AWS: the action that this is, and what follows."""
+    """Yield the AWS commands: the IAM action, and the arguments."""
     for code in code_in(text):
         for service, operation, rest in AWS.findall(code):
             action = "".join(word.capitalize() for word in operation.split("-"))
@@ -42,7 +42,7 @@ def typed(text: str) -> Iterator[tuple[str, str]]:
 
 
 def known() -> dict[str, str]:
-    """What the runbooks' names stand for: an output of the stack, …Output where it is one of several; or in words."""
+    """Return the meaning of the runbooks' names: an output of the stack, …Output if it is one of several, or words."""
     text = (PROJECT / "docs" / "observability.md").read_text(encoding="utf-8")
     return dict(NAMED.findall(text))
 

@@ -1,4 +1,4 @@
-"""What the settings make of the template that say how the table is billed and kept, and how the api is released."""
+"""The effect of settings on the template: billing, backups, and the release of the api."""
 
 import json
 import re

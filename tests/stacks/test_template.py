@@ -1,4 +1,4 @@
-"""The synthesized template: what is there, how it is set, how long things live, and what a stage changes."""
+"""The synthesized template: its resources, their properties and retention, and the differences between stages."""
 
 import importlib
 import inspect
@@ -298,7 +298,7 @@ def test_the_access_log_has_no_personal_data_and_the_api_is_throttled(dev: Synth
     assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == 50
 
 
-# what is kept ---------------------------------------------------------------------------------------------------------
+# retained resources ---------------------------------------------------------------------------------------------------
 def test_buckets_are_private_encrypted_and_answer_https_only(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     buckets = dev.properties("AWS::S3::Bucket")

@@ -1,4 +1,4 @@
-"""What all is made of, and what is known of its weaknesses: nothing is called clean that nobody looked at."""
+"""The list of all dependencies and their vulnerabilities: a package is never reported as clean without an audit."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def test_a_vulnerability_is_reported_with_its_fix() -> None:
 
 @pytest.mark.parametrize("said", ["", "no JSON", "[]", "{}", '{"dependencies": []}', recorded("pip-silent")])
 def test_python_packages_without_an_audit_are_not_reported_as_clean(said: str) -> None:
-    """pip-audit exits with 0 and says that nothing is known where its index told it nothing."""
+    """pip-audit exits with 0 and reports no vulnerability if its index returns no data."""
     assert parse_pip_audit(said, PYTHON).outcome is AuditOutcome.NOT_AUDITED
     assert str(parse_pip_audit(said, PYTHON)).startswith("Python: not audited: ")
 

@@ -1,5 +1,4 @@
-"""Hostile requests of every route: `make hostile`. No 5xx, no answer that the OpenAPI document does not describe, and
-nothing that is taken for what it is not."""
+"""Hostile requests to every route (`make hostile`): no 5xx, no undocumented answer, no malformed input accepted."""
 
 import random
 import zlib

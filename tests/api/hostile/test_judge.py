@@ -1,4 +1,4 @@
-"""The judge of hostile requests sees what it is there for, and finds nothing where nothing is wrong."""
+"""The judge of hostile requests detects each kind of violation, and reports none for a correct answer."""
 
 import json
 from typing import Any
@@ -28,13 +28,13 @@ def judge() -> ResponseJudge:
 
 @pytest.fixture
 def made(api: ApiHarness) -> dict[str, Any]:
-    """What the API answers to who makes a product."""
+    """Return the API's answer to a request for a new product."""
     made: dict[str, Any] = api.call("POST", "/products", STAFF, PRODUCT).body
     return made
 
 
 def wrong(judge: ResponseJudge, text: str, response: dict[str, Any], said: Any, **asked: Any) -> str:
-    """What is found at a request for a new product that has this body, and at this answer to it."""
+    """Return the violations of a request for a new product with this body and this answer."""
     raw = http_event("POST", "/products", token=STAFF, body=text, headers=asked.pop("headers", JSON), **asked)
     return "; ".join(judge.find_violations(raw, {**response, "body": json.dumps(said)}))
 

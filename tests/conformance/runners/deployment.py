@@ -87,12 +87,12 @@ class Deployment:
             time.sleep(1)
 
     def store_script(self, owner: str, script: Mapping[str, Any]) -> None:
-        """Tell the function what to do with the batches of this table or queue."""
+        """Store the script that the function follows for the batches of this table or queue."""
         item = {"PK": {"S": owner}, "SK": {"S": "script"}, "script": {"S": json.dumps(script)}}
         self.client("dynamodb").put_item(TableName=self.state_table, Item=item)
 
     def logged_calls(self, owner: str) -> list[dict[str, Any]]:
-        """Return what the function logged of its invocations for this table or queue, oldest first."""
+        """Return the function's log of its invocations for this table or queue, oldest first."""
         pages = (
             self.client("dynamodb")
             .get_paginator("query")

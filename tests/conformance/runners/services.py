@@ -36,7 +36,8 @@ UNDO: Mapping[str, tuple[str, str, str]] = {
     "create_user_pool": ("delete_user_pool", "UserPoolId", "UserPool.Id"),
     "create_api": ("delete_api", "ApiId", "ApiId"),
 }
-"""How to delete what a request of a probe creates: the operation, its parameter, and the path of the id."""
+"""How to delete the resource that a request of a probe creates: the operation, its parameter, and the path of the id.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
