@@ -75,7 +75,7 @@ def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implemen
     assert (ours["requests"], usual["requests"]) == (2, 4)
 
 
-def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_totals_are_has_its_price(
+def test_copies_guarded_by_a_version_need_no_further_requests_and_totals_need_a_mark(
     engine: Engine, queues: dict[str, str]
 ) -> None:
     """The measurement also checks that a redelivered change leaves the copies unchanged, at once or late."""

@@ -66,7 +66,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [8]
 
 
-def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(harness: ShopHarness) -> None:
+def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_adds_up(harness: ShopHarness) -> None:
     harness.open_shop(available=10)
     discounts.create_discount(harness.shop, STAFF, "spring", 20, limit=1)
     dear = replace(harness.shop, shipping={"EUR": 490}, tax_rate=2000)

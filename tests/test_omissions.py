@@ -35,7 +35,7 @@ def without(entries: Any, *keys: Any) -> Any:
     return {key: value for key, value in entries.items() if key not in keys}
 
 
-def test_nothing_was_forgotten() -> None:
+def test_no_declaration_is_missing() -> None:
     assert list(find_omissions()) == []
 
 
@@ -249,6 +249,6 @@ def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch:
         Recorded(file, writes=False).check_names({"A2"})
 
 
-def test_a_test_that_needs_a_sample_that_is_missing_says_so() -> None:
+def test_a_test_without_its_sample_names_the_missing_sample() -> None:
     with pytest.raises(pytest.fail.Exception, match=r"tests/support/samples.py:\d+: Wish has no sample: add it to"):
         SAMPLES[Row(type("Wish", (), {}), "WISH#{wish_id} / WISH")]

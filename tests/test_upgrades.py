@@ -143,7 +143,7 @@ ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", ITEMS)
-def test_a_change_of_an_item_that_older_items_or_older_code_cannot_bear_is_refused(files: Files, what: str) -> None:
+def test_a_change_that_breaks_older_items_or_older_code_is_rejected(files: Files, what: str) -> None:
     edit, sentence = ITEMS[what]
     assert broken(files, edited(files, "items.json", edit)) == [sentence]
 
@@ -197,14 +197,14 @@ def test_an_event_change_that_breaks_subscribers_is_rejected(files: Files, what:
     assert broken(files, edited(files, PAID, edit)) == [f"OrderPaid of schema 1: {sentence}"]
 
 
-def test_an_event_that_is_published_no_more_is_asked_about(files: Files) -> None:
+def test_removing_an_event_is_rejected_with_the_steps_to_take(files: Files) -> None:
     without = {name: text for name, text in files.items() if name != PAID}
     assert broken(files, without) == [
         "OrderPaid is no longer published. If it has no subscribers, delete docs/events/OrderPaid.json."
     ]
 
 
-def test_a_field_more_a_state_more_and_another_schema_of_an_event_are_not_refused(files: Files) -> None:
+def test_a_new_field_a_new_state_and_a_new_schema_of_an_event_are_compatible(files: Files) -> None:
     optional = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
     assert broken(files, edited(files, PAID, lambda it: data(it)["properties"].update(vat=optional))) == []
     status = json.loads(files[PAID])["properties"]["data"]["properties"]["status"]
@@ -215,7 +215,7 @@ def test_a_field_more_a_state_more_and_another_schema_of_an_event_are_not_refuse
     assert broken(files, other) == []
 
 
-def test_make_docs_writes_nothing_where_a_promise_would_be_broken(
+def test_make_docs_writes_nothing_if_a_contract_would_break(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, files: Files
 ) -> None:
     (tmp_path / "events").mkdir()
@@ -228,7 +228,7 @@ def test_make_docs_writes_nothing_where_a_promise_would_be_broken(
 
 
 # an event -------------------------------------------------------------------------------------------------------------
-def test_events_of_older_code_that_are_still_on_their_way_are_read_with_the_default(
+def test_events_of_older_code_in_flight_are_read_with_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @entity
@@ -254,7 +254,7 @@ def test_events_of_older_code_that_are_still_on_their_way_are_read_with_the_defa
 
 
 # an index -------------------------------------------------------------------------------------------------------------
-def test_an_index_is_made_filled_and_then_asked_while_the_shop_is_open(engine: Engine) -> None:
+def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engine: Engine) -> None:
     """As docs/upgrades.md has it: the table had no GSI3 and its best sellers no keys for it."""
     client, name = engine.dynamodb(), "before-gsi3"
     request = t.create_table_request(name)

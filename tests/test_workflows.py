@@ -92,7 +92,7 @@ def test_checks_run_on_every_python_that_is_supported() -> None:
     assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
 
 
-def test_a_deploy_waits_for_its_environment_and_is_never_broken_off() -> None:
+def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
     workflow = read("deploy")
     (job,) = workflow["jobs"].values()
     assert job["environment"] == "${{ inputs.stage }}"

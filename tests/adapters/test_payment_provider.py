@@ -72,7 +72,9 @@ def test_the_refunds_of_a_payment_are_listed(bank: FakeStripe) -> None:
         ({"status": "canceled"}, "failed", "canceled"),
     ],
 )
-def test_each_of_their_states_is_one_of_ours(bank: FakeStripe, theirs: Any, ours: str, reason: str | None) -> None:
+def test_each_refund_status_of_the_provider_has_a_status_in_the_shop(
+    bank: FakeStripe, theirs: Any, ours: str, reason: str | None
+) -> None:
     bank.replies.append((200, stripe_refund(OURS, **theirs)))
     found = ask(bank)
     assert (found.status, found.reason) == (ours, reason)

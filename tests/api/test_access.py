@@ -178,7 +178,7 @@ def test_a_member_of_a_group_with_staff_in_its_name_is_not_staff(api: ApiHarness
 @pytest.mark.parametrize(
     "authorizer", [None, {}, {"jwt": None}, {"jwt": {}}, {"jwt": {"claims": None}}, {"lambda": {}}]
 )
-def test_an_event_without_claims_is_nobodys(bare: ApiHarness, authorizer: Any) -> None:
+def test_an_event_without_claims_has_no_caller(bare: ApiHarness, authorizer: Any) -> None:
     raw = http_event("GET", "/orders", token=ANN)
     raw["requestContext"]["authorizer"] = authorizer
     assert invoke_api(raw).problem_type == "unauthenticated"

@@ -150,7 +150,7 @@ def test_a_transfer_is_made_once_for_each_key(api: ApiHarness) -> None:
         ({"currency": "CHF"}, 409, "wrong-currency", {"wanted": "EUR", "got": "CHF"}),
     ],
 )
-def test_f19_each_transfer_that_cannot_be_is_a_problem_of_its_own(
+def test_f19_each_impossible_transfer_has_its_own_problem(
     api: ApiHarness, changed: dict[str, Any], status: int, problem: str, says: dict[str, Any]
 ) -> None:
     api.register_customer(BOB)
@@ -218,7 +218,7 @@ def test_an_order_is_paid_partly_by_gift_card_and_the_rest_with_credit(api: ApiH
         (1, 10, "USD", "wrong-currency", {"wanted": "EUR", "got": "USD"}),
     ],
 )
-def test_a_payment_that_cannot_be_is_a_problem_of_its_own(
+def test_an_impossible_payment_has_its_own_problem(
     api: ApiHarness, amount: int, there_is: int, currency: str, problem: str, says: dict[str, Any]
 ) -> None:
     mine, order_id = give_credit(api, amount=there_is, currency=currency), api.place_order().body["order_id"]
@@ -237,7 +237,7 @@ def test_an_order_is_paid_in_five_parts_at_most(api: ApiHarness) -> None:
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1"])
-def test_an_amount_to_pay_is_one(api: ApiHarness, amount: Any) -> None:
+def test_an_amount_to_pay_is_positive_and_whole(api: ApiHarness, amount: Any) -> None:
     assert list(pay(api, "o", account_id="a", amount=amount).field_errors) == ["amount"]
 
 

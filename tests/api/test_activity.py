@@ -81,7 +81,7 @@ def test_f10_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(a
     assert len(found) > 1
 
 
-def test_a_day_has_its_first_millisecond_and_its_last_and_none_beside(api: ApiHarness) -> None:
+def test_a_day_contains_its_first_and_last_millisecond_and_no_other(api: ApiHarness) -> None:
     moments = ("2028-02-28T23:59:59.999Z", f"{DAY}T00:00:00.000Z", f"{DAY}T23:59:59.999Z", "2028-03-01T00:00:00.000Z")
     put(api, *(happened(n, at) for n, at in enumerate(moments)))
     assert list(pages(api)) == [["o00002", "o00001"]]

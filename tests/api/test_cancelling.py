@@ -86,7 +86,7 @@ def test_the_rest_of_an_order_that_was_sent_in_part_is_cancelled(api: ApiHarness
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])
-def test_only_the_warehouse_and_staff_answer_for_the_warehouse(api: ApiHarness, answer: str) -> None:
+def test_only_the_warehouse_and_staff_may_answer_stop_requests(api: ApiHarness, answer: str) -> None:
     order_id = fulfilling(api)
     api.call("POST", f"/orders/{order_id}/cancel", ANN)
     before = api.table_images()
@@ -104,14 +104,14 @@ def test_a_shipment_without_a_stop_request_is_not_stopped(api: ApiHarness, answe
     assert (refused.status, refused.problem_type, refused.body["state"]) == (409, "wrong-state", "PAID")
 
 
-def test_anothers_order_is_not_there_to_be_cancelled(api: ApiHarness) -> None:
+def test_an_order_of_another_customer_cannot_be_cancelled(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (BOB, WAREHOUSE):
         assert api.call("POST", f"/orders/{order_id}/cancel", token).problem_type == "not-found"
 
 
 # sent elsewhere -------------------------------------------------------------------------------------------------------
-def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: ApiHarness) -> None:
+def test_the_address_of_an_order_can_change_until_the_warehouse_has_it(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (ANN, ANN, STAFF):
         moved = api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
@@ -122,7 +122,7 @@ def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: ApiHarness) 
     assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "readdress")
 
 
-def test_anothers_order_is_not_there_to_be_sent_elsewhere(api: ApiHarness) -> None:
+def test_the_address_of_another_customers_order_cannot_change(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (BOB, WAREHOUSE):
         assert api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE).problem_type == "not-found"
@@ -132,7 +132,7 @@ def test_anothers_order_is_not_there_to_be_sent_elsewhere(api: ApiHarness) -> No
     ("changed", "field"),
     [({"country": "XX"}, "country"), ({"street": ""}, "street"), ({"city": None}, "city"), ({"zip": "1"}, "zip")],
 )
-def test_an_address_is_as_for_a_new_order(api: ApiHarness, changed: dict[str, Any], field: str) -> None:
+def test_a_new_address_has_the_rules_of_a_new_order(api: ApiHarness, changed: dict[str, Any], field: str) -> None:
     order_id = paid(api)
     before = api.table_images()
     assert list(api.call("PATCH", f"/orders/{order_id}/address", ANN, {**ELSEWHERE, **changed}).field_errors) == [field]

@@ -57,7 +57,7 @@ def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness
     assert pages(bare, "descendants", path_="/kitchen/", catalog="b2b") == [[]]
 
 
-def test_f21_a_category_three_hundred_levels_down_is_shown_with_all_above_it_and_its_lists_go_on(
+def test_f21_a_category_three_hundred_levels_deep_is_shown_with_all_its_ancestors_and_its_lists_are_paged(
     bare: ApiHarness,
 ) -> None:
     deep = list(accumulate(("a/" for _ in range(300)), initial="/"))[1:]
@@ -69,7 +69,7 @@ def test_f21_a_category_three_hundred_levels_down_is_shown_with_all_above_it_and
         assert len(found) > 1
 
 
-def test_a_list_goes_on_behind_the_longest_path_there_can_be(bare: ApiHarness) -> None:
+def test_a_list_continues_after_the_longest_possible_path(bare: ApiHarness) -> None:
     above = list(accumulate((f"{'x' * 40}/" for _ in range(23)), initial="/"))[1:]
     longest = [f"{above[-1]}{letter * 40}/" for letter in "ab"]
     assert {len(path) for path in longest} == {985}
@@ -97,7 +97,7 @@ def test_a_category_gets_another_name(bare: ApiHarness) -> None:
     assert list(bare.call("PATCH", "/categories", STAFF, {}, path_="/kitchen/").field_errors) == ["name"]
 
 
-def test_a_category_is_made_once_and_in_one_that_is_there(bare: ApiHarness) -> None:
+def test_a_category_is_created_once_and_only_in_an_existing_parent(bare: ApiHarness) -> None:
     grow(bare, "/kitchen/")
     again = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Another"})
     assert (again.status, again.problem_type, again.body["what"]) == (409, "already-exists", "category")

@@ -71,7 +71,7 @@ def test_staff_see_the_members_addresses_too(acme: ApiHarness) -> None:
     assert [member["email"] for member in members] == ["ann@example.com", "bob@example.com"]
 
 
-def test_another_company_answers_like_none(acme: ApiHarness) -> None:
+def test_a_company_of_others_is_not_found(acme: ApiHarness) -> None:
     anothers, nobodys = (acme.call("GET", f"/companies/{id}", CAROL) for id in ("acme", "nothing"))
     assert (anothers.status, anothers.problem_type) == (404, "not-found")
     assert anothers.body == nobodys.body
@@ -112,7 +112,7 @@ def test_a_removed_member_no_longer_sees_the_company(acme: ApiHarness) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_neither_a_company_nor_a_customer_that_there_is_not_can_be_named(acme: ApiHarness, method: str) -> None:
+def test_an_unknown_company_or_customer_is_rejected(acme: ApiHarness, method: str) -> None:
     for path, what in (("nothing/members/ann", "company"), ("acme/members/nobody", "customer")):
         refused = acme.call(method, f"/companies/{path}", STAFF)
         assert (refused.problem_type, refused.body["what"]) == ("not-found", what)

@@ -47,7 +47,7 @@ def test_an_address_that_is_not_verified_makes_no_customer(bare: ApiHarness) -> 
     assert bare.table_images() == []
 
 
-def test_an_address_in_the_body_is_not_taken(bare: ApiHarness) -> None:
+def test_an_address_in_the_body_is_rejected(bare: ApiHarness) -> None:
     carol = create_cognito_user("carol@example.com", verified=True)
     refused = bare.call("POST", "/customers", carol, {"name": "Carol", "email": "ann@example.com"})
     assert refused.field_errors == {"email": "is not a known field"}
@@ -104,7 +104,7 @@ def test_me_is_the_caller(api: ApiHarness) -> None:
     assert api.call("GET", "/customers/ann", STAFF).status == 200
 
 
-def test_no_answer_shows_how_an_address_is_kept(api: ApiHarness) -> None:
+def test_no_response_shows_the_stored_form_of_an_address(api: ApiHarness) -> None:
     assert set(api.call("GET", "/customers/me", ANN).body) == {
         "customer_id", "name", "email", "company_id", "created_at", "updated_at",
     }  # fmt: skip
@@ -136,7 +136,7 @@ def carol(bare: ApiHarness) -> Token:
     return carol
 
 
-def test_a_customer_takes_the_address_that_is_verified_by_now(bare: ApiHarness, carol: Token) -> None:
+def test_a_customer_changes_to_their_currently_verified_address(bare: ApiHarness, carol: Token) -> None:
     change_cognito_email(carol, "carol@new.example")
     changed = bare.call("PUT", "/customers/me/email", carol)
     assert (changed.status, changed.body["email"], changed.body["name"]) == (200, "carol@new.example", "Carol")
@@ -166,12 +166,12 @@ def test_an_address_that_is_not_verified_yet_changes_nothing(bare: ApiHarness, c
     assert bare.table_images() == before
 
 
-def test_an_address_is_not_changed_by_saying_one(bare: ApiHarness, carol: Token) -> None:
+def test_an_address_in_the_body_changes_nothing(bare: ApiHarness, carol: Token) -> None:
     refused = bare.call("PUT", "/customers/me/email", carol, {"email": "ann@example.com"})
     assert refused.field_errors == {"email": "is not a known parameter or field"}
 
 
-def test_an_address_is_its_owners_to_change(bare: ApiHarness, carol: Token) -> None:
+def test_only_the_customer_can_change_their_address(bare: ApiHarness, carol: Token) -> None:
     bare.register_customer(ANN)
     before = bare.table_images()
     for path in (f"/customers/{carol.sub}/email", "/customers/nobody/email"):
@@ -269,7 +269,7 @@ def test_a_cursor_is_valid_only_for_its_user(api: ApiHarness) -> None:
     assert (stolen.status, list(stolen.field_errors)) == (400, ["cursor"])
 
 
-def test_a_cursor_is_of_use_for_no_other_question(api: ApiHarness) -> None:
+def test_a_cursor_is_valid_only_for_its_list(api: ApiHarness) -> None:
     summarise(api, 3)
     summarise(api, 3, BOB.sub)
     cursor = api.call("GET", "/customers/ann/orders", STAFF, limit=1).body["cursor"]

@@ -218,7 +218,7 @@ def test_any_bytes_are_lines_or_refused_and_never_break_it(media_type: str, cont
         (cups(MAX_LINES + 1), NDJSON, "body"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused_and_nothing_is_kept(
+def test_a_malformed_file_is_rejected_and_nothing_is_stored(
     bare: ApiHarness, content: str, media_type: str, field: str
 ) -> None:
     assert bare.send_file(content, media_type=media_type).field_errors.keys() == {field}

@@ -188,7 +188,7 @@ def test_the_invoice_page_leaves_out_missing_fields() -> None:
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
 
 
-def test_a_shop_without_tax_speaks_of_none() -> None:
+def test_a_shop_without_tax_shows_no_tax() -> None:
     assert "tax" not in Shown(render_page(invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),)), "Elm & Sons")).text
 
 

@@ -57,7 +57,7 @@ def test_a_log_line_has_the_id_of_staff_but_not_of_a_customer(api: ApiHarness, l
     assert ANN.sub not in values
 
 
-def test_a_refused_request_says_with_which_problem(api: ApiHarness, logged: Lines) -> None:
+def test_a_rejected_request_logs_its_problem(api: ApiHarness, logged: Lines) -> None:
     api.place_order(mug=11)
     invoke_api(http_event("GET", "/secret/path", token=ANN))
     assert [(line["route"], line["status"], line["problem"]) for line in logged] == [
@@ -66,7 +66,9 @@ def test_a_refused_request_says_with_which_problem(api: ApiHarness, logged: Line
     ]
 
 
-def test_a_fault_is_a_line_of_its_own_level(api: ApiHarness, logged: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_logged_with_level_error(
+    api: ApiHarness, logged: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(**_: Any) -> None:
         raise ZeroDivisionError("1 Elm Row")
 

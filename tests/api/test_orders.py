@@ -225,7 +225,7 @@ def test_a_range_without_a_state_is_malformed(api: ApiHarness, asked: dict[str, 
     assert list(api.call("GET", "/orders", ANN, **asked).field_errors) == ["status"]
 
 
-def test_a_misspelled_filter_is_refused_and_not_passed_over(api: ApiHarness) -> None:
+def test_a_misspelled_filter_is_rejected_and_not_ignored(api: ApiHarness) -> None:
     assert api.call("GET", "/orders", STAFF, stauts="PENDING").field_errors == {
         "stauts": "is not a known parameter or field"
     }

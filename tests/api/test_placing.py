@@ -131,7 +131,7 @@ def test_one_key_of_two_customers_is_two_orders(api: ApiHarness) -> None:
     assert theirs.body["order_id"] != mine.body["order_id"]
 
 
-def test_a_refused_order_does_not_burn_its_key(api: ApiHarness) -> None:
+def test_a_rejected_order_does_not_use_up_its_key(api: ApiHarness) -> None:
     assert api.place_order("key-1", mug=11).status == 409
     api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="more")
     assert api.place_order("key-1", mug=11).status == 201
@@ -217,7 +217,7 @@ def test_an_order_that_costs_more_than_any_may_is_malformed(api: ApiHarness) -> 
     assert list(api.place_order(gold=10_000).field_errors) == ["lines"]
 
 
-def test_a_storm_of_conflicts_is_answered_with_when_to_come_back(
+def test_under_constant_conflicts_the_answer_says_when_to_retry(
     api: ApiHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def conflict(**_: Any) -> None:
@@ -231,7 +231,7 @@ def test_a_storm_of_conflicts_is_answered_with_when_to_come_back(
     assert (refused.status, refused.problem_type, refused.headers["retry-after"]) == (503, "busy", "1")
 
 
-def test_a_fault_is_answered_without_a_word_about_it(api: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_answered_without_details(api: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: Any) -> None:
         raise ZeroDivisionError("secret words")
 

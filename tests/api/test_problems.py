@@ -13,7 +13,7 @@ from functions.dynamodb.keys import InvalidKeyValue
 from functions.model import errors
 
 
-def test_one_slug_says_one_thing() -> None:
+def test_each_problem_type_has_one_title_and_status() -> None:
     said: dict[str, set[tuple[int, str]]] = {}
     for kind in PROBLEM_TYPES.values():
         said.setdefault(kind.slug, set()).add((kind.status, kind.title))

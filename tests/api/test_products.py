@@ -213,7 +213,7 @@ def test_a_product_of_several_parts_is_listed_with_all_there_is_and_one_that_is_
     )
 
 
-def test_each_catalogue_lists_its_own_products(api: ApiHarness) -> None:
+def test_each_catalog_lists_its_own_products(api: ApiHarness) -> None:
     offer(api, "cup", category="/kitchen/", catalog="b2b")
     offer(api, "jug", category="/kitchen/")
     assert listed(api, category="/kitchen/") == listed(api, category="/kitchen/", catalog="main") == ["jug"]

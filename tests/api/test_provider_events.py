@@ -196,9 +196,7 @@ def test_a_refund_event_with_missing_fields_is_acknowledged_and_ignored(
     assert refund_of(api, on_its_way["order_id"])["status"] == "SENT"
 
 
-def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(
-    api: ApiHarness, on_its_way: dict[str, str]
-) -> None:
+def test_a_retried_refund_ignores_events_of_its_earlier_attempts(api: ApiHarness, on_its_way: dict[str, str]) -> None:
     order_id = on_its_way["order_id"]
     post_webhook(api, event_of("refund.failed", refund("failed", on_its_way)))
     assert api.call("POST", f"/orders/{order_id}/refunds/pi_1-1/retry", STAFF, {}).body["attempt"] == 2

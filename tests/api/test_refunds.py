@@ -180,7 +180,7 @@ def test_only_staff_gives_back(api: ApiHarness, paid: str, token: Token) -> None
     assert api.table_images() == before
 
 
-def test_anothers_refunds_are_like_none(api: ApiHarness, paid: str) -> None:
+def test_refunds_of_another_customers_order_are_not_found(api: ApiHarness, paid: str) -> None:
     give(api, paid)
     mine, unknown = (api.call("GET", f"/orders/{id}/refunds", BOB) for id in (paid, "unknown"))
     assert mine.body == unknown.body

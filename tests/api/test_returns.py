@@ -75,7 +75,7 @@ def test_the_customer_and_staff_list_returns_page_by_page(api: ApiHarness, order
         assert api.call("GET", path, token).problem_type == "not-found"
 
 
-def test_a_customer_takes_back_nothing_for_themselves(api: ApiHarness, order_id: str) -> None:
+def test_a_customer_cannot_enter_a_return(api: ApiHarness, order_id: str) -> None:
     refused = api.call("POST", f"/orders/{order_id}/returns", ANN, {"lines": [MUG]}, key="k")
     assert (refused.status, refused.problem_type) == (403, "not-allowed")
     assert api.call("POST", "/orders/other/returns", WAREHOUSE, {"lines": [MUG]}, key="k").problem_type == "not-found"
@@ -97,7 +97,7 @@ def test_no_more_comes_back_than_was_delivered(api: ApiHarness, order_id: str) -
     assert (refused.body["field"], refused.body["most"]) == ("mug", 2)
 
 
-def test_after_its_window_nothing_of_an_order_comes_back(api: ApiHarness, order_id: str, later: timedelta) -> None:
+def test_after_the_return_window_no_return_is_accepted(api: ApiHarness, order_id: str, later: timedelta) -> None:
     refused = back(api, order_id, MUG)
     assert (refused.status, refused.problem_type) == (409, "return-window-over")
     delivered = api.call("GET", f"/orders/{order_id}", ANN).body["delivered_at"]

@@ -49,7 +49,7 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
     assert (taken(OLD), taken(NEW), taken("")) == (False, True, False)
 
 
-def test_a_value_that_is_no_json_refuses_events_with_a_fault_so_that_the_provider_sends_them_again(
+def test_a_secret_that_is_not_json_fails_events_with_a_5xx_so_that_the_provider_repeats_them(
     api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = datetime.now(UTC) + timedelta(seconds=secrets.SECRET_CACHE_SECONDS)

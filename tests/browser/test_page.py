@@ -59,7 +59,7 @@ def panel(page: Page, name: str) -> Locator:
 
 
 # the whole way --------------------------------------------------------------------------------------------------------
-def test_an_order_goes_all_the_way_before_ones_eyes(tab: Tab, request: pytest.FixtureRequest) -> None:
+def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureRequest) -> None:
     page = tab.page
     order_id = paid(tab)
     page.get_by_role("link", name="See its story").click()
@@ -157,7 +157,7 @@ def test_an_order_is_found_at_the_board_by_the_number_of_its_mails(tab: Tab) -> 
     expect(row).to_contain_text("Awaiting payment")
 
 
-def test_an_order_is_cancelled_after_a_question(tab: Tab) -> None:
+def test_an_order_is_cancelled_after_a_confirmation(tab: Tab) -> None:
     page = tab.page
     order_id = placed(tab)
     be(page, "staff")
@@ -195,7 +195,7 @@ def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: Laptop
 
 
 # asking the table -----------------------------------------------------------------------------------------------------
-def test_a_question_is_asked_of_the_table_and_read_page_by_page(tab: Tab) -> None:
+def test_a_query_of_the_table_is_read_page_by_page(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
     page.get_by_role("link", name="Patterns").click()
@@ -259,7 +259,7 @@ def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> 
 
 
 # best sellers ---------------------------------------------------------------------------------------------------------
-def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: LaptopShop) -> None:
+def test_a_paid_order_is_counted_on_the_page(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
     stocked(tab)  # first: once the shop has a product, the page does not offer the sample products
     people = DemoClients(shop.shop())
@@ -457,7 +457,7 @@ def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
         turned("false")
 
 
-def test_an_address_that_names_no_view_is_the_shop(tab: Tab) -> None:
+def test_an_unknown_address_shows_the_shop(tab: Tab) -> None:
     tab.open("constructor")
     expect(tab.page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
 

@@ -62,7 +62,7 @@ def fill_address(page: Page) -> None:
         page.get_by_label(label, exact=True).fill(text)
 
 
-def test_a_stranger_looks_signs_in_orders_and_signs_out(
+def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     tab: Tab, cognito: FakeCognito, people: DemoClients, product: str
 ) -> None:
     page = tab.page
@@ -165,7 +165,7 @@ def test_a_sign_in_that_did_not_begin_in_this_tab_is_rejected(tab: Tab, cognito:
     assert urllib.parse.urlsplit(page.url).query == ""
 
 
-def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cognito: FakeCognito) -> None:
+def test_a_code_with_another_pkce_verifier_is_rejected(tab: Tab, cognito: FakeCognito) -> None:
     page = tab.page
     tab.open("shop")
     page.get_by_role("button", name="Sign in", exact=True).click()

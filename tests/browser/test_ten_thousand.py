@@ -115,7 +115,7 @@ def test_pages_of_the_board_follow_each_other_without_a_gap(tab: Tab) -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_the_board_shows_a_stretch_of_time(tab: Tab) -> None:
+def test_the_board_can_be_limited_to_a_range_of_time(tab: Tab) -> None:
     page = tab.page
     day = datetime.now().astimezone() - timedelta(days=3)
     tab.open("board?status=SHIPPED")

@@ -54,7 +54,7 @@ def test_two_different_items_never_spell_the_same_key(
 
 @given(templates(), templates(), ITEMS, ITEMS)
 @settings(max_examples=many(400, 25))
-def test_templates_that_are_not_alike_never_spell_the_same_key(
+def test_templates_that_cannot_collide_never_make_the_same_key(
     half: KeyTemplate, other: KeyTemplate, one: dict[str, str], two: dict[str, str]
 ) -> None:
     assert may_collide(half, other) == may_collide(other, half)
@@ -76,7 +76,7 @@ def test_templates_that_are_not_alike_never_spell_the_same_key(
         ("A", "A", True),
     ],
 )
-def test_templates_are_alike_where_some_values_make_them_spell_the_same(half: str, other: str, expected: bool) -> None:
+def test_templates_may_collide_if_some_values_make_the_same_key(half: str, other: str, expected: bool) -> None:
     assert may_collide(KeyTemplate(half), KeyTemplate(other)) is expected
 
 
@@ -200,7 +200,7 @@ def test_an_attribute_the_table_keeps_for_itself_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["version", "created_at"])
-def test_a_primary_without_a_version_or_a_beginning_is_refused(missing: str) -> None:
+def test_a_primary_without_version_or_created_at_is_rejected(missing: str) -> None:
     fields = {"odd_id": str, "created_at": Instant, "version": int}
     del fields[missing]
     with pytest.raises(TypeError, match="is a primary"):

@@ -182,7 +182,7 @@ def test_query_arguments_cannot_forge_a_key() -> None:
         LOANS.sort_key_range({"at": "2026#"})
 
 
-def test_the_asker_never_needs_to_know_the_shard() -> None:
+def test_the_caller_never_needs_the_shard() -> None:
     assert AT_DESK.required_fields == ("desk",)
     assert TITLE_OF.required_fields == ("book_id",)
     assert LOANS.required_fields == ("book_id",)

@@ -167,7 +167,7 @@ def test_a_query_passes_over_rows_it_does_not_name(library: Table) -> None:
     assert [type(each).__name__ for each in library.query(LOANS, book_id="b1").items] == ["Loan"]
 
 
-def test_every_goes_on_to_the_end(library: Table, wire: WireTap) -> None:
+def test_query_all_reads_to_the_end(library: Table, wire: WireTap) -> None:
     lend(library, *range(5))
     wire.clear()
     page = library.query(LOANS, book_id="b1", limit=2)

@@ -220,9 +220,7 @@ def test_a_lost_answer_of_an_addition_by_itself_does_not_add_twice(
     assert get_book(patient_library) == book(copies=3, version=2)
 
 
-def test_a_change_that_only_takes_an_attribute_away_is_known_again(
-    patient_library: Table, patient_wire: WireTap
-) -> None:
+def test_a_removed_attribute_is_recognized_as_an_own_write(patient_library: Table, patient_wire: WireTap) -> None:
     before = book(shelf="A")
     patient_library.write(put_if_absent(BOOK, before))
     patient_wire.reply_next("UpdateItem", lose_response)
@@ -231,7 +229,7 @@ def test_a_change_that_only_takes_an_attribute_away_is_known_again(
 
 
 # deleting -------------------------------------------------------------------------------------------------------------
-def test_delete_goes_in_chunks_and_minds_nothing_that_is_missing(library: Table, wire: WireTap) -> None:
+def test_batch_delete_works_in_chunks_and_ignores_missing_items(library: Table, wire: WireTap) -> None:
     for number in range(30):
         library.write(put_if_absent(LOAN, loan(f"l{number:02}")))
     keys = [LOAN.key_of(loan(f"l{number:02}")) for number in range(60)]

@@ -133,7 +133,7 @@ def test_a_write_whose_condition_does_not_hold_changes_nothing(library: Table, n
     assert library.query(LOANS, book_id="b1").items == ()
 
 
-def test_absent_holds_only_where_there_is_nothing(library: Table) -> None:
+def test_check_absent_succeeds_only_without_an_item(library: Table) -> None:
     library.write(check_absent(BOOK, KEY, condition_error=refusal_named("absent")), put_if_absent(LOAN, loan("l1")))
     library.write(put_if_absent(BOOK, book()))
     with pytest.raises(RefusedWrite):

@@ -40,7 +40,7 @@ def test_put_writes_an_item_that_is_not_there_yet() -> None:
     assert refusal.found == book()
 
 
-def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
+def test_put_if_newer_writes_a_copy_unless_a_newer_one_exists() -> None:
     write = put_if_newer(BOOK, book(version=3))
     assert (write.kind, write.resulting_attributes) == ("Put", BOOK.encode(book(version=3)))
     assert write.request == {
@@ -87,12 +87,12 @@ def test_update_sends_only_changed_attributes_their_index_keys_and_the_read_vers
 
 
 @pytest.mark.parametrize("version", [1, 3, 0])
-def test_a_change_that_does_not_raise_the_version_by_one_is_a_mistake_of_the_program(version: int) -> None:
+def test_an_update_that_does_not_raise_the_version_by_one_raises_an_error(version: int) -> None:
     with pytest.raises(ValueError, match=r"after\.version must be before\.version"):
         update(BOOK, book(), book(title="Persuasion", version=version))
 
 
-def test_turn_puts_another_row_in_the_place_of_an_item_as_it_was_read() -> None:
+def test_replace_with_requires_the_item_as_it_was_read() -> None:
     stub = LostBook(book_id="b1", created_at=moment(0), version=5)
     assert replace_with(BOOK, book(version=4), LOST, stub).request == {
         "Item": LOST.encode(stub),
@@ -114,7 +114,7 @@ def test_adjust_adds_at_any_version_if_the_result_is_not_negative() -> None:
     }
 
 
-def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
+def test_check_unchanged_check_absent_and_check_exists_write_nothing() -> None:
     assert (check_unchanged(BOOK, book(version=4)).kind, check_unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
@@ -142,7 +142,7 @@ def test_delete_if_held_by_deletes_only_the_item_of_the_holder() -> None:
     }
 
 
-def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
+def test_delete_if_older_deletes_a_copy_unless_a_newer_one_exists() -> None:
     write = delete_if_older(BOOK, book(version=3))
     assert write.kind == "Delete"
     assert write.request == {
@@ -173,7 +173,7 @@ def test_a_failed_condition_without_a_named_error_is_a_write_conflict(write: Any
     assert refusal.item_type == write.row.type
 
 
-def test_a_log_entry_has_no_version_and_is_put_all_the_same() -> None:
+def test_a_log_entry_without_a_version_is_put() -> None:
     assert put_if_absent(LOAN, loan()).request["Item"] == LOAN.encode(loan())
     assert "version" not in LOAN.encode(loan())
 

@@ -403,9 +403,7 @@ def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_en
 
 
 # after the archive ----------------------------------------------------------------------------------------------------
-def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_look_at(
-    harness: ShopHarness, order_id: str
-) -> None:
+def test_a_late_payment_of_an_archived_order_is_kept_for_staff(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
     assert payments.record_payment(harness.shop, told, {"id": "evt_late"}).result == {
@@ -416,9 +414,7 @@ def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_loo
     assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
 
 
-def test_of_an_archived_orders_payment_a_late_webhook_without_money_leaves_nothing(
-    harness: ShopHarness, order_id: str
-) -> None:
+def test_a_late_event_without_money_leaves_nothing_beside_the_stub(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     before = order_partition(harness, order_id)
     for outcome in ("failed", "authorised"):
@@ -427,7 +423,7 @@ def test_of_an_archived_orders_payment_a_late_webhook_without_money_leaves_nothi
     assert order_partition(harness, order_id) == before
 
 
-def test_a_key_that_is_used_again_meets_the_stub(harness: ShopHarness, order_id: str) -> None:
+def test_a_repeated_key_of_an_archived_order_returns_the_stub(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
     again = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
@@ -496,7 +492,7 @@ def whole(harness: ShopHarness, order_id: str) -> list[dict[str, Any]]:
     return [image for page in pages for image in page["Items"]]
 
 
-def test_f18_an_archive_that_runs_again_and_again_puts_no_end_off(harness: ShopHarness, order_id: str) -> None:
+def test_f18_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarness, order_id: str) -> None:
     messages = expire_everything(harness)
     for _ in range(3):
         with fail_calls("s3", "PutObject", "SlowDown"):

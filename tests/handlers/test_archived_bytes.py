@@ -74,7 +74,7 @@ def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[
     assert parse_archive(serialize_archive(ORDER, images)) == images
 
 
-def test_attributes_this_code_knows_nothing_of_come_back_too(harness: ShopHarness) -> None:
+def test_unknown_attributes_are_archived_and_restored_too(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     (payment,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment"]
     strange: Image = {

@@ -251,7 +251,7 @@ def test_an_erased_customer_is_unknown_at_once_and_stays_erased(harness: ShopHar
     customers.register_customer(harness.shop, Caller("new"), name["email"], "Somebody new")
 
 
-def test_an_address_that_was_given_up_before_is_found_nowhere_either(harness: ShopHarness) -> None:
+def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHarness) -> None:
     ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
     customers.register_customer(harness.shop, ann, own, "Ann")
     customers.change_email(harness.shop, ann, ann.id, lambda: "ann@new.example")

@@ -97,7 +97,7 @@ def test_staff_sees_the_name_in_the_work_queue_too(harness: ShopHarness) -> None
     assert [(order.customer_name, order.version) for order in page.items] == [("Ann Elm", 1)]
 
 
-def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log(harness: ShopHarness) -> None:
+def test_a_copied_name_causes_no_event_no_copy_and_no_log_entry(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order()
     harness.process_all()

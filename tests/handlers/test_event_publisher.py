@@ -164,9 +164,7 @@ def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callab
     assert bus.calls == []
 
 
-def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_not(
-    harness: ShopHarness, onto: Callable[[Bus], Bus]
-) -> None:
+def test_f14_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     harness.open_shop()
     by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     for order_id in (by_hand, by_time):

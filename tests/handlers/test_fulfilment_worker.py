@@ -74,7 +74,7 @@ def test_a_crash_at_either_write_leaves_nothing_half_done_and_nothing_twice(
     is_fulfilled_once(harness, paid)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, paid: str) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(harness: ShopHarness, paid: str) -> None:
     (message,) = harness.take_messages("fulfilment")
     with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
@@ -82,7 +82,7 @@ def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, paid: 
     is_fulfilled_once(harness, paid)
 
 
-def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(harness: ShopHarness, paid: str) -> None:
+def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, paid: str) -> None:
     other = harness.place_order("two", mug=2, pot=1)
     harness.pay_order(other, "evt_2", "pi_2")
     event_publisher.handler({"Records": harness.new_records()}, None)
@@ -94,7 +94,7 @@ def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(harness:
     is_fulfilled_once(harness, paid, number=2)
 
 
-def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_once(harness: ShopHarness) -> None:
+def test_concurrent_invoices_have_consecutive_and_unique_numbers(harness: ShopHarness) -> None:
     harness.open_shop(available=100)
     placed = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(8)]
     for order_id in placed:
@@ -133,7 +133,7 @@ def test_the_invoice_names_the_payments_as_of_its_issue(harness: ShopHarness, pa
     assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}, "method": {"S": "CARD"}}
 
 
-def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(harness: ShopHarness, paid: str) -> None:
+def test_an_order_cancelled_before_fulfilment_gets_no_invoice_and_no_shipment(harness: ShopHarness, paid: str) -> None:
     cancellation.cancel_order(harness.shop, ANN, paid)
     assert handle(*harness.take_messages("fulfilment")) == []
     assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
@@ -144,7 +144,7 @@ def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(harnes
     is_fulfilled_once(harness, other, number=1)
 
 
-def test_an_order_that_is_cancelled_between_the_two_keeps_its_invoice_and_goes_nowhere(
+def test_an_order_cancelled_between_invoice_and_shipment_keeps_its_invoice_and_is_not_shipped(
     harness: ShopHarness, paid: str
 ) -> None:
     (message,) = harness.take_messages("fulfilment")
@@ -169,7 +169,7 @@ def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> No
     assert shipment["status"] == {"S": "REQUESTED"}
 
 
-def test_f12_invoice_and_mail_are_reactions_of_their_own_neither_waits_for_the_other(
+def test_f12_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(
     harness: ShopHarness, paid: str
 ) -> None:
     bills, mails = harness.take_messages("fulfilment"), harness.take_messages("notifications")

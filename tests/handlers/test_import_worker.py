@@ -139,7 +139,7 @@ def test_an_import_of_stock_alone_does_not_change_the_product(harness: ShopHarne
         ({"product_id": "a#b"}, "product_id", "must not be empty, too long, or contain '#' or unprintable characters"),
     ],
 )
-def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_is_not(
+def test_a_line_that_the_current_items_forbid_is_rejected_and_the_next_is_written(
     harness: ShopHarness, said: dict[str, Any], field: str, reason: str
 ) -> None:
     harness.open_shop()
@@ -150,7 +150,7 @@ def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_
     assert (held(harness, "mug"), products.get_product(harness.shop, "can").version) == ([(10, 10)], 1)
 
 
-def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(harness: ShopHarness) -> None:
+def test_a_line_that_the_table_rejects_is_rejected_and_the_next_is_written(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(3))
     messages = queued(harness)
     with fail_calls("dynamodb", "TransactWriteItems", "ValidationException", times=1):
@@ -219,7 +219,7 @@ def test_a_crash_before_the_next_part_is_sent_loses_nothing_because_the_stream_s
     assert counts(harness, import_id) == ("DONE", 2, 0, 0, 0)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(harness: ShopHarness) -> None:
     lines = jugs(2)
     import_id = send(harness, *lines)
     messages = queued(harness)
@@ -261,7 +261,7 @@ def test_a_concurrent_change_is_kept_and_the_line_counts_as_retried(harness: Sho
     assert counts(harness, import_id) == ("DONE", 2, 0, 0, 1)
 
 
-def test_a_product_that_another_makes_meanwhile_is_changed(harness: ShopHarness) -> None:
+def test_a_product_that_is_created_concurrently_is_updated(harness: ShopHarness) -> None:
     import_id = send(harness, line(1, "jug", 5))
 
     def made() -> None:
@@ -333,7 +333,7 @@ def test_an_import_ends_when_its_last_part_ends(harness: ShopHarness) -> None:
     assert ended_at >= at
 
 
-def test_a_part_whose_time_is_over_is_left_alone(harness: ShopHarness) -> None:
+def test_an_expired_part_is_ignored(harness: ShopHarness) -> None:
     send(harness, *jugs(2))
     messages = queued(harness)
     harness.advance_days(days=91)
@@ -343,7 +343,7 @@ def test_a_part_whose_time_is_over_is_left_alone(harness: ShopHarness) -> None:
     assert harness.objects("failures") == {}
 
 
-def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(harness: ShopHarness) -> None:
+def test_a_part_without_its_lines_is_parked_for_a_person(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(2))
     messages = queued(harness)
     kept = harness.shop.table.get(IMPORT_LINES_BY_PART, import_id=import_id, part=0)

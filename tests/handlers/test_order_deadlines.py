@@ -144,7 +144,7 @@ def test_a_shipped_order_without_confirmation_is_finally_marked_as_delivered(
     assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 0
 
 
-def test_its_days_count_from_when_it_was_shipped_not_from_when_it_was_placed(harness: ShopHarness) -> None:
+def test_the_days_count_from_the_shipment_and_not_from_the_order(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -179,7 +179,7 @@ def send(harness: ShopHarness, order_id: str, parcel: int, quantities: dict[str,
     )
 
 
-def test_looking_scans_nothing(harness: ShopHarness, shipped: str) -> None:
+def test_the_deadlines_scan_nothing(harness: ShopHarness, shipped: str) -> None:
     harness.place_order("two", mug=1)
     with record_calls("dynamodb", "Scan") as scans, record_calls("dynamodb", "Query") as queries:
         assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}

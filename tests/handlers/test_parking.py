@@ -73,7 +73,7 @@ def test_f11_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_n
         assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
 
 
-def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_anything_is_written(
+def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()

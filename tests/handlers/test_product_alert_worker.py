@@ -350,7 +350,7 @@ def test_a_page_stops_early_if_the_provider_accepts_no_mail(shop: ShopHarness, m
     assert len(asked) == 5
 
 
-def test_an_answer_that_is_lost_is_one_mail_more(shop: ShopHarness) -> None:
+def test_a_lost_answer_sends_one_more_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     with lose_response("sesv2", "SendEmail"):
@@ -483,6 +483,6 @@ def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:
     assert told(shop).total() == 0
 
 
-def test_its_environment_is_all_it_knows_of_the_mail_provider(shop: ShopHarness) -> None:
+def test_the_environment_has_the_page_size_and_the_queue_url(shop: ShopHarness) -> None:
     assert load_environment(ProductAlertsEnvironment).page_size == 3
     assert load_environment(ProductAlertsEnvironment).queue_url == shop.queues["notices"]

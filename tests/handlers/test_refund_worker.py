@@ -88,7 +88,9 @@ def test_a_crash_at_the_write_asks_again_with_the_same_key(
     is_given_back_once(harness, bank, cancelled)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str
+) -> None:
     (message,) = harness.take_messages("refunds")
     with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
@@ -96,7 +98,7 @@ def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, bank: 
     is_given_back_once(harness, bank, cancelled)
 
 
-def test_a_write_that_fails_for_now_is_made_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+def test_a_temporary_write_error_is_retried_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
     (message,) = harness.take_messages("refunds")
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
         assert handle(message) == [message["messageId"]]

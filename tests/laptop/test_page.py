@@ -203,11 +203,11 @@ def test_the_page_server_forwards_the_api_unchanged(browser: Browser, people: De
 
 # guarding -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", ["/", "/local/shop", "/local/events", "/api/docs"])
-def test_a_foreign_name_that_leads_here_is_refused(browser: Browser, path: str) -> None:
+def test_a_foreign_host_name_is_rejected(browser: Browser, path: str) -> None:
     assert browser.ask("GET", path, Host="shop.example.com")[0] == 403
 
 
-def test_no_form_of_another_page_can_throw_a_switch(browser: Browser) -> None:
+def test_a_form_of_another_page_cannot_use_a_switch(browser: Browser) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         status, said = browser.ask("POST", "/local/chaos", {"switch": "poison"}, Content_Type=kind)
         assert (status, said["errors"][0]["field"]) == (400, "body")
@@ -221,7 +221,7 @@ def test_only_files_of_the_page_are_served(browser: Browser, path: str) -> None:
 
 
 @pytest.mark.parametrize("way_out", ["..", "%2e%2e", "."])
-def test_nothing_but_the_api_is_handed_on(browser: Browser, way_out: str) -> None:
+def test_only_requests_to_the_api_are_forwarded(browser: Browser, way_out: str) -> None:
     connection = HTTPConnection(urllib.parse.urlsplit(browser.url).netloc)
     with closing(connection):
         connection.request("GET", f"/api/{way_out}/{way_out}/{way_out}/_ministack/ses/messages")
@@ -259,7 +259,7 @@ def test_entries_are_followed_from_a_number(browser: Browser) -> None:
     assert browser.ask("GET", "/local/events?after=soon")[0] == 400
 
 
-def test_the_page_may_load_its_own_things_and_nothing_else(browser: Browser) -> None:
+def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
     answer = browser.pool.request("GET", f"{browser.url}/")
     assert answer.status == 200
     assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
@@ -318,9 +318,7 @@ def test_every_pattern_is_listed_with_its_arguments_and_with_values_that_find_it
     assert browser.ask("GET", "/local/patterns")[1]["errors"][0]["field"] == "user"
 
 
-def test_a_question_is_answered_with_its_request_its_items_and_its_cost(
-    browser: Browser, laptop: LaptopShop, order: Any
-) -> None:
+def test_a_query_returns_its_request_its_items_and_its_cost(browser: Browser, laptop: LaptopShop, order: Any) -> None:
     id = order["order_id"]
     found = ask(browser, "A12", arguments={"order_id": id}, fields=["order_id", "status"], where={"order_id": id})
     [request] = found["requests"]
@@ -413,7 +411,7 @@ def test_an_invalid_query_is_rejected_by_its_field(browser: Browser, pattern: st
 
 
 @pytest.mark.parametrize("pattern", ["A99", "a9", "%00", "..%2fA9", "%ff"])
-def test_there_are_no_other_patterns(browser: Browser, pattern: str) -> None:
+def test_unknown_patterns_are_not_found(browser: Browser, pattern: str) -> None:
     assert browser.ask("POST", f"/local/patterns/{pattern}", {"arguments": {}})[0] == 404
 
 

@@ -59,7 +59,7 @@ def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
-def test_while_it_runs_no_other_takes_it_over(laptop: LaptopShop, command: str) -> None:
+def test_a_second_start_does_not_take_over_a_running_shop(laptop: LaptopShop, command: str) -> None:
     again = subprocess.run(
         [*START, "--state", str(laptop.state), command], cwd=PROJECT, capture_output=True, check=False
     )

@@ -44,7 +44,7 @@ def test_an_event_seen_by_two_readers_is_logged_once(tmp_path: Path) -> None:
     assert texts(journal.entries_after(0)) == texts(shown) == ["seen by copies"]
 
 
-def test_it_outlives_a_restart(tmp_path: Path) -> None:
+def test_the_log_survives_a_restart(tmp_path: Path) -> None:
     first = ActivityLog(tmp_path / "journal.sqlite")
     first.append("request", "before", once="record 1")
     first.close()

@@ -244,7 +244,7 @@ def test_an_advance_expires_later_items_with_unchanged_images(engine: Engine, ne
     }
 
 
-def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_plain_table: str) -> None:
+def test_a_deletion_by_a_user_after_an_advance_is_no_expiry(engine: Engine, new_plain_table: str) -> None:
     put(engine, new_plain_table, "again", ttl=seconds_from_now(60))
     expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=1))
     put(engine, new_plain_table, "again", ttl=seconds_from_now(120))
@@ -254,7 +254,7 @@ def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_p
     assert removals(engine, new_plain_table) == {"again": None}
 
 
-def test_looking_ahead_reads_past_one_page(engine: Engine, new_plain_table: str) -> None:
+def test_an_advance_reads_more_than_one_page(engine: Engine, new_plain_table: str) -> None:
     for number in range(4):
         put(engine, new_plain_table, str(number), ttl=seconds_from_now(60), filler={"S": "x" * 390_000})
     assert expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(hours=1)) == 4
@@ -292,7 +292,7 @@ def small(own: Path) -> Iterator[Engine]:
     engine.stop()
 
 
-def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
+def test_the_engine_deletes_nothing_while_no_item_is_expired(small: Engine) -> None:
     put(small, "small", "later", ttl=seconds_from_now(60))
     assert not small.has_expired_items()
     put(small, "small", "due", ttl=seconds_from_now(-5))

@@ -109,7 +109,7 @@ STRANGE = {
         json.dumps(STRANGE),
     ],
 )
-def test_lines_of_others_are_passed_over(line: str) -> None:
+def test_log_lines_of_other_processes_are_ignored(line: str) -> None:
     assert parse_log_line(line) == []
 
 

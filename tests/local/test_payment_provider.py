@@ -125,7 +125,7 @@ def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(
     assert listener.told(3)[1:] == [("refund.created", "succeeded")] * 2
 
 
-def test_more_than_was_paid_is_not_given_back(provider: PaymentProviderServer) -> None:
+def test_a_refund_above_the_paid_amount_is_rejected(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     give(provider, payment_id, 2000)
     with pytest.raises(RefundRejected) as refusal:
@@ -190,7 +190,9 @@ def test_stripes_test_cards_refund_as_they_do_there(
     assert refund.status == told[-1][1]
 
 
-def test_it_forgets_nothing_over_a_stop(start: Callable[[], PaymentProviderServer], listener: Listener) -> None:
+def test_the_provider_keeps_its_state_over_a_restart(
+    start: Callable[[], PaymentProviderServer], listener: Listener
+) -> None:
     before = start()
     payment_id = paid(before)
     given = give(before, payment_id, 2000)
@@ -218,7 +220,7 @@ def test_it_forgets_nothing_over_a_stop(start: Callable[[], PaymentProviderServe
         (b"amount=%ff", "UTF-8"),
     ],
 )
-def test_a_payment_that_cannot_be_meant_is_refused_with_the_reason(
+def test_an_impossible_payment_is_rejected_with_its_reason(
     start: Callable[[], PaymentProviderServer], body: bytes, says: str
 ) -> None:
     url = f"{start().url}/v1/payment_intents"
@@ -239,7 +241,9 @@ def test_no_page_of_another_origin_can_pay(start: Callable[[], PaymentProviderSe
     assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
 
 
-def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], PaymentProviderServer]) -> None:
+def test_an_idempotency_key_is_valid_only_for_equal_parameters_of_a_payment(
+    start: Callable[[], PaymentProviderServer],
+) -> None:
     provider, form = start(), {"currency": "eur", "metadata[order_id]": "o1"}
     intent = provider.create_payment_intent({**form, "amount": "100"}, "key")
     assert provider.create_payment_intent({**form, "amount": "100"}, "key") == intent
@@ -253,7 +257,7 @@ def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], Pay
     assert refund["status"] == "succeeded"
 
 
-def test_methods_that_are_none_are_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:
+def test_an_unsupported_method_gets_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:
     provider = start()
     for method in ("OPTIONS", "TRACE", "BREW"):
         answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")

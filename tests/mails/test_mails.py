@@ -179,7 +179,7 @@ Elm & Sons"""
     assert "We refund" not in later
 
 
-def test_a_mail_about_an_order_cut_short_that_cost_nothing_speaks_of_no_money() -> None:
+def test_a_mail_about_a_shortened_free_order_mentions_no_money() -> None:
     free = {**SHORT, "discount": Discounted(code="SPRING", percent=100, amount=3750), "shipping": 0, "total": 0}
     assert "We refund" not in mail("OrderCutShort", **free).text
 
@@ -219,7 +219,7 @@ def test_names_in_the_html_are_escaped() -> None:
     assert "<b>Ann</b> & 'Co'" in hostile.text, "text is text"
 
 
-def test_a_template_can_be_given_nothing_to_run() -> None:
+def test_template_syntax_in_a_value_is_not_executed() -> None:
     hostile = mail(name="{{ total }}{% for x in lines %}", product="{{ 7 * 7 }}")
     assert "{{ total }}" in hostile.text
     assert "{{ 7 * 7 }}" in hostile.html

@@ -358,7 +358,7 @@ def test_different_changes_have_different_ids() -> None:
     assert len({id_of(record) for record in all_of_them}) == len(all_of_them)
 
 
-def test_a_key_that_is_used_again_lives_another_life() -> None:
+def test_a_deleted_and_reused_key_has_new_change_ids() -> None:
     one = inserted(t.SETTINGS, SAMPLES[t.SETTINGS])
     two = inserted(t.SETTINGS, replace(SAMPLES[t.SETTINGS], created_at=moment(60)))
     assert one["dynamodb"]["Keys"] == two["dynamodb"]["Keys"]
@@ -437,7 +437,7 @@ POISON: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
-def test_poison_is_not_readable_and_never_heals(poison: Any) -> None:
+def test_a_malformed_record_is_a_permanent_error(poison: Any) -> None:
     with pytest.raises(NotReadable) as refusal:
         parse_change(poison)
     assert isinstance(refusal.value, Permanent)

@@ -130,7 +130,7 @@ def test_f8_following_every_change_ends_where_the_last_state_says_however_often_
 
 @given(WALKS, st.data())
 @settings(max_examples=many(150, 20))
-def test_f8_a_write_that_is_late_brings_nothing_back(states: list[e.Order], data: st.DataObject) -> None:
+def test_f8_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataObject) -> None:
     """A batch that is delivered twice is worked by two at once, and each write of either may be the last to arrive."""
     states = [state for state in states if state.status != "ARCHIVING"]
     changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
@@ -240,7 +240,7 @@ def test_an_activity_ends_90_days_after_it_happened() -> None:
     assert activity.ttl == 1795253400 + 90 * 86400  # 2026-11-21T09:30Z
 
 
-def test_f15_no_copy_is_itself_followed() -> None:
+def test_f15_records_of_copies_have_no_copies() -> None:
     copies = {snapshot.target_row for snapshot in SNAPSHOTS} | {log.target_row for log in LOGS}
     assert not copies & set(SOURCE_ROWS)
     assert all(row.kind == "primary" for row in SOURCE_ROWS)

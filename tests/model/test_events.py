@@ -76,7 +76,7 @@ def test_every_name_is_published_once_and_is_a_change() -> None:
     assert {event.name for event in EVENTS} == {kind.name for kind in CHANGE_TYPES} - UNTOLD
 
 
-def test_a_change_with_no_contract_is_no_event() -> None:
+def test_a_change_without_a_contract_is_no_event() -> None:
     record = {"eventName": "MODIFY", "dynamodb": {}}
     record["dynamodb"] = {
         "OldImage": t.STOCK.encode(SAMPLES[t.STOCK]),

@@ -52,7 +52,7 @@ def test_every_class_of_the_entities_is_declared_in_one_module_only() -> None:
             assert declared.__module__ != found.name or getattr(e, name) is declared, f"{name}: another has this name"
 
 
-def test_no_kind_of_item_has_gone(recorded: Callable[..., Recorded]) -> None:
+def test_no_recorded_item_type_is_missing(recorded: Callable[..., Recorded]) -> None:
     recorded(KEYS).check_names({row.type for row in t.ROWS})
 
 
@@ -62,7 +62,7 @@ def test_no_key_names_a_person(row: Row[Any]) -> None:
     assert not [text for text in PERSONAL if text in keys]
 
 
-def test_no_two_rows_are_in_each_others_way() -> None:
+def test_no_two_rows_can_collide() -> None:
     assert key_conflicts(t.ROWS) == []
     assert {row.type for row in t.ROWS} == t.ROWS_BY_TYPE.keys()
 
@@ -104,11 +104,11 @@ def test_the_root_of_a_catalogue_is_in_no_category() -> None:
     assert t.CATEGORY.encode(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}
 
 
-def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
+def test_a_gift_card_has_no_owner_and_is_in_no_customers_list() -> None:
     assert "GSI1PK" not in t.ACCOUNT.encode(replace(SAMPLES[t.ACCOUNT], kind="GIFT_CARD", customer_id=None))
 
 
-def test_a_shard_is_for_ever_and_all_are_used() -> None:
+def test_the_shard_of_an_item_never_changes_and_all_shards_are_used() -> None:
     assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
     assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARD_COUNT)}
 

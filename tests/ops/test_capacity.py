@@ -173,7 +173,7 @@ def test_more_days_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.Capt
     assert "keeps five-minute datapoints no longer" in capsys.readouterr().err
 
 
-def test_the_prices_say_of_when_and_where_they_are() -> None:
+def test_the_prices_have_their_date_and_region() -> None:
     assert datetime.fromisoformat(PRICES["as_of"]) < datetime.now()  # noqa: DTZ005  a day has no zone
     assert PRICES["region"]
     assert all(source.startswith("https://") for source in PRICES["sources"])

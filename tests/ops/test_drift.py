@@ -447,7 +447,7 @@ def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
     assert {place: everything(table)[place] for place in sold} == sold
 
 
-def test_an_unverifiable_total_does_not_keep_others_from_their_repair(harness: ShopHarness) -> None:
+def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarness) -> None:
     create_delivered_order(harness)
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=400))
     harness.process_all()
@@ -466,7 +466,7 @@ def test_an_unverifiable_total_does_not_keep_others_from_their_repair(harness: S
     assert units["PRODUCT#mug"] == "2"
 
 
-def test_a_return_of_an_order_that_is_being_archived_stays_counted(harness: ShopHarness) -> None:
+def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=False)})
     harness.process_all()
@@ -482,7 +482,7 @@ def test_a_return_of_an_order_that_is_being_archived_stays_counted(harness: Shop
     assert "contribution orphaned" not in {fault.kind for fault in looked(harness).discrepancies.values()}
 
 
-def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: ShopHarness) -> None:
+def test_a_missing_contribution_is_written_together_with_its_totals(harness: ShopHarness) -> None:
     """Simulate a lost record: the reader did not get the record that an order was paid."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2)

@@ -205,7 +205,7 @@ def test_a_document_with_an_unreadable_record_stays_and_its_other_records_are_re
     assert marks(harness) == set()
 
 
-def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_go_on(
+def test_a_temporary_failure_delays_later_records_of_its_item_and_no_others(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -268,7 +268,7 @@ def test_a_document_older_than_the_replay_limit_is_rejected(harness: ShopHarness
     assert redrive(harness, store).done == [key]
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_dry_run_reports_the_same_and_changes_nothing(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     harness.new_records()
@@ -351,7 +351,9 @@ def test_f12_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_
     assert len(harness.sent_mails()) == 2
 
 
-def test_letters_of_one_item_go_back_the_earlier_version_first(harness: ShopHarness, store: FailureRepository) -> None:
+def test_dead_letters_of_one_item_are_sent_in_the_order_of_their_versions(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
@@ -366,7 +368,9 @@ def test_letters_of_one_item_go_back_the_earlier_version_first(harness: ShopHarn
     assert told(harness, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
 
-def test_a_letter_that_could_not_be_sent_stays_where_it_is(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_dead_letter_that_could_not_be_sent_stays_in_its_queue(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     event_publisher.handler({"Records": harness.new_records()}, None)
@@ -376,7 +380,7 @@ def test_a_letter_that_could_not_be_sent_stays_where_it_is(harness: ShopHarness,
     assert len(redrive(harness, store).done) == 1
 
 
-def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
+def test_a_message_parked_by_its_worker_is_redriven_once_it_can_be_read(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -395,14 +399,14 @@ def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
     assert told(harness, "fulfilment") == [("OrderPaid", 2)]
 
 
-def test_a_message_of_no_queue_that_is_here_stays(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_message_of_an_unknown_queue_stays(harness: ShopHarness, store: FailureRepository) -> None:
     dead_letters.dead_letter_writer("failures", "fulfilment")(
         {"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any"
     )
     assert [*redrive(harness, store).rejected.values()] == ["its source queue is not a queue of this shop"]
 
 
-def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopHarness) -> None:
+def test_a_failed_scheduled_run_is_listed_and_stays(harness: ShopHarness) -> None:
     sqs = clients.client("sqs")
     url = sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="{}")
@@ -418,9 +422,7 @@ def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopH
     assert len(store.list_page(10)[0]) == 1
 
 
-def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
-    harness: ShopHarness, store: FailureRepository
-) -> None:
+def test_dead_letters_above_the_limit_are_left_for_the_next_run(harness: ShopHarness, store: FailureRepository) -> None:
     store.max_dead_letters = 10
     dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     for number in range(13):
@@ -445,7 +447,7 @@ def test_dead_letters_in_flight_are_reported_and_the_command_exits_with_1(
     assert len(redrive(here, store).done) == 1
 
 
-def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(
+def test_dead_letters_are_invisible_for_as_long_as_their_worker_may_need(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     for name in WITH_DEAD_LETTERS:
@@ -512,7 +514,7 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
     assert "given up, redriven" in capsys.readouterr().out
 
 
-def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_exits_with_1_if_entries_are_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     clients.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", "--all"])

@@ -156,7 +156,7 @@ def test_a_growing_queue_is_reported(where: ShopTarget, monkeypatch: pytest.Monk
         ("items", {"scan": {"B": b"x" * 250_000}}),
     ],
 )
-def test_an_item_that_is_not_as_it_should_be_is_named(where: ShopTarget, what: str, planted: Any) -> None:
+def test_an_unexpected_item_is_named(where: ShopTarget, what: str, planted: Any) -> None:
     assert not any(line.action for line in lines(where, what))
     item = {"PK": {"S": "COMMAND#ann#1"}, "SK": {"S": "planted"}, "type": {"S": "Command"}, **planted}
     where.table.client.put_item(TableName=where.table.name, Item=item)
@@ -222,7 +222,7 @@ def test_a_check_that_fails_is_reported_too(where: ShopTarget) -> None:
     assert line.action
 
 
-def test_the_command_ends_with_1_where_something_is_to_be_done(
+def test_the_command_exits_with_1_if_an_action_is_required(
     harness: ShopHarness, where: ShopTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_shop_with_buckets(harness)

@@ -63,7 +63,7 @@ def test_the_command_can_be_tried_without_a_table_on_aws(capsys: pytest.CaptureF
     assert "1402  PRODUCT#mug" in said
 
 
-def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> None:
+def test_f17_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, put: Put) -> None:
     put("UserErrors", 50_000)
     put("UserErrors", 50_000, Operation="PutItem")
     put("ConditionalCheckFailedRequests", 9_000)
@@ -135,13 +135,13 @@ def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
     assert list(hot_keys.format_report(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
 
 
-def test_no_figure_is_asked_for_that_is_not_of_throttling() -> None:
+def test_only_metrics_of_throttling_are_requested() -> None:
     names = {metric for metric, _, _ in hot_keys._metrics_to_fetch()}
     assert {name for name in names if not name.endswith("ThrottleEvents")} == {"ThrottledRequests"}
     assert len(names) == 2 * (1 + 4) + 1
 
 
-def test_figures_that_were_kept_say_the_same_again(
+def test_stored_figures_give_the_same_report(
     cloudwatch: Any, put: Put, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("WriteKeyRangeThroughputThrottleEvents", 5)

@@ -134,7 +134,7 @@ def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description,
     assert not planned(deployed).fits_one_deploy
 
 
-def test_other_keys_of_the_table_itself_would_be_another_table(deployed: Description, planned: Planned) -> None:
+def test_a_change_of_the_tables_own_keys_is_rejected(deployed: Description, planned: Planned) -> None:
     deployed["KeySchema"] = deployed["KeySchema"][:1]
     assert not planned(deployed).fits_one_deploy
     assert "create an empty table in its place" in planned(deployed).obstacles[0]
@@ -146,7 +146,7 @@ def test_the_template_has_the_indexes_of_the_model(dev: SynthesizedTemplate) -> 
     assert len(indexes_from_model().indexes) == 3
 
 
-def test_a_deployed_table_is_asked_itself(
+def test_a_deployed_table_is_read_by_describe_table(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -165,7 +165,7 @@ def test_a_deployed_table_is_asked_itself(
     assert capsys.readouterr().out.splitlines()[1:] == ["  1. delete GSI1", "  2. delete GSI2"]
 
 
-def test_a_stack_is_asked_for_its_table_and_one_that_is_not_there_yet_is_made_at_once(
+def test_the_table_of_a_stack_is_found_and_a_new_stack_creates_all_indexes_at_once(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], deployed: Description
 ) -> None:
     remove(deployed, "GSI2", "GSI3")

@@ -106,7 +106,7 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
     )
 
 
-def test_it_looks_at_the_shop_that_runs_on_this_machine(
+def test_the_command_checks_the_local_shop(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_running_shop(engine, shop.table.name)
@@ -142,7 +142,7 @@ def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) ->
     ]
 
 
-def test_a_gap_shows_where_its_amount_was_nothing(shop: Shop, mine: str) -> None:
+def test_a_gap_of_amount_zero_is_found(shop: Shop, mine: str) -> None:
     change_balance(shop, mine, 0)
     remove(shop, mine, 5)
     assert ledger.find_account_errors(shop.table, mine) == ["missing entry 5 of 5"]
@@ -197,16 +197,14 @@ def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: Shop, mine: st
 
 # while the shop is open -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("between", ["GetItem", "Query"])
-def test_money_that_moves_while_it_looks_is_no_fault(
-    shop: Shop, rival: Shop, mine: str, wire: WireTap, between: str
-) -> None:
+def test_concurrent_transfers_are_no_error(shop: Shop, rival: Shop, mine: str, wire: WireTap, between: str) -> None:
     wire.reply_next(between, run_before_sending(lambda: change_balance(rival, mine, -7)))
     assert ledger.find_account_errors(shop.table, mine) == []
     wire.reply_next("GetItem", lambda _: None, run_before_sending(lambda: change_balance(rival, mine, -7)))
     assert ledger.find_account_errors(shop.table, mine) == []
 
 
-def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
+def test_the_command_reads_page_by_page_at_the_given_rate(
     shop: Shop, wire: WireTap, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep, "PAGE_SIZE", 5)
@@ -226,7 +224,7 @@ def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
     assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all it reads, ten units a second"
 
 
-def test_it_writes_nothing(shop: Shop, mine: str, wire: WireTap) -> None:
+def test_the_command_writes_nothing(shop: Shop, mine: str, wire: WireTap) -> None:
     remove(shop, mine, 2)
     wire.clear()
     assert len(looked_at(shop)) == 1

@@ -97,7 +97,7 @@ def writes_of(engine: Engine, table: Table) -> Counter[str]:
 
 
 # the first one --------------------------------------------------------------------------------------------------------
-def test_products_of_before_the_catalogues_are_found_and_are_just_as_they_would_be_written_now(shop: Shop) -> None:
+def test_products_from_before_the_catalogs_get_the_current_form(shop: Shop) -> None:
     old_products(shop.table)
     assert listed(shop) == []
     assert run(shop) == SweepResult(read=1 + len(everything(shop.table)), changed=17, right=2), (
@@ -120,7 +120,7 @@ def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: Shop) ->
     assert there["PRODUCT#p00", "PRODUCT"] == {**as_now("p00"), "weight": {"N": "1.5"}}
 
 
-def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
+def test_down_reverts_up_and_up_reverts_down(shop: Shop) -> None:
     old_products(shop.table)
     shop.table.client.put_item(TableName=shop.table.name, Item=as_now("other", catalog="trade"))
     then = everything(shop.table)
@@ -151,7 +151,7 @@ def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: En
     assert migrate.load_state(shop, ONLY_FIRST) == {}
 
 
-def test_another_time_changes_nothing(shop: Shop, engine: Engine) -> None:
+def test_a_repeated_migration_changes_nothing(shop: Shop, engine: Engine) -> None:
     old_products(shop.table)
     run(shop)
     once = everything(shop.table)
@@ -161,7 +161,9 @@ def test_another_time_changes_nothing(shop: Shop, engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("segments", [1, 3])
-def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop, engine: Engine, segments: int) -> None:
+def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
+    shop: Shop, engine: Engine, segments: int
+) -> None:
     old_products(shop.table)
     pages = 0
     while True:
@@ -189,7 +191,7 @@ def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop,
     assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "up", None) == []
 
 
-def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table, engine: Engine) -> None:
+def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engine: Engine) -> None:
     old_products(table, ids := [f"p{number:03}" for number in range(60)])
     arguments = ["migrate", "up", "--table", table.name, "--region", REGION, "--units-per-second", "60"]
     process = subprocess.Popen(
@@ -235,7 +237,7 @@ def test_a_write_between_the_read_and_the_migration_is_kept(shop: Shop, rival: S
     assert image == {**expected, "updated_at": image["updated_at"]}
 
 
-def test_beside_writers_at_work_no_write_is_lost_and_everything_is_up(table: Table, engine: Engine) -> None:
+def test_concurrent_writes_are_kept_and_all_items_are_migrated(table: Table, engine: Engine) -> None:
     old_products(table)
     written: Counter[str] = Counter()
     over = threading.Event()
@@ -298,7 +300,7 @@ def test_an_interrupted_migration_can_be_reverted(shop: Shop) -> None:
     assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "down", None) == []
 
 
-def test_it_consumes_no_more_than_it_may(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_the_migration_stays_within_its_capacity(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     old_products(shop.table)
     wire.clear()
     begun = clock.now
@@ -345,7 +347,7 @@ def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
     assert (len(harness.sent_mails()), harness.objects("failures")) == (mails, put_aside)
 
 
-def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(harness: ShopHarness) -> None:
+def test_items_that_the_current_code_cannot_read_become_readable_and_are_not_parked(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all()
@@ -424,7 +426,7 @@ def test_a_round_trip_through_python_values_keeps_every_attribute() -> None:
 
 
 # backfills ------------------------------------------------------------------------------------------------------------
-def test_a_new_indexs_keys_are_one_line(shop: Shop) -> None:
+def test_a_migration_that_adds_index_keys_is_one_line(shop: Shop) -> None:
     image = t.REVIEW.encode(SAMPLES[t.REVIEW])
     bare = {name: value for name, value in image.items() if not name.startswith("GSI")}
     shop.table.client.put_item(TableName=shop.table.name, Item={**bare, "GSI2PK": {"S": "x"}, "GSI2SK": {"S": "y"}})
@@ -458,7 +460,7 @@ def test_rederive_copies_rejects_a_type_without_copies() -> None:
         rederive_copies(t.PRODUCT, "copies of products")
 
 
-def test_copies_that_are_derived_in_another_way_now_are_one_line(harness: ShopHarness) -> None:
+def test_a_migration_that_rederives_copies_is_one_line(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1, pot=2)
     harness.pay_order(order_id)
@@ -505,7 +507,7 @@ def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: p
     return typed
 
 
-def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
+def test_up_down_and_status_run_from_the_command_line(shop: Shop, typed: Run) -> None:
     old_products(shop.table)
     fast = ("--units-per-second", "1e6")
     assert typed("status") == "0001  not applied: products have a catalogue and its index keys\n"
@@ -630,7 +632,7 @@ def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path
             write_migration_module(words, tmp_path)
 
 
-def test_two_of_one_number_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_migrations_with_one_number_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("m0001_a", "m0001_b"):
         (tmp_path / f"{name}.py").write_text("MIGRATION = None\n")
         monkeypatch.delitem(sys.modules, f"ops.migrations.{name}", raising=False)

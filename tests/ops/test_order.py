@@ -85,7 +85,7 @@ def test_an_outstanding_step_is_shown(
     assert "refund pi-second-1, by refunds" in told(capsys, paid)
 
 
-def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
+def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     back = {"mug": returns.ReturnedGoods(1, restock=True)}

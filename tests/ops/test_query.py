@@ -264,7 +264,7 @@ def test_known_sort_key_fields_narrow_the_query(table: Table, run: Run) -> None:
 
 
 # where it asks --------------------------------------------------------------------------------------------------------
-def test_it_asks_the_shop_that_runs_on_this_machine(
+def test_the_command_queries_the_local_shop(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(table, t.PRODUCT, SAMPLES[t.PRODUCT])

@@ -124,7 +124,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     assert len(changed) == order_of(harness, order_id).version
 
 
-def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(harness: ShopHarness) -> None:
+def test_a_record_that_arrives_after_a_rebuild_corrects_the_estimated_time(harness: ShopHarness) -> None:
     delivered_in_part_returned(harness)
     harness.clock_offset += STREAM_IS_GONE
     rebuild_copies(harness.shop)
@@ -213,7 +213,7 @@ def test_republished_events_cause_each_effect_once_at_every_repeat(harness: Shop
     assert len(subjects) == len(set(subjects))
 
 
-def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(harness: ShopHarness) -> None:
+def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     cancellation.cancel_order(harness.shop, ANN, order_id)

@@ -198,7 +198,7 @@ def test_each_archive_replay_gets_a_new_name(
     assert names[1:] == [f"{names[0]}.2", f"{names[0]}.3"]
 
 
-def test_the_command_to_go_on_with_means_the_same_replay_whenever_it_is_typed(
+def test_the_printed_command_resumes_the_same_replay_at_any_time(
     here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["replay", "--from-archive", "--stack", "any", "--to", "fulfilment", "--since", "1h"])

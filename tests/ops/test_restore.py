@@ -135,7 +135,7 @@ def published(harness: ShopHarness, seen: int) -> Counter[str]:
 
 
 # whole ----------------------------------------------------------------------------------------------------------------
-def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(harness: ShopHarness) -> None:
+def test_an_order_is_restored_byte_for_byte_and_its_copies_are_corrected(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     kinds = {image["type"]["S"] for image in before}
     assert kinds == {"Order", "Invoice", "OrderLine", "Payment", "Refund", "Return", "Shipment", "TimelineEvent"}
@@ -207,7 +207,7 @@ def log(harness: ShopHarness, order_id: str) -> list[tuple[int, str, str]]:
     return sorted((entry.version, entry.event, entry.status) for entry in entries)
 
 
-def test_it_is_served_as_any_other(harness: ShopHarness) -> None:
+def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
@@ -384,7 +384,7 @@ def test_a_customer_erased_just_before_the_restore_is_not_on_the_order(
     is_forgotten(harness, order_id)
 
 
-def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(harness: ShopHarness) -> None:
+def test_an_object_that_is_rewritten_by_a_concurrent_erasure_is_read_again(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
 
     def forget() -> None:
@@ -433,7 +433,7 @@ def is_forgotten(harness: ShopHarness, order_id: str) -> None:
 
 
 # and again ------------------------------------------------------------------------------------------------------------
-def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored_from_that(
+def test_a_restored_order_is_archived_again_in_a_new_object_and_can_be_restored_from_it(
     harness: ShopHarness,
 ) -> None:
     order_id, before = archived_order(harness)
@@ -468,7 +468,7 @@ def test_an_order_that_may_still_be_in_archiving_is_not_restored(harness: ShopHa
     assert isinstance(bring_back(harness, order_id, settles=LOCAL_SETTLE_TIME), RestoredOrder)
 
 
-def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back(
+def test_a_late_message_of_the_first_archiving_does_not_archive_the_restored_order(
     harness: ShopHarness, order_id: str
 ) -> None:
     (message,) = order_messages(expire_everything(harness))
@@ -482,7 +482,7 @@ def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back
     is_back(harness, order_id, before)
 
 
-def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(harness: ShopHarness) -> None:
+def test_a_missing_log_entry_after_the_restore_delays_the_archive(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     (message,) = order_messages(expire_everything(harness, readers=(event_publisher.handler,)))
@@ -492,7 +492,9 @@ def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archiv
 
 
 # by time --------------------------------------------------------------------------------------------------------------
-def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(harness: ShopHarness, order_id: str) -> None:
+def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_done(
+    harness: ShopHarness, order_id: str
+) -> None:
     placed = orders.get_order(harness.shop, STAFF, order_id).placed_at
     harness.clock_offset += timedelta(days=1)
     later = harness.place_order("later", mug=1)

@@ -159,7 +159,7 @@ def is_right(harness: ShopHarness) -> None:
     ("name", "dies_at"),
     [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 30), ("restore", 10), ("restore", 18)],
 )
-def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
+def test_a_killed_tool_resumes_at_any_point_and_does_each_step_once(
     here: ShopHarness, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool = TOOLS[name]
@@ -317,7 +317,7 @@ def test_a_resumed_check_reports_all_drift_at_the_end(here: ShopHarness, capsys:
     assert capsys.readouterr().out.splitlines()[-1].partition(": ")[2] == says
 
 
-def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began(
+def test_a_check_whose_findings_exceed_its_checkpoint_resumes_at_the_first_of_them(
     here: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_UNSETTLED >= 100
@@ -330,7 +330,7 @@ def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began
     is_right(here)
 
 
-def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: ShopHarness) -> None:
+def test_a_run_that_waits_longer_than_its_lock_extends_the_lock(here: ShopHarness) -> None:
     unread(here)
     slept: list[float] = []
 
@@ -349,7 +349,7 @@ def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: ShopHa
     assert drift.unrepaired == 0
 
 
-def test_a_segment_each_goes_on_by_itself(here: ShopHarness) -> None:
+def test_each_segment_resumes_separately(here: ShopHarness) -> None:
     unread(here)
     tool = Tool(TOOLS["copies"].command + " --segments 3", "", unread)
     killed(tool, 40)

@@ -78,7 +78,7 @@ def prices(table: Table) -> set[str]:
 
 # each item ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("segments", [1, 4])
-def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: WireTap, segments: int) -> None:
+def test_every_item_is_read_once_page_by_page(shelf: Table, wire: WireTap, segments: int) -> None:
     seen: Counter[str] = Counter()
     ends: list[tuple[Stretch, ...]] = []
 
@@ -144,7 +144,7 @@ def test_an_item_deleted_before_the_second_decision_is_counted_as_lost(shelf: Ta
     assert sweep(shelf, act) == SweepResult(read=23, right=22, lost=1)
 
 
-def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Table, clock: ManualClock) -> None:
+def test_an_item_that_always_conflicts_ends_the_sweep_after_a_limit(shelf: Table, clock: ManualClock) -> None:
     def act(image: Image) -> bool:
         raise WriteConflict(PRODUCT.type)
 
@@ -163,7 +163,7 @@ def test_a_failure_in_one_segment_stops_the_others_and_is_reported(shelf: Table)
         sweep(shelf, act, segments=(Stretch(),) * 4)
 
 
-def test_nothing_but_this_loop_scans() -> None:
+def test_only_the_sweep_scans_the_table() -> None:
     sources = [
         path.name for path in Path(ops.__path__[0]).rglob("*.py") if re.search(r"(?<!ops)\.scan\b", path.read_text())
     ]
@@ -198,7 +198,7 @@ def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -
     assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
 
 
-def test_an_answer_that_is_lost_is_no_lost_race(shelf: Table, patient_wire: WireTap) -> None:
+def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) -> None:
     before = there(shelf, "p00")
     patient_wire.reply_next("UpdateItem", lose_response)
     rewrite_item(replace(shelf, client=patient_wire.client), before, {**before, "price": {"N": "2000"}})
@@ -217,7 +217,7 @@ def test_a_throttled_write_is_retried_and_an_impossible_one_is_reported(shelf: T
 
 # how fast -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rate", [5.0, 80.0])
-def test_it_consumes_just_so_many_units_a_second_read_and_written(
+def test_the_sweep_consumes_the_given_units_per_second(
     shelf: Table, wire: WireTap, clock: ManualClock, rate: float
 ) -> None:
     begun, last, act = clock.now, 0.0, dearer(shelf)
@@ -247,7 +247,7 @@ def test_it_consumes_just_so_many_units_a_second_read_and_written(
     assert clock.now == before, "nobody is held back once it has ended"
 
 
-def test_a_page_that_is_throttled_for_too_long_ends_it(shelf: Table, wire: WireTap) -> None:
+def test_a_page_that_is_throttled_for_too_long_ends_the_sweep(shelf: Table, wire: WireTap) -> None:
     wire.reply_next("Scan", error_reply("ProvisionedThroughputExceededException"))
     with pytest.raises(TableBusy):
         sweep(shelf, lambda image: True)
@@ -271,7 +271,9 @@ def go_on(table: Table, act: Callable[[Image], bool], segments: int = 1) -> Swee
 
 
 @pytest.mark.parametrize("segments", [1, 3])
-def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table, wire: WireTap, segments: int) -> None:
+def test_a_sweep_killed_at_any_request_resumes_and_writes_each_item_once(
+    shelf: Table, wire: WireTap, segments: int
+) -> None:
     writes: Counter[str] = Counter()
     act = dearer(shelf)
 

@@ -27,7 +27,7 @@ existing objects are frozen."""
     ("told", "looked_for"),
     [({"AWS_LAMBDA_FUNCTION_NAME": "it"}, [[True, False, True], True]), ({}, [[True, True, True], False])],
 )
-def test_garbage_is_looked_for_again_from_the_first_call_on(told: dict[str, str], looked_for: object) -> None:
+def test_garbage_collection_is_enabled_at_the_first_call(told: dict[str, str], looked_for: object) -> None:
     environment = {"PATH": os.environ["PATH"], "METRICS_NAMESPACE": "Orders", **told}
     command = [sys.executable, "-c", CALLED]
     ran = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)

@@ -265,7 +265,7 @@ def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(harness: ShopH
     assert 60_000 <= lag < 70_000
 
 
-def test_counting_asks_nothing_of_anybody(
+def test_recording_metrics_makes_no_request(
     harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.open_shop()
@@ -327,7 +327,7 @@ def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: Shop
     assert {name: line[name] for line in told.lines for name in found} == found
 
 
-def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_ago_it_was_placed(
+def test_an_order_is_stalled_from_ten_minutes_after_its_payment_regardless_of_its_age(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()

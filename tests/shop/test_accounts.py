@@ -99,7 +99,7 @@ def test_letters_that_look_like_digits_are_taken_for_them(shop: Shop) -> None:
     assert one != accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 4 + "2")
 
 
-def test_a_key_that_is_forgotten_issues_no_second_card_and_adds_nothing(shop: Shop, clock: ManualClock) -> None:
+def test_an_expired_key_issues_no_second_card_and_adds_nothing(shop: Shop, clock: ManualClock) -> None:
     first = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
     for image in contents(shop):
@@ -167,7 +167,7 @@ def test_money_is_issued_in_amounts_that_there_are(shop: Shop, amount: int) -> N
     assert contents(shop) == before
 
 
-def test_an_account_holds_so_much_and_no_more(shop: Shop) -> None:
+def test_an_account_has_a_maximum_balance(shop: Shop) -> None:
     full = new_store_credit(shop, MAX_MINOR_UNITS)
     for add in (lambda: new_store_credit(shop, 1), lambda: transfer(shop, "t", new_gift_card(shop), full, 1)):
         with pytest.raises(InvalidInput) as refusal:
@@ -272,7 +272,7 @@ def test_a_gift_cards_id_spends_nothing_without_its_code(shop: Shop) -> None:
             accounts.transfer_credit(shop, caller, "t", CreditSource(gift_card_account_id(shop, code)), mine, 1, "EUR")
 
 
-def test_staff_spend_nobodys_credit(shop: Shop) -> None:
+def test_staff_cannot_spend_the_credit_of_a_customer(shop: Shop) -> None:
     mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     with pytest.raises(NotFound):
         accounts.transfer_credit(shop, STAFF, "t", CreditSource(mine), bobs, 1, "EUR")
@@ -329,7 +329,7 @@ def test_two_transfers_in_opposite_directions_both_succeed(shop: Shop) -> None:
     assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, cards) == []
 
 
-def test_an_account_that_never_rests_ends_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_account_that_always_conflicts_ends_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: change_balance(rival, mine, 1))] * 100)
     with pytest.raises(TableBusy):

@@ -266,7 +266,7 @@ def test_only_the_warehouse_and_staff_say_whether_it_stops(shop: Shop, answer: A
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: Shop) -> None:
+def test_of_a_concurrent_cancel_and_warehouse_request_one_succeeds(shop: Shop) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         cancelled, asked_for = run_concurrently(
@@ -284,7 +284,7 @@ def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: 
 
 
 @pytest.mark.parametrize("faster", ["cancel", "fulfil"])
-def test_a_paid_order_that_is_cancelled_and_asked_for_just_then_has_one_fate(
+def test_a_paid_order_that_is_cancelled_and_requested_concurrently_is_either_cancelled_or_shipped(
     shop: Shop, rival: Shop, wire: WireTap, faster: str
 ) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
@@ -302,7 +302,7 @@ def test_a_paid_order_that_is_cancelled_and_asked_for_just_then_has_one_fate(
         assert (refunds(shop, order.order_id), available_by_part(shop)) == ([], [8])
 
 
-def test_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> None:
+def test_of_a_concurrent_stop_and_dispatch_one_succeeds(shop: Shop) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "CANCEL_REQUESTED")
         id = order.order_id

@@ -161,7 +161,7 @@ def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: Shop, w
     assert (below.parent, below.name, below.created_at, below.version) == ("/kitchen/", "Mugs", moment(), 1)
 
 
-def test_no_category_hangs_in_the_air(shop: Shop) -> None:
+def test_a_category_requires_an_existing_parent(shop: Shop) -> None:
     grow(shop, "/kitchen/", catalog="other")
     with pytest.raises(UnknownCategory) as refused:
         categories.create_category(shop, STAFF, "/kitchen/mugs/", "Mugs")
@@ -177,7 +177,7 @@ def test_a_category_is_made_once(shop: Shop) -> None:
         assert categories.get_category(shop, path).name == f"Name of {path}"
 
 
-def test_one_category_made_by_two_at_once_is_one_and_a_refusal(shop: Shop) -> None:
+def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: Shop) -> None:
     grow(shop, "/kitchen/")
     results = run_concurrently(*[partial(categories.create_category, shop, STAFF, "/kitchen/mugs/", "Mugs")] * 2)
     assert sorted(type(result).__name__ for result in results) == ["AlreadyExists", "Category"]

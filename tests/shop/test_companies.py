@@ -256,7 +256,7 @@ def test_its_members_see_it_once_it_is_known_that_they_are(shop: Shop, wire: Wir
     assert page == companies.get_company_with_members(shop, STAFF, "acme", 10, None)
 
 
-def test_another_company_answers_like_none(shop: Shop) -> None:
+def test_a_company_of_others_is_not_found(shop: Shop) -> None:
     join(shop)
     join(shop, "initech", "bob")
     for caller in (BOB, EVE, WAREHOUSE):

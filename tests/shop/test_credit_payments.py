@@ -331,7 +331,7 @@ def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: Shop, rival: Sho
     assert (found.status, found.paid, payments(shop, order)) == ("PENDING", 0, [])
 
 
-def test_an_order_that_ends_meanwhile_takes_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_order_that_ends_concurrently_takes_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order, mine = place(shop), new_store_credit(shop, 2500)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: advance_to_status(rival, order, "LAPSED")))
     with pytest.raises(WrongState):

@@ -130,7 +130,7 @@ def _beside(shop: Shop, act: Callable[[], object]) -> None:
     propagate_name(shop, CHANGE, ANN.id)
 
 
-def test_a_name_never_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_older_name_never_replaces_a_newer_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
     """A worker that read the customer before a second rename writes to the order after all others."""
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
@@ -145,7 +145,7 @@ def test_a_name_never_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
     assert (found.customer_name, found.customer_version) == ("Ann Oak", 3)
 
 
-def test_a_name_that_comes_while_an_order_changes_stands_in_nobodys_way(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()

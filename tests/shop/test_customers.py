@@ -78,7 +78,7 @@ def test_only_staff_look_up_an_address(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
-def test_anothers_profile_and_settings_answer_like_none(shop: Shop, caller: Caller) -> None:
+def test_profile_and_settings_of_another_customer_are_not_found(shop: Shop, caller: Caller) -> None:
     asks: list[Any] = [
         lambda id: customers.get_customer(shop, caller, id),
         lambda id: customers.rename_customer(shop, caller, id, "New"),

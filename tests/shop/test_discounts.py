@@ -233,7 +233,7 @@ def test_a_code_there_is_not_is_not_valid(shop: Shop) -> None:
     assert available_by_part(shop) == [8], "only the order without it"
 
 
-def test_a_code_is_not_redeemed_for_nothing(shop: Shop) -> None:
+def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: Shop) -> None:
     offer(shop, percent=1, limit=5)
     create_stocked_product(shop, "pin", 9, price=99)
     assert why_not(shop, pin=1) == "the price of the goods is too low for a discount"

@@ -205,7 +205,7 @@ def test_a_customer_who_is_erased_during_an_address_change_stays_erased(shop: Sh
 
 
 @pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
-def test_whose_address_changes_while_they_are_forgotten_leaves_neither_claim(
+def test_an_address_change_during_an_erasure_leaves_neither_claim(
     shop: Shop, rival: Shop, wire: WireTap, at: str, call: int
 ) -> None:
     wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: change(rival, ANN, NEW)))

@@ -33,7 +33,7 @@ def test_one_write_shows_in_both_directions(shop: Shop, wire: WireTap) -> None:
     assert (followed(shop), followed(shop, BOB)) == (["mug", "pot"], ["mug"])
 
 
-def test_followed_twice_it_is_as_it_was(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_following_twice_changes_nothing(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(60)
     wire.clear()

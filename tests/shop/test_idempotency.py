@@ -82,7 +82,7 @@ def test_a_command_whose_items_changed_is_decided_again(shop: Shop) -> None:
     assert seen == [1, 2]
 
 
-def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) -> None:
+def test_items_that_always_conflict_end_as_busy(shop: Shop, clock: ManualClock) -> None:
     def never() -> None:
         raise WriteConflict(PRODUCT.type)
 

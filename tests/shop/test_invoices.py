@@ -313,7 +313,7 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: Shop,
 
 
 # reading ----------------------------------------------------------------------------------------------------------
-def test_invoices_are_their_customers_and_staffs_to_see(shop: Shop) -> None:
+def test_invoices_are_shown_to_their_customer_and_staff(shop: Shop) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     for caller in (ANN, STAFF):
@@ -380,7 +380,7 @@ def test_a_link_shows_its_invoice_until_its_end_and_nothing_else(shop: Shop) -> 
             get_invoice_by_link(shop, invoice_id, forged)
 
 
-def test_a_link_is_for_whose_invoice_it_is_and_staff_to_make(shop: Shop) -> None:
+def test_only_the_customer_of_an_invoice_and_staff_can_create_its_link(shop: Shop) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     assert create_print_link(shop, ANN, number) == create_print_link(shop, STAFF, number)

@@ -31,7 +31,7 @@ ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="80
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_an_order_is_its_customers_and_staffs_to_see(shop: Shop) -> None:
+def test_an_order_is_shown_to_its_customer_and_staff(shop: Shop) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
         assert orders.get_order(shop, caller, order.order_id) == order

@@ -291,7 +291,7 @@ def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, riva
     assert get_order(shop, order.order_id).status == "DELIVERED"
 
 
-def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
+def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
     def hand(number: int) -> None:
         for parcel in range(1, 6):
             for act in (

@@ -104,6 +104,6 @@ def test_returned_stock_goes_to_the_part_with_the_most_taken_pieces(
     assert available_by_part(shop) == [8]
 
 
-def test_a_line_that_takes_all_from_the_only_part_says_nothing_of_parts(shop: Shop) -> None:
+def test_a_line_from_the_only_stock_part_stores_no_parts(shop: Shop) -> None:
     image = t.ORDER.encode(place(shop, mug=2))
     assert "taken" not in image["lines"]["M"]["mug"]["M"]

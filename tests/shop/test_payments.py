@@ -241,7 +241,7 @@ def test_a_payment_is_authorised_before_it_is_captured(shop: Shop) -> None:
 
 @pytest.mark.parametrize("outcome", ["succeeded", "failed", "authorised"])
 @pytest.mark.parametrize("known", ["CAPTURED", "UNMATCHED", "DISPUTED", "REFUNDED"])
-def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, known: str, outcome: str) -> None:
+def test_a_captured_payment_is_neither_captured_again_nor_failed(shop: Shop, known: str, outcome: str) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
     disputes: dict[str, tuple[Any, ...]] = {"DISPUTED": ("opened",), "REFUNDED": ("opened", "lost")}
@@ -263,7 +263,7 @@ def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, know
         ("authorised", "authorised", "AUTHORISED"),
     ],
 )
-def test_before_money_comes_the_latest_word_holds(shop: Shop, told_first: str, told_then: str, is_then: str) -> None:
+def test_before_a_capture_the_latest_event_decides(shop: Shop, told_first: str, told_then: str, is_then: str) -> None:
     order = place(shop)
     report_payment(shop, order, outcome=told_first)
     assert report_payment(shop, order, event_id="evt_2", outcome=told_then)["status"] == is_then

@@ -145,7 +145,7 @@ def test_an_order_that_costs_more_than_any_may_is_refused(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("quantity", [0, -1])
-def test_less_than_one_cannot_be_wanted(quantity: int) -> None:
+def test_a_quantity_below_one_is_rejected(quantity: int) -> None:
     with pytest.raises(InvalidInput) as refusal:
         RequestedLine(quantity)
     assert refusal.value.field == "quantity"

@@ -114,7 +114,7 @@ def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(shop: 
     assert (payment_of(shop, placed).status, payment_of(shop, placed).refunded) == (status, 0)
 
 
-def test_news_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
+def test_events_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
     process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
     before = refund_of(shop, order)

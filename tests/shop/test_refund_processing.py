@@ -117,7 +117,7 @@ def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back
     assert (payment_of(shop, order).refunded, refund_of(shop, order).status) == (1000, "SUCCEEDED")
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(shop: Shop, order: Order, patient_wire: WireTap) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(shop: Shop, order: Order, patient_wire: WireTap) -> None:
     provider = FakeProvider()
     table = Table(patient_wire.client, shop.table.name, ROWS_BY_TYPE, clock=shop.table.clock, sleep=shop.table.sleep)
     patient = replace(shop, table=table)
@@ -148,7 +148,7 @@ def test_two_refunds_of_one_payment_at_once_both_count(shop: Shop, rival: Shop, 
     assert payment_of(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
 
 
-def test_conflicts_pass(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_conflicts_are_retried(shop: Shop, order: Order, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 4)
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     assert payment_of(shop, order).refunded == 1000
@@ -168,7 +168,9 @@ def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: Shop, orde
     assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", "re_1", "expired_or_canceled_card")
 
 
-def test_an_old_request_is_looked_for_before_it_is_made_again(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated(
+    shop: Shop, order: Order, clock: ManualClock
+) -> None:
     provider = provider_behaving("answer lost")
     provider.clock = clock
     with pytest.raises(PaymentProviderUnavailable):

@@ -104,7 +104,7 @@ def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: Shop) -> 
 
 
 @pytest.mark.parametrize(("amount", "most"), [(2501, 2500), (10**12, 2500)])
-def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int) -> None:
+def test_a_refund_above_the_paid_amount_is_rejected(shop: Shop, amount: int, most: int) -> None:
     order_id = paid(shop)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, amount)
@@ -117,7 +117,7 @@ def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int
 
 
 @pytest.mark.parametrize("amount", [0, -1])
-def test_nothing_and_less_cannot_be_given_back(shop: Shop, amount: int) -> None:
+def test_an_amount_of_zero_or_less_cannot_be_refunded(shop: Shop, amount: int) -> None:
     order_id = paid(shop)
     with pytest.raises(InvalidInput) as refusal:
         give(shop, order_id, amount)
@@ -193,7 +193,7 @@ def test_only_staff_gives_back(shop: Shop, caller: Any) -> None:
             act()
 
 
-def test_an_unknown_order_has_nothing_to_give_back(shop: Shop) -> None:
+def test_an_unknown_order_cannot_be_refunded(shop: Shop) -> None:
     with pytest.raises(NotFound):
         give(shop, "none-such", 1)
 

@@ -195,7 +195,7 @@ def test_no_more_comes_back_than_was_delivered(
     assert (refusal.value.field, refusal.value.most) == ("mug", 0)
 
 
-def test_a_return_is_of_something(shop: Shop, order: Order) -> None:
+def test_a_return_has_at_least_one_piece(shop: Shop, order: Order) -> None:
     with pytest.raises(InvalidInput) as refusal:
         return_pieces(shop, order)
     assert refusal.value.field == "lines"
@@ -248,7 +248,7 @@ def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(shop: Shop, or
     assert (again.replayed, refunded_total(shop, order.order_id), available_by_part(shop)) == (True, 1250, [9])
 
 
-def test_two_returns_of_the_last_piece_at_once_and_one_of_them_is(shop: Shop) -> None:
+def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: Shop) -> None:
     for number in range(5):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
         found = run_concurrently(

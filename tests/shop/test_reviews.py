@@ -80,7 +80,7 @@ def test_a_buyer_who_has_or_returned_the_product_may_review_it(shop: Shop, statu
     assert write(shop, order.order_id).stars == 5
 
 
-def test_one_piece_of_a_parcel_that_arrived_is_enough_and_of_the_other_product_it_says_nothing(shop: Shop) -> None:
+def test_a_review_requires_one_delivered_piece_of_the_product_itself(shop: Shop) -> None:
     order = place(shop, mug=2, pot=1)
     advance_to_status(shop, order, "FULFILLING")
     ship_part_then_cancel(shop, order.order_id, {"mug": 1})
@@ -99,7 +99,9 @@ def test_a_product_outside_the_order_cannot_be_reviewed(shop: Shop, bought: str,
 
 
 @pytest.mark.parametrize("caller", [BOB, replace(STAFF, id="bob"), replace(WAREHOUSE, id="bob")], ids=str)
-def test_anothers_order_is_no_order_not_even_for_staff(shop: Shop, bought: str, caller: Caller) -> None:
+def test_an_order_of_another_customer_cannot_be_used_for_a_review_even_by_staff(
+    shop: Shop, bought: str, caller: Caller
+) -> None:
     with pytest.raises(NotFound) as refused:
         write(shop, bought, caller=caller)
     assert refused.value.what == "order"
@@ -131,7 +133,7 @@ def test_for_an_archived_order_only_existing_reviews_can_be_changed(shop: Shop, 
 
 
 # one each -------------------------------------------------------------------------------------------------------------
-def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: ManualClock, bought: str) -> None:
+def test_a_rewritten_review_changes_and_keeps_its_place(shop: Shop, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(60)
     second = write(shop, bought, 3, "It stains.")
@@ -139,14 +141,14 @@ def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: Manu
     assert shown(shop) == [("ann", 3, "It stains.")]
 
 
-def test_the_same_words_again_write_nothing(shop: Shop, wire: WireTap, bought: str) -> None:
+def test_an_unchanged_review_writes_nothing(shop: Shop, wire: WireTap, bought: str) -> None:
     first = write(shop, bought)
     wire.clear()
     assert write(shop, bought) == first
     assert wire.operations == ["BatchGetItem"]
 
 
-def test_a_review_of_another_order_of_the_same_is_the_same_one(shop: Shop, bought: str) -> None:
+def test_a_second_order_of_the_product_changes_the_same_review(shop: Shop, bought: str) -> None:
     again = place(shop, "again", mug=1)
     write(shop, bought)
     with pytest.raises(NotBought):
@@ -156,14 +158,14 @@ def test_a_review_of_another_order_of_the_same_is_the_same_one(shop: Shop, bough
     assert shown(shop) == [("ann", 4, "Keeps warm.")]
 
 
-def test_written_twice_at_once_it_is_one_with_both_changes_after_each_other(shop: Shop, bought: str) -> None:
+def test_two_concurrent_versions_of_a_review_are_stored_one_after_the_other(shop: Shop, bought: str) -> None:
     run_concurrently(*[partial(write, shop, bought, stars) for stars in (1, 2, 3)])
     ((_, stars, _),) = shown(shop)
     (review,) = reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items
     assert (review.version, review.stars) == (3, stars)
 
 
-def test_changed_and_deleted_at_once_the_change_is_a_new_one(
+def test_a_change_concurrent_with_a_deletion_creates_a_new_review(
     shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock, bought: str
 ) -> None:
     first = write(shop, bought)

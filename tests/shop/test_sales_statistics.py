@@ -95,7 +95,7 @@ def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_f26_points_that_have_ended_and_are_not_deleted_yet_are_passed_over(shop: Shop, limit: int) -> None:
+def test_f26_expired_points_that_still_exist_are_ignored(shop: Shop, limit: int) -> None:
     for minute in range(40):
         for shard in range(SHARD_COUNT):
             # Those of one shard end later: the pages of the others are empty, and end elsewhere.

@@ -222,7 +222,7 @@ def test_only_warehouse_and_staff_move_parcels(shop: Shop, caller: Caller) -> No
     assert get_order(shop, order.order_id) == order
 
 
-def test_parcels_are_seen_by_whose_they_are_staff_and_the_warehouse(shop: Shop) -> None:
+def test_parcels_are_shown_to_their_customer_staff_and_the_warehouse(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     for caller in (ANN, STAFF, WAREHOUSE):
         assert len(shipments.list_shipments_of_order(shop, caller, order.order_id)) == 1

@@ -96,7 +96,7 @@ def test_the_table_class_is_the_stages(dev: SynthesizedTemplate, other: Synthesi
     assert other.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
 
 
-def test_the_keys_that_are_throttled_are_named_where_the_stage_wishes(
+def test_throttled_keys_are_reported_if_the_stage_enables_it(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     (never,), (named,) = (template.only_properties(TABLE)["Replicas"] for template in (dev, prod))
@@ -203,7 +203,7 @@ def test_the_deploy_role_may_move_only_the_alias_of_the_api(prod: SynthesizedTem
     assert all(prod.function("api") in str(resource) for resource in resources)
 
 
-def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
+def test_the_api_starts_from_a_snapshot_only_if_it_is_enabled(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     starting = [
@@ -219,7 +219,7 @@ def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
 
 
 # the front ------------------------------------------------------------------------------------------------------------
-def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names(
+def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     assert not prod.resources("AWS::CloudFront::Distribution")
@@ -362,7 +362,9 @@ def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_
         ("/page", {"statusCode": 301, "headers": {"location": {"value": "/page/"}}}),
     ],
 )
-def test_the_page_itself_is_its_index(paged: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]) -> None:
+def test_each_path_of_the_page_leads_to_its_file(
+    paged: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]
+) -> None:
     code = paged.only_properties("AWS::CloudFront::Function")["FunctionCode"]
     run = f"{code}; console.log(JSON.stringify(handler({{ request: {{ uri: {json.dumps(uri)} }} }})))"
     node = subprocess.run([environ["JSII_NODE"], "-e", run], capture_output=True, text=True, check=True)
@@ -437,7 +439,7 @@ def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
 
 
 # the docs -------------------------------------------------------------------------------------------------------------
-def test_every_setting_is_in_the_classes_own_words() -> None:
+def test_setting_descriptions_name_only_settings() -> None:
     from docs.pages.settings import setting_descriptions  # noqa: PLC0415
 
     assert setting_descriptions().keys() <= {one.name for one in fields(Stage)}, "and each has one: find_omissions"

@@ -18,7 +18,7 @@ def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
     assert read_settings({"stage": "prod"}) == STAGES["prod"]
 
 
-def test_dev_lets_go_and_prod_protects() -> None:
+def test_dev_deletes_its_data_and_prod_protects_it() -> None:
     assert [(stage.name, stage.protect) for stage in STAGES.values()] == [("dev", False), ("prod", True)]
 
 

@@ -133,7 +133,7 @@ def test_a_message_that_fails_is_retried_for_five_times_the_visibility_timeout_o
 
 
 @pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)
-def test_a_function_works_a_reactions_queue_as_the_model_says(dev: SynthesizedTemplate, reaction: Any) -> None:
+def test_the_queue_of_a_reaction_has_the_settings_of_the_model(dev: SynthesizedTemplate, reaction: Any) -> None:
     module = reaction.function
     mapping = dev.mapping(module)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -332,7 +332,7 @@ def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Synthe
 
 
 @pytest.mark.parametrize(("stage", "fate"), [("dev", "Delete"), ("prod", "Retain")])
-def test_dev_lets_go_of_its_data_and_prod_retains_it(
+def test_dev_deletes_its_data_and_prod_retains_it(
     templates: dict[str, SynthesizedTemplate], stage: str, fate: str
 ) -> None:
     for resource_type in HOLDING_DATA:

@@ -19,7 +19,7 @@ def recorded(name: str) -> str:
 
 
 # the outcome ----------------------------------------------------------------------------------------------------------
-def test_it_is_clean_when_all_was_looked_at_and_nothing_is_known() -> None:
+def test_all_packages_audited_without_a_vulnerability_is_clean() -> None:
     audits = [parse_pip_audit(recorded("pip-clean"), PYTHON), parse_npm_audit(recorded("npm-clean"), NODE)]
     assert [str(it) for it in audits] == [
         "Python: clean: no known vulnerabilities in 2 packages",
@@ -47,7 +47,7 @@ def test_node_packages_without_an_audit_are_not_reported_as_clean(said: str) -> 
     assert parse_npm_audit(said, NODE).outcome is AuditOutcome.NOT_AUDITED
 
 
-def test_one_package_that_was_left_out_is_enough_not_to_be_clean() -> None:
+def test_one_package_without_an_audit_is_not_clean() -> None:
     left_out = parse_pip_audit(recorded("pip-clean"), {**PYTHON, "boto3": "1"})
     assert (left_out.outcome, left_out.unaudited) == (AuditOutcome.NOT_AUDITED, ["no result for boto3"])
     empty = json.loads(recorded("npm-clean"))
@@ -107,9 +107,7 @@ def test_the_list_of_all_that_is_used_has_every_package_of_the_locks_with_its_ha
             assert hashes, component["name"]
 
 
-def test_a_list_that_lacks_a_package_is_not_written_as_if_it_were_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_without_a_package_of_the_locks_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "locked_packages", lambda lock: {"boto3": "0.0.0"})
     with pytest.raises(sbom.IncompleteSbom, match="lacks boto3"):
         sbom.write_sboms(tmp_path, validate=False)

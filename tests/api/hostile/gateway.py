@@ -17,7 +17,7 @@ Environ = dict[str, Any]
 
 
 class Gateway:
-    """A WSGI application. `violations`: the violations found by the judge, each with the first request that showed it."""
+    """A WSGI application. `violations`: found by the judge, each with the first request that showed it."""
 
     def __init__(self, api: ApiHarness, judge: ResponseJudge) -> None:
         self.api, self.judge = api, judge

@@ -39,7 +39,7 @@ def wrong(judge: ResponseJudge, text: str, response: dict[str, Any], said: Any, 
     return "; ".join(judge.find_violations(raw, {**response, "body": json.dumps(said)}))
 
 
-def test_a_good_answer_to_a_good_request_is_right(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_a_valid_exchange_has_no_violation(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made) == ""
     assert wrong(judge, "{", REFUSED, PROBLEM) == ""
 
@@ -63,20 +63,22 @@ def test_the_judge_detects_a_malformed_body_that_is_accepted(
     assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made)
 
 
-def test_a_body_that_is_declared_as_something_else_and_taken_is_seen(
+def test_the_judge_detects_a_body_with_a_wrong_content_type_that_is_accepted(
     judge: ResponseJudge, made: dict[str, Any]
 ) -> None:
     found = wrong(judge, json.dumps(PRODUCT), KEPT, made, headers={"content-type": "text/plain"})
     assert found == "a body of text/plain was taken"
 
 
-def test_a_body_that_is_left_out_is_seen_unless_it_is_optional(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_the_judge_detects_a_missing_body_unless_it_is_optional(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert "not exact" in wrong(judge, "", KEPT, made)
     retry = http_event("POST", "/orders/o1/refunds/pi_1-1/retry", token=STAFF)
     assert not any("body" in found for found in judge.find_violations(retry, {**KEPT, "statusCode": 200, "body": "{}"}))
 
 
-def test_an_unknown_query_that_is_taken_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_the_judge_detects_an_unknown_query_parameter_that_is_accepted(
+    judge: ResponseJudge, made: dict[str, Any]
+) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
 
 
@@ -103,7 +105,7 @@ def test_the_judge_detects_a_malformed_number_in_a_query_that_is_accepted(judge:
         (REFUSED, {**PROBLEM, "detail": "x" * 6_000}, "a problem of 6"),
     ],
 )
-def test_an_answer_that_is_not_described_is_seen(
+def test_the_judge_detects_an_undocumented_answer(
     judge: ResponseJudge, response: dict[str, Any], said: dict[str, Any], why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT), response, said)
@@ -121,7 +123,7 @@ def test_the_judge_detects_an_exception_of_the_handler(judge: ResponseJudge, mon
     assert judge.send({}) == ({}, ["uncaught: RecursionError: too deep"])
 
 
-def test_a_fault_of_the_product_is_found_by_the_corpus(
+def test_the_corpus_detects_a_fault_of_the_product(
     api: ApiHarness, world: dict[str, str], judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = valid_request("GET /orders", world, api)
@@ -131,7 +133,7 @@ def test_a_fault_of_the_product_is_found_by_the_corpus(
     assert [found[:3] for way in ways for found in judge.send(way.change(asked).event(api))[1]] == ["500"] * len(ways)
 
 
-def test_every_route_is_spoiled_in_its_body_path_query_headers_and_event(
+def test_the_corpus_mutates_body_path_query_headers_and_event_of_every_route(
     api: ApiHarness, world: dict[str, str]
 ) -> None:
     for key in ROUTES:

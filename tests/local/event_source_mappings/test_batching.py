@@ -190,7 +190,7 @@ def test_the_checkpoint_waits_for_records_in_progress_although_later_records_wer
     assert stream.checkpoint() == {SHARD: "5"}
 
 
-def test_a_record_fed_twice_is_delivered_once() -> None:
+def test_a_record_added_twice_is_delivered_once() -> None:
     stream = new_mapping()
     feed_records(stream, 1, 2, 1, 2, 3)
     assert sequence_numbers_of(next_invocation(stream)) == [1, 2, 3]
@@ -204,7 +204,7 @@ def test_sequence_numbers_are_compared_as_numbers() -> None:
     assert sequence_numbers_of(next_invocation(stream)) == [9, 10, 100]
 
 
-def test_finished_records_leave_nothing_behind() -> None:
+def test_finished_records_are_forgotten() -> None:
     stream = new_mapping()
     feed_records(stream, *range(1, 50))
     run_outcomes(stream, SUCCESS)

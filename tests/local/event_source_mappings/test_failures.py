@@ -70,7 +70,7 @@ def test_a_retry_is_not_topped_up_with_new_records() -> None:
     assert run_outcomes(stream, SUCCESS, SUCCESS) == [[1], [2]]
 
 
-def test_not_being_invoked_uses_up_no_attempt() -> None:
+def test_a_throttled_invocation_uses_no_retry() -> None:
     stream = new_mapping(max_retry_attempts=1)
     feed_records(stream, 1)
     throttled = NotInvoked()
@@ -79,7 +79,7 @@ def test_not_being_invoked_uses_up_no_attempt() -> None:
     assert stream.checkpoint() == {SHARD: "1"}
 
 
-def test_not_being_invoked_splits_no_batch() -> None:
+def test_a_throttled_invocation_splits_no_batch() -> None:
     stream = new_mapping(bisect_on_error=True)
     feed_records(stream, 1, 2)
     assert run_outcomes(stream, NotInvoked(), SUCCESS) == [[1, 2], [1, 2]]
@@ -130,7 +130,7 @@ def test_records_older_than_the_retention_of_the_stream_are_counted_as_expired()
     assert stream.checkpoint() == {SHARD: "1"}
 
 
-def test_retention_goes_before_a_longer_maximum_age() -> None:
+def test_the_retention_of_the_stream_limits_a_longer_maximum_age() -> None:
     stream = new_mapping(max_record_age_seconds=604_800, on_failure=BUCKET)
     feed_records(stream, 1)
     assert stream.due_actions(START + 90_000) == []
