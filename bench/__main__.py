@@ -23,11 +23,11 @@ SECTIONS = {
     "growth": "growth",
     "size": "what is deployed",
 }
-"""What is measured, by the module that measures it."""
+"""The titles of the measurements, by the module that makes them."""
 
 
 def main() -> None:
-    """Print each section as it is done. `--write` also writes docs/performance.md, with all sections only."""
+    """Print each section when it is finished. `--write` also writes docs/performance.md, with all sections only."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure only these")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md, too; needs all of them")

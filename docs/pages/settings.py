@@ -33,7 +33,7 @@ def find_undescribed() -> Iterator[str]:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it is written on the command line."""
+    """Return a value in the form of the command line."""
     if isinstance(value, tuple):
         return f"`{','.join(value)}`" if value else "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "none"

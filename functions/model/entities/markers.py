@@ -22,7 +22,7 @@ class Command:
 
 @entity
 class Effect:
-    """Records what a reaction to an event did, so that a second delivery of the event does not repeat it.
+    """Records the result of a reaction to an event, so that a second delivery of the event does not repeat it.
 
     A reaction is a queue of events and the Lambda that processes it. `reaction`: its name, such as fulfilment.
     `result`: the result of the effect, such as the id of the issued invoice.
