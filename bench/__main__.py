@@ -36,7 +36,7 @@ def main() -> None:
     if wanted.million or wanted.write:
         growth.SIZES.append(growth.MILLION)
     if wanted.write and wanted.only != list(SECTIONS):
-        parser.error("docs/performance.md tells of all sections: leave out --only")
+        parser.error("docs/performance.md contains all sections: leave out --only")
     os.environ.update(FAKE_AWS_ENVIRONMENT)
     measured = []
     with dynamodb_engine.temporary_engine() as running:

@@ -85,7 +85,7 @@ def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_a
     harness.process_all()
     invoice = get_invoice_of_order(harness.shop, ANN, order_id)
     assert [(paid.method, paid.amount) for paid in invoice.payments] == [("CREDIT", 1000), ("CARD", total - 1000)]
-    assert harness.provider.refunded_amount("pi_1") == 1000, "what was too much went back at once"
+    assert harness.provider.refunded_amount("pi_1") == 1000, "the excess was refunded at once"
 
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")

@@ -83,14 +83,14 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
             r"tests/model/test_request_units.py:\d+"
         ),
     ),
-    "what derives a total": (
+    "a total's function": (
         lambda patch, _: patch.setattr(totals, "TOTAL_FIELDS", without(totals.TOTAL_FIELDS, t.RATING)),
         (
             r"functions/model/table.py:\d+: nothing derives the counter Rating, and no drift check covers it: "
             r"add it to functions/model/totals.py:\d+"
         ),
     ),
-    "what derives a copy": (
+    "a copy's function": (
         lambda patch, _: patch.setattr(copies, "LOGS", ()),
         (
             r"functions/model/table.py:\d+: nothing derives the log TimelineEvent, and no drift check covers it: "
@@ -157,7 +157,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         ),
         r"stacks/stage.py:\d+: the setting sender has no description: add `sender`: ... to the docstring of Stage",
     ),
-    "what a migration does": (
+    "a migration's description": (
         lambda patch, folder: forget_migration(patch, "m0002_notes.py", folder),
         r"ops/migrations/m0002_notes.py:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.",
     ),

@@ -99,7 +99,7 @@ def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
     assert workflow["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
     before = [step.get("run", step.get("uses", "")) for step in job["steps"]]
     tested, let_in = before.index("make test"), next(n for n, one in enumerate(before) if "credentials" in one)
-    assert tested < let_in, "what is tested runs without the role"
+    assert tested < let_in, "the tested code runs without the role"
 
 
 def test_a_fork_gets_no_role() -> None:

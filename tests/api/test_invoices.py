@@ -109,7 +109,7 @@ def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> N
     opened = follow(api, url)
     assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert opened.headers["cache-control"] == "no-store"
-    assert opened.headers["referrer-policy"] == "no-referrer", "who has the address has the invoice"
+    assert opened.headers["referrer-policy"] == "no-referrer", "a user with the address has the invoice"
 
 
 def test_a_link_to_anothers_invoice_is_not_made(api: ApiHarness, invoice_id: str) -> None:

@@ -90,4 +90,4 @@ def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     )
     assert api.call("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400
     assert api.place_order("one", mug=1).body["order_id"] not in orders, "a retried request is another order"
-    assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "what is there stays there"
+    assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "existing orders are still found"

@@ -360,4 +360,4 @@ def test_a_hostile_page_learns_nothing_and_changes_nothing(attacker: Attacker, t
     time.sleep(1)  # a payment or a function that was accepted takes effect a moment later
     changed = [f"{name}: {text}" for name, texts in target.state().items() for text in texts ^ before[name]]
     learnt = [line for line in found if line not in on_control]
-    assert (changed, learnt) == ([], []), "what the page changed, and what it could read"
+    assert (changed, learnt) == ([], []), "changes by the page, and data that it read"

@@ -189,7 +189,7 @@ def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: Laptop
     page.get_by_role("button", name="Place order").click()
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
     assert all("/api/products/never-sold" in error for error in tab.seen.errors), (
-        "what does not exist leaves the basket"
+        "a product that does not exist leaves the basket"
     )
     tab.seen.errors.clear()
 
@@ -254,7 +254,7 @@ def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> 
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("customer_id", exact=True).first).to_be_focused()
     expect(panel(page, "Query").get_by_role("alert")).to_contain_text("check the highlighted fields")
-    assert len(tab.seen.errors) == 1, "the browser writes down what is refused"
+    assert len(tab.seen.errors) == 1, "the browser logs rejected requests"
     tab.seen.errors.clear()
 
 
@@ -519,7 +519,7 @@ def test_the_shop_is_used_by_keyboard_alone(tab: Tab) -> None:
             focused = page.locator("button:focus")
             if focused.count() and name in (focused.get_attribute("aria-label") or focused.inner_text()):
                 return
-        pytest.fail(f"nobody comes to {name!r} by keyboard")
+        pytest.fail(f"{name!r} cannot be reached by keyboard")
 
     tab_to("Add to basket: Stoneware mug")
     page.keyboard.press("Enter")

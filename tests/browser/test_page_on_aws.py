@@ -122,7 +122,7 @@ def look_until(page: Page, text: str) -> None:
             return
         page.get_by_role("button", name="Refresh").click()
         page.wait_for_timeout(250)
-    pytest.fail(f"{text} is never told")
+    pytest.fail(f"{text} is never shown")
 
 
 def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients, product: str) -> None:
@@ -131,7 +131,7 @@ def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients,
     tab.open("board?status=PENDING")
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
-    assert page.url.endswith("#/board?status=PENDING"), "who comes back is where they were"
+    assert page.url.endswith("#/board?status=PENDING"), "after the sign-in, the same view is shown"
     assert views(page) == ["Shop", "Board", "Insight"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()

@@ -132,7 +132,7 @@ def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(harne
 
 
 def room(harness: ShopHarness) -> int:
-    """The bytes of all items and of what indexes hold of them (developer guide, "DynamoDB item sizes and formats")."""
+    """The bytes of all items and of their index entries (developer guide, "DynamoDB item sizes and formats")."""
     pages = harness.shop.table.client.get_paginator("scan").paginate(TableName=harness.shop.table.name)
     return sum(bytes_of(item) for page in pages for item in page["Items"])
 

@@ -53,7 +53,7 @@ def written() -> dict[str, str]:
 
 def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> None:
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.json")}
-    assert there <= written.keys(), "delete what nothing generates"
+    assert there <= written.keys(), "delete pages that are no longer generated"
     if missing := [f"docs/{name}" for name in written if not (DOCS / name).exists()]:
         pytest.fail(f"{', '.join(missing)} is not written: run `make docs`", pytrace=False)
     stale = [name for name, text in written.items() if (DOCS / name).read_text(encoding="utf-8") != text]

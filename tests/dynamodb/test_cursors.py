@@ -17,7 +17,7 @@ def test_a_cursor_gives_back_the_position_it_was_made_of(after: str, bound: list
     cursor = encode_cursor(SECRET, after, *bound)
     assert decode_cursor(SECRET, cursor, *bound) == after
     assert cursor.isascii()
-    assert not set(cursor) & set("+/=&?# "), "it stands in a URL as it is"
+    assert not set(cursor) & set("+/=&?# "), "it needs no escaping in a URL"
 
 
 @given(st.text(min_size=1, max_size=30), BOUND, BOUND)

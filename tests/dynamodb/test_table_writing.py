@@ -64,7 +64,7 @@ def test_the_first_refused_write_in_the_order_given_raises_its_own_error(
             )
         )
     assert refusal.value.name == expected
-    assert refusal.value.found == book(f"b{expected}"), "it is told what lies there"
+    assert refusal.value.found == book(f"b{expected}"), "the error gets the stored item"
 
 
 def test_a_failed_condition_on_a_missing_item_is_reported(library: Table) -> None:

@@ -485,7 +485,9 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
     now = alarm_state(alarm, scene.seen(alarm), now)
     assert now == "ALARM", "and the commands are typed while it is"
     scene.told.clear()
-    assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", "what nobody has looked at again is as it was"
+    assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", (
+        "an alarm without a new evaluation keeps its state"
+    )
     for command in runbook_commands(alarm.runbook_path):
         run_command(command, scene.known, deploy=scene.trouble.close)
     next(story, None)

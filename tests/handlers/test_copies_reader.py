@@ -161,14 +161,14 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     harness.open_shop()
     kept, cancelled = harness.place_order("one", mug=3), harness.place_order("two", mug=1)
     harness.process_all()
-    assert sold(harness) == [], "nobody has paid yet"
+    assert sold(harness) == [], "not paid yet"
     harness.pay_order(kept, "evt_1", "pi_1")
     harness.pay_order(cancelled, "evt_2", "pi_2")
     harness.process_all(("copies",))
     assert sorted(sold(harness)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
     cancellation.cancel_order(harness.shop, ANN, cancelled)
     harness.process_all()
-    assert sold(harness) == [(kept, 3, 0)], "what was cancelled after all is no sale"
+    assert sold(harness) == [(kept, 3, 0)], "a cancelled order is no sale"
     shipments.request_shipment(harness.shop, kept)
     harness.dispatch_order(kept)
     harness.deliver_order(kept)

@@ -175,7 +175,7 @@ def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: Sh
     assert run(harness) == {"waiting": len(PEOPLE), "finished": 0}
     harness.process_all()
     packed = {f"table ORDER#{each['packed']} ORDER" for each in those.values()}
-    assert set().union(*found(harness).values()) == packed, "what is on its way still needs its address"
+    assert set().union(*found(harness).values()) == packed, "an order in delivery still needs its address"
 
     for person in PEOPLE:
         harness.dispatch_order(those[person]["packed"])
@@ -257,7 +257,7 @@ def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHar
     customers.change_email(harness.shop, ann, ann.id, lambda: "ann@new.example")
     give_up(harness, harness.new_records())
     told = " ".join(text for _, text in everything(harness))
-    assert own in told, "what a reader gave up knows the address before too"
+    assert own in told, "a batch that was given up has the old address too"
     erase_customer(harness.shop, ann, ann.id)
     give_up(harness, harness.new_records())
     run(harness)
@@ -323,7 +323,7 @@ def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(har
     assert {place.partition(" ")[0] for place in found(harness)[word]} >= {"table", "failures"}
     run(harness)
     left = {place for place in found(harness)[word] if "ORDER#" not in place}
-    assert left == set(), "what is with the warehouse keeps its address, and nothing else its words"
+    assert left == set(), "only orders at the warehouse keep their address"
     assert reviews.list_reviews_by_customer(harness.shop, STAFF, ann.id, 10, None).items == ()
     assert len(reviews.list_reviews_of_product(harness.shop, "mug", 10, None).items) == 1, "the other's"
     harness.dispatch_order(those[ann]["packed"])
@@ -332,7 +332,7 @@ def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(har
     run(harness)
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     harness.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id, product_id="tea")))
-    assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 1}
 
@@ -352,7 +352,7 @@ def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) 
     assert follows.list_follows_of_customer(harness.shop, STAFF, ann.id, 100, None).items == ()
     harness.shop.table.write(put_if_absent(FOLLOW, late))  # by a command that read the customer before the erasure
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
-    assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
     followers = [follows.list_followers_of_product(harness.shop, STAFF, id, 100, None).items for id in followed]
     assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)

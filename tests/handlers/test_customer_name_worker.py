@@ -125,7 +125,7 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
     assert name_on(harness, order_id) == ("Ann Ash", 1)
     if reaction == "before the order's copies are made":
         assert handle(*relayed(harness)) == []
-        assert name_on(harness, order_id) == ("Ann Ash", 1), "nobody has listed it yet"
+        assert name_on(harness, order_id) == ("Ann Ash", 1), "it is in no list yet"
         copies_reader.handler({"Records": harness.all_records}, None)
     else:
         harness.process_all(("copies",))

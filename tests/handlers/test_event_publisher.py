@@ -225,7 +225,7 @@ def test_f28_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
             versions[item_key_of(records[detail["id"]])].append(detail["version"])
         for seen in versions.values():
             firsts = list(dict.fromkeys(seen))
-            assert firsts == sorted(firsts), "a later change was told before an earlier one"
+            assert firsts == sorted(firsts), "a later change was published before an earlier one"
 
     any_refusals()
 

@@ -197,7 +197,7 @@ def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_d
     subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
     asked = [json.loads(message["body"])["detail"]["id"] for message in harness.take_messages("warehouse")]
-    assert (len(asked), len(set(asked))) == (2, 1), "the warehouse is told twice, and knows it by the event's id"
+    assert (len(asked), len(set(asked))) == (2, 1), "the warehouse gets the event twice, with one id"
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
     harness.process_all(times=2)
     assert [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")] == ["Invoice", "ArchivedOrder"]

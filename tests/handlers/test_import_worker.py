@@ -204,7 +204,7 @@ def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(harness: ShopH
     with crash_at("dynamodb", "TransactWriteItems", when, call):
         handle(*messages)
     found = report(harness, import_id)
-    assert found.written == call - (when == "before"), "what is counted is what is written"
+    assert found.written == call - (when == "before"), "exactly the written lines are counted"
     assert handle(*messages, delivery=2) == []
     assert counts(harness, import_id)[:4] == ("DONE", 3, 0, 0)
     all_are_there_once(harness, lines)

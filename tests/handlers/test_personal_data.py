@@ -135,7 +135,7 @@ def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness
         ):
             worker.handler({"Records": batch}, None)
     parked = harness.objects("failures")
-    assert any(told(body.decode()) for body in parked.values()), "what is parked is whole"
+    assert any(told(body.decode()) for body in parked.values()), "the parked document is complete"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert {"record_parked", "record_failed"} <= {line["message"] for line in lines}
     assert told(log.getvalue()) == []

@@ -247,7 +247,7 @@ def test_within_a_day_a_second_event_of_its_kind_sends_no_mails_and_the_next_eve
     assert set(told(shop).values()) == {3}
     a_day_later(shop)
     assert work(shop, second) == 1
-    assert set(told(shop).values()) == {3}, "what is older than what was told is old news"
+    assert set(told(shop).values()) == {3}, "an event older than the campaign's is ignored"
 
 
 def test_of_two_concurrent_events_only_one_becomes_a_campaign(shop: ShopHarness) -> None:
@@ -333,7 +333,7 @@ def test_while_the_provider_rejects_mails_the_page_is_retried_and_no_follower_is
     with fail_calls("sesv2", "SendEmail", error, times=2):
         assert handle(first) == [first["messageId"]]
     assert told(shop) == Counter(["c2@example.com"]), "the others did not wait"
-    assert handle(first) == [first["messageId"]], "their claims still hold: somebody may be sending"
+    assert handle(first) == [first["messageId"]], "their claims still hold: a sender may be at work"
     assert shop.take_messages("notices") == []
     claims_run_out(shop)
     work(shop, first)
@@ -470,7 +470,7 @@ def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeyp
     handle(*messages(shop))
     assert len(paused) == 2, "before all but the first"
     assert all(0 < seconds <= 1.0 for seconds in paused)
-    assert sum(paused) > 1.0, "the second is due after half a second, the third after one; nobody really slept"
+    assert sum(paused) > 1.0, "the second is due after half a second, the third after one; the sleep is simulated"
 
 
 def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:

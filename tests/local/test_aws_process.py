@@ -465,10 +465,10 @@ def test_a_deploy_updates_only_changed_resources(shop: Shop) -> None:
 
 
 def test_a_deploy_overrides_environment_variables_with_local_addresses(shop: Shop) -> None:
-    here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "what no function asks for"}
+    here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "a variable that no function reads"}
     told = template()
     assert deploy.deploy(shop.aws, STACK_NAME, told, shop.source, here).changed
-    assert told == template(), "the template is not what is changed"
+    assert told == template(), "the deploy does not change the template"
     assert (shop.get("/me")["bank"], shop.get("/me")["unknown"]) == ("http://127.0.0.1:4567", None)
     deploy.deploy(shop.aws, STACK_NAME, template(), shop.source)
     assert shop.get("/me")["bank"] == "https://bank.example"

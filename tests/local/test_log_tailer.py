@@ -64,7 +64,7 @@ def test_alerts_of_a_product_are_logged_with_the_number_of_mails(harness: ShopHa
     harness.process_all()
     effects = [entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "notices"]
     assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
-    assert not [text for text in effects if "pot" in text], "nobody follows it"
+    assert not [text for text in effects if "pot" in text], "it has no followers"
 
 
 def test_failures_and_parked_records_are_logged_with_a_way_to_find_them(harness: ShopHarness, log: io.StringIO) -> None:

@@ -202,7 +202,7 @@ def test_the_provider_keeps_its_state_over_a_restart(
     assert give(after, payment_id, 2000) == given, "its key is known"
     with pytest.raises(RefundRejected):
         give(after, payment_id, 501, "pi-2-1")
-    assert len(listener.told(2)) == 2, "and what was taken is not told again"
+    assert len(listener.told(2)) == 2, "accepted events are not repeated"
 
 
 @pytest.mark.parametrize(

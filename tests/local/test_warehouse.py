@@ -126,7 +126,7 @@ def test_an_unpacked_shipment_is_stopped(
     assert parcels(harness, order_id) == [("CANCELLED", {"mug": 12})]
     harness.process_all()
     time.sleep(0.3)
-    assert waiting(harness) == 0, "the request for what was stopped is gone, too"
+    assert waiting(harness) == 0, "the request for the stopped shipment is gone, too"
 
 
 def test_a_packed_shipment_is_dispatched_and_not_stopped(

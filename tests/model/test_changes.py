@@ -200,7 +200,7 @@ def test_a_pair_of_states_has_one_change_name_or_one_per_changed_field(
         for state in move.before:
             names = told.setdefault((state, move.status_after(state)), {})
             assert ("", False) not in names or names == {("", False): move.change_name}, (
-                "what no field tells is told last"
+                "the change without a field comes last"
             )
             assert names.setdefault((move.changed_field, move.decreasing), move.change_name) == move.change_name
 
@@ -284,7 +284,7 @@ def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
     assert by_a_person.name == f"{row.type}Removed"
     assert by_dynamodb.name in ("OrderExpired", "ActivityExpired")
     assert (by_a_person.event_name, by_dynamodb.event_name) == ("REMOVE", "REMOVE")
-    assert by_dynamodb.image == row.encode(item), "what is archived is what was there"
+    assert by_dynamodb.image == row.encode(item), "the archived image equals the stored one"
     assert (by_a_person.at, by_dynamodb.at) == (AT, instant_from_epoch(LONG_AGO)), "a person's delete has no ttl in it"
 
 
@@ -322,7 +322,7 @@ def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine
 def test_a_write_that_changes_nothing_is_no_change(engine: Engine, table: Table) -> None:
     for _ in range(2):
         table.client.put_item(TableName=table.name, Item=t.ORDER.encode(order()))
-    assert len(read_stream_records(engine, table.name)) == 2, "the engine tells of it, DynamoDB does not"
+    assert len(read_stream_records(engine, table.name)) == 2, "the engine makes a record, DynamoDB does not"
     assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
 
 
@@ -424,7 +424,7 @@ POISON: dict[str, Any] = {
     "an event name of its own": recorded("UPSERT", None, GOOD),
     "no type": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "type"}),
     "no schema": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "schema"}),
-    "a type nobody knows": recorded("INSERT", None, {**GOOD, "type": {"S": "Sphinx"}}),
+    "an unknown type": recorded("INSERT", None, {**GOOD, "type": {"S": "Sphinx"}}),
     "an attribute missing": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "total"}),
     "an attribute of another type": recorded("INSERT", None, {**GOOD, "total": {"S": "3490"}}),
     "a total with a fraction": recorded("INSERT", None, {**GOOD, "total": {"N": "34.9"}}),

@@ -231,7 +231,9 @@ def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_a
 ) -> None:
     shop = Shop(table=replace(worlds[size], client=wire.client), new_id=str)
     found = list_ancestors(shop, "/kitchen/mugs/small/1/")
-    assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], "nobody made the one between"
+    assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], (
+        "the category between was not created"
+    )
     assert (wire.operations, wire.units) == (["BatchGetItem"], 0.5 * 4)
 
 

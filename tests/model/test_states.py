@@ -179,7 +179,7 @@ def test_f8_nothing_moves_but_as_its_table_says(machine: Machine, status: str, c
         came = {"reached": 5} if status != expected else {"reached_at": before.updated_at}
         told = came if machine.of == "order" and expected != "ARCHIVING" else {}
         assert after == machine.made(status=expected, version=5, updated_at=moment(5), **told)
-    assert before == machine.made(status=status, version=4), "what was read is left as it was"
+    assert before == machine.made(status=status, version=4), "the item that was read is not modified"
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.of)

@@ -107,7 +107,7 @@ def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
     assert capacity.AutoscalingRules(utilization=50, min_units=5).provisioned_units(30_000) == 200
     assert capacity.AutoscalingRules(utilization=50, min_units=1).provisioned_units(0) == 1
     assert capacity.AutoscalingRules(utilization=70, min_units=5).provisioned_units(21_000) == 100, (
-        "and what fits exactly is not rounded up"
+        "an exact fit is not rounded up"
     )
 
 

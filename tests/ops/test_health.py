@@ -137,7 +137,7 @@ def test_parked_records_and_dead_letters_are_reported(where: ShopTarget) -> None
     assert (dead.status, bool(dead.action)) == ("1 in dead-letters", True)
     object_store.put("failures", "redriven/parked/copies/1.json", b"{}", "application/json")
     (store,) = lines(where, "failure store")
-    assert store.status == "0 parked, 1 given up by a mapping", "what was redriven is not counted"
+    assert store.status == "0 parked, 1 given up by a mapping", "redriven documents are not counted"
 
 
 def test_a_growing_queue_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:

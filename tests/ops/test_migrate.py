@@ -184,8 +184,8 @@ def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
                 result = run(shop, segments=segments)
                 break
     assert pages > 4
-    assert result.changed + result.right == 17 + 2, "what was found before counts"
-    assert result.changed == 17 or segments > 1, "what another segment was at is looked at once more, and right by then"
+    assert result.changed + result.right == 17 + 2, "findings of the earlier run count"
+    assert result.changed == 17 or segments > 1, "another segment's page is read again, and then right"
     assert listed(shop) == IDS
     assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
     assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "up", None) == []

@@ -157,9 +157,7 @@ def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_t
     assert "restored 20" in text
     assert text.endswith("its copies are in sync\n")
     by_the_machine = replace(harness.shop, table=replace(harness.shop.table, clock=lambda: datetime.now(UTC)))
-    assert compare_copies(by_the_machine, order_id)["in_sync"], (
-        "who only looked ahead misses no activity that ended thereby"
-    )
+    assert compare_copies(by_the_machine, order_id)["in_sync"], "activity that an advance expired is not missing"
 
 
 def test_an_order_is_found_by_the_number_of_its_mails_before_and_after_it_is_archived(

@@ -132,7 +132,7 @@ def test_a_record_that_arrives_after_a_rebuild_corrects_the_estimated_time(harne
     for record in harness.all_records:
         redrive_record(harness.shop, lambda details: None, record)
     true = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(harness)}
-    assert len(log_entries(harness)) == len(true), "each change is told once"
+    assert len(log_entries(harness)) == len(true), "each change has one entry"
     assert true.keys() == made_up.keys()
     assert true != made_up
     harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(harness)])
@@ -352,7 +352,7 @@ def test_a_history_is_completed_to_a_possible_path_from_any_logged_versions(
         [past_change(order, version, order.updated_at, *one).id for version, one in told]
         for told in (enumerate(life, 1), way.items())
     )
-    assert true == guessed, "an id is the version's, whatever it was"
+    assert true == guessed, "an id depends on the version only"
 
 
 @settings(max_examples=many(60, 15))

@@ -162,7 +162,7 @@ def test_f12_a_restored_order_causes_no_effect_under_every_redelivery(harness: S
 
 def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
-    assert harness.partition(f"COUNTED#{order_id}") == [], "nobody remembers that it was counted"
+    assert harness.partition(f"COUNTED#{order_id}") == [], "its contribution has expired"
     units = harness.partition("PRODUCT#mug")
     bring_back(harness, order_id)
     harness.process_all(times=2)
@@ -249,7 +249,7 @@ def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_r
         assert summary["archived"]["BOOL"]
     drift = DriftCheck(harness.shop, repair=True, pause_seconds=0)
     drift.check_all()
-    assert not drift.discrepancies, "what is half-way is no drift"
+    assert not drift.discrepancies, "an unfinished restore is no drift"
     for _ in range(2):
         bring_back(harness, order_id)
         harness.process_all()

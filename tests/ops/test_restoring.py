@@ -115,7 +115,7 @@ def test_the_page_has_a_command_for_everything_that_a_restore_leaves_out() -> No
     for part in (STREAM, "deletion-protection", "tag-resource", LAST, TIME_TO_LIVE, REPLAY):
         assert [line for line in COMMANDS if part in line], part
     order = [next(n for n, line in enumerate(COMMANDS) if part in line) for part in (STREAM, TIME_TO_LIVE, REPLAY)]
-    assert order == sorted(order), "what expires before there is a stream is told to nobody"
+    assert order == sorted(order), "items that expire before the stream exists are in no record"
     assert "point-in-time-recovery-specification" in PAGE.read_text()
 
 

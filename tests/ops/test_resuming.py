@@ -200,7 +200,7 @@ def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness, s
     again = told(calls)
     assert 0 < before.total() < once.total()
     assert again.keys() == once.keys()
-    assert again.total() < 1.5 * once.total(), "but for those of one page nobody is told twice"
+    assert again.total() < 1.5 * once.total(), "only events of one page are published twice"
 
 
 def told(calls: list[dict[str, Any]]) -> Counter[str]:

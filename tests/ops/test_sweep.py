@@ -244,7 +244,7 @@ def test_the_sweep_consumes_the_given_units_per_second(
     wire.clear()
     before = clock.now
     there(shelf, "p00")
-    assert clock.now == before, "nobody is held back once it has ended"
+    assert clock.now == before, "after its end, no request is delayed"
 
 
 def test_a_page_that_is_throttled_for_too_long_ends_the_sweep(shelf: Table, wire: WireTap) -> None:

@@ -307,7 +307,7 @@ def test_a_crashed_invocation_logs_its_metrics_and_the_next_one_starts_empty(
         READERS["relay"].handler({"Records": records}, None)
     assert len(told.lines) == 1
     observability.add_metric(m.PARKED)
-    assert len(told.lines) == 1, "what no call counts is counted for nobody"
+    assert len(told.lines) == 1, "a metric outside of an invocation is not logged"
 
 
 # gauges ---------------------------------------------------------------------------------------------------------------

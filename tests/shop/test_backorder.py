@@ -33,7 +33,9 @@ def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: Shop, wire
     assert available_by_part(shop, "jug") == [2]
     wire.clear()
     assert backordered(shop, "k4", 2) == 0
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"], "what is there is taken without a look"
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"], (
+        "available pieces are taken without a further read"
+    )
 
 
 def test_an_order_keeps_its_backordered_pieces(shop: Shop) -> None:

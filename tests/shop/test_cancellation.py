@@ -274,7 +274,7 @@ def test_of_a_concurrent_cancel_and_warehouse_request_one_succeeds(shop: Shop) -
             lambda id=order.order_id: shipments.request_shipment(shop, id),  # type: ignore[misc]
         )
         now = get_order(shop, order.order_id)
-        assert cancelled == now, "what was answered is what became of it"
+        assert cancelled == now, "the answer equals the stored order"
         if now.status == "CANCELLED":
             assert (asked_for, parcels(shop, order.order_id)) == (None, [])
             assert refunded_total(shop, order.order_id) == 1250

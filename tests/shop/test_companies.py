@@ -114,7 +114,7 @@ def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: Shop, w
     assert leave(shop) == left, "again"
     assert wire.operations == ["GetItem", "GetItem"], "and nothing is written"
     assert join(shop, "initech").company_id == "initech"
-    assert leave(shop, "acme").company_id == "initech", "who is in another stays there"
+    assert leave(shop, "acme").company_id == "initech", "a member of another company stays there"
 
 
 def test_a_customer_is_in_one_company_at_most(shop: Shop) -> None:

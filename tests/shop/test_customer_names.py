@@ -99,7 +99,7 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: Wi
     assert names_on(shop, ids) == ["Ann Elm"] * ORDERS_PER_PAGE + ["Ann Ash"] * 20
     wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == 20
-    assert wire.operations.count("UpdateItem") == 20, "what has the name already is not written again"
+    assert wire.operations.count("UpdateItem") == 20, "orders that have the name already are not written again"
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
@@ -114,7 +114,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(sho
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}
-    assert propagate_name(shop, CHANGE, ANN.id) == 20, "what is on the last page"
+    assert propagate_name(shop, CHANGE, ANN.id) == 20, "the orders of the last page"
 
 
 def _beside(shop: Shop, act: Callable[[], object]) -> None:
@@ -151,7 +151,7 @@ def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(shop: Shop, 
     wire.clear()
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: propagate_name(rival, CHANGE, ANN.id)))
     pay(shop, order)
-    assert wire.operations.count("TransactWriteItems") == 1, "it was not decided anew"
+    assert wire.operations.count("TransactWriteItems") == 1, "it was not decided again"
     found = get_order(shop, order.order_id)
     assert (found.status, found.version, found.customer_name) == ("PAID", order.version + 1, "Ann Elm")
 

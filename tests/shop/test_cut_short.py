@@ -106,7 +106,7 @@ def test_a_partly_stopped_order_drops_its_rest_and_returns_goods_and_money_in_on
     assert expiry_markers(shop, order.order_id) == []
     for _ in range(2):
         assert cancellation.agree_cancel(shop, STAFF, order.order_id) == short
-        assert cancellation.cancel_order(shop, ANN, order.order_id) == short, "what can be cancelled is"
+        assert cancellation.cancel_order(shop, ANN, order.order_id) == short, "the cancellable pieces are cancelled"
     assert refunded_total(shop, order.order_id) == 3750
 
 
@@ -281,7 +281,7 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
     for id, quantity in sent.items():
         with pytest.raises(TooMuch) as refusal:
             return_pieces(shop, order, f"{shop.new_id()}", **{id: quantity + 1})
-        assert refusal.value.most == quantity, "what was dropped does not come back"
+        assert refusal.value.most == quantity, "dropped pieces cannot be returned"
     while any(sent.values()):
         piece = data.draw(
             st.sampled_from([id for id, quantity in sorted(sent.items()) if quantity]), label="comes back"

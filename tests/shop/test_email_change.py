@@ -46,7 +46,7 @@ def by_profiles(shop: Shop, *ids: str) -> dict[str, str]:
 
 
 def fail() -> str:
-    pytest.fail("nobody asks which address of theirs is verified")
+    pytest.fail("this test reads no verified address")
 
 
 # one after the other --------------------------------------------------------------------------------------------------

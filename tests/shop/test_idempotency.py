@@ -97,7 +97,7 @@ def test_f26_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop:
 
     record()
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
-    assert record().replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"
+    assert record().replayed, "DynamoDB has not deleted it yet, so it cannot be written again"
 
 
 JSON = st.recursive(

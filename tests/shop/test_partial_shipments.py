@@ -178,7 +178,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
 
     assert missing() == [{"jug": 3}]
     send(shop, order, 1, jug=2)
-    assert missing() == [None, {"jug": 3}], "what was there went first"
+    assert missing() == [None, {"jug": 3}], "the available pieces were sent first"
     send(shop, order, 2, jug=2)
     assert missing() == [None, None, {"jug": 1}]
     send(shop, order, 3, jug=1)
@@ -198,7 +198,7 @@ def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
     assert send(shop, order, 2) == second
     arrived = deliver(shop, order, 1)
     assert deliver(shop, order, 1) == arrived
-    assert send(shop, order, 1, mug=2) == arrived, "late, but it is what was said"
+    assert send(shop, order, 1, mug=2) == arrived, "late, but the same report"
     assert wire.operations.count("TransactWriteItems") == 6, "placed, paid, asked for, twice sent, once arrived"
     agrees(shop, order)
 

@@ -235,7 +235,7 @@ def test_a_payment_is_authorised_before_it_is_captured(shop: Shop) -> None:
     assert get_order(shop, order.order_id) == order
     assert report_payment(shop, order, event_id="evt_2", amount=2000)["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
-    assert (payment.amount, payment.version) == (2000, 2), "what was taken, not what could have been"
+    assert (payment.amount, payment.version) == (2000, 2), "the captured amount, not the authorised one"
     assert get_order(shop, order.order_id).paid == 2000
 
 

@@ -203,7 +203,7 @@ def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: WireTap, c
     assert (again.order, again.replayed) == (order, True)
     assert wire.operations == ["BatchGetItem"], "sold out or not, it was placed"
     paid = advance_to_status(shop, order, "PAID")
-    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown as it is now"
+    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown in its current state"
 
 
 def test_f4_a_key_with_another_body_is_refused(shop: Shop) -> None:
@@ -258,7 +258,7 @@ def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: Shop) -> No
 def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Shop) -> None:
     id = derive_order_id(shop, "ann", "key-1")
     assert id == place(shop).order_id
-    assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in what an URL and a key take"
+    assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in characters that a URL and a key allow"
     assert id != derive_order_id(replace(shop, pepper=lambda: b"another"), "ann", "key-1")
     pairs = [("an", "nkey-1"), ("annkey-1", ""), ("", "annkey-1"), ("ann", "key-2")]
     assert len({id, *(derive_order_id(shop, *pair) for pair in pairs)}) == 5

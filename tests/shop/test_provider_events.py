@@ -86,7 +86,7 @@ class Told:
             except (TableBusy, TooEarly):
                 waiting.append((number, event))
                 refused += 1
-                assert refused < len(waiting), f"nothing that is told is taken any more: {waiting}"
+                assert refused < len(waiting), f"no waiting event is accepted any more: {waiting}"
                 continue
             refused = 0
             due = [(later - 1, one) for later, one in due]
@@ -178,7 +178,7 @@ class Told:
         assert min(left.values(), default=0) >= 0, "more would go back than came"
         assert order.paid - order.refunded == sum(left[it.payment_id] for it in came if it not in lost)
         assert order.owed == (order.paid - order.refunded if order.status in ("CANCELLED", "LAPSED") else 0)
-        assert not order.owed or any(it.is_disputed for it in came), "nobody holds it back"
+        assert not order.owed or any(it.is_disputed for it in came), "no dispute delays the refund"
         for it in came:
             done = sum(r.amount for r in given if r.payment_id == it.payment_id and r.status == "SUCCEEDED")
             assert done == it.refunded <= it.amount
@@ -243,7 +243,7 @@ def test_all_money_adds_up_in_every_order_of_provider_events(shop: Shop, story: 
     once, again = Told(shop, story), Told(shop, story)
     once.tell(again=False)
     again.tell(again=True)
-    assert once.comes_to() == again.comes_to(), "what is told again changes nothing"
+    assert once.comes_to() == again.comes_to(), "repeated events change nothing"
 
 
 def test_an_order_is_paid_in_every_order_of_provider_events(shop: Shop) -> None:

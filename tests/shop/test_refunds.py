@@ -151,7 +151,7 @@ def test_the_clocks_of_payments_change_no_amount_of_a_refund(shop: Shop, clock: 
     back = Counter[str]()
     for refund in order_money.refunds(shop, order.order_id):
         back[refund.payment_id] += refund.amount
-    assert back == brought, "each payment gave back exactly what it brought"
+    assert back == brought, "each payment was refunded exactly"
 
 
 def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> None:

@@ -139,7 +139,7 @@ def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock:
     key = {"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "EXPIRY"}}
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
     return_pieces(shop, order, "two", mug=1)
-    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is put anew where it was gone"
+    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is written again if it was gone"
 
 
 def test_a_new_expiry_replaces_an_expired_one_that_still_exists(shop: Shop, order: Order, clock: ManualClock) -> None:
@@ -174,7 +174,7 @@ def test_an_order_can_be_returned_until_its_window_ends(shop: Shop, order: Order
         return_pieces(shop, order, "too late", mug=1)
     assert refusal.value.ended_at == moment(30 * 24 * 60)
     assert everything(shop) == contents
-    assert return_pieces(shop, order, "in time", mug=1).replayed, "what was done in time is answered as it was"
+    assert return_pieces(shop, order, "in time", mug=1).replayed, "a return made in time has the same answer"
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_a_repeated_warehouse_report_changes_nothing(shop: Shop, wire: WireTap) 
     assert dispatch(shop, order) == sent
     arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
     assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
-    assert dispatch(shop, order) == arrived, "late, but it is what was said"
+    assert dispatch(shop, order) == arrived, "late, but the same report"
     assert get_order(shop, order.order_id).version == 5
     assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, requested, sent, arrived"
 

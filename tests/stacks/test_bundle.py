@@ -53,7 +53,7 @@ def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> 
     for file in compiled:
         head = file.read_bytes()[:8]
         assert file.name.endswith(".cpython-313.pyc")
-        assert head[4:] == (1).to_bytes(4, "little"), "taken as it is: neither time nor source is compared (PEP 552)"
+        assert head[4:] == (1).to_bytes(4, "little"), "used unchecked: neither time nor source is compared (PEP 552)"
 
 
 def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built: Path) -> None:

@@ -63,7 +63,7 @@ def test_clients_can_move_to_cloudfront_before_the_apis_own_address_is_closed() 
     )
     assert closed.required_origin_secret_arn == closed.origin_secret_arn
     assert moving.origin_secret, "CloudFront shows it already"
-    assert moving.required_origin_secret_arn == "", "and nobody is asked for it"
+    assert moving.required_origin_secret_arn == "", "and no request needs it"
 
 
 def test_an_inconsistent_retention_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTempl
             limit, compared, without = alarm.below, "LessThan", "breaching"
         assert (it["Threshold"], it["Statistic"], it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
         assert (it["ComparisonOperator"], it["TreatMissingData"]) == (f"{compared}Threshold", without)
-        assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "who was called hears that it is over"
+        assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "the receivers of the alarm also get its end"
         assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
         if isinstance(alarm.metric, MetricDefinition):
             assert (it["Namespace"], it["MetricName"], "Dimensions" in it) == (
@@ -50,7 +50,7 @@ def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTempl
                 alarm.metric.name,
                 False,
             )
-            assert () in alarm.metric.dimension_sets, "told as it is looked at"
+            assert () in alarm.metric.dimension_sets, "emitted with the dimensions that the alarm reads"
         else:
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 

@@ -101,7 +101,7 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
     assert {action: ends for action, ends in written.items() if action not in ("s3:GetObject", "s3:ListBucket")} == {
         "s3:PutObject": ["/redriven/*"],
         "s3:DeleteObject": ["/orders/*", "/parked/*"],
-    }, "marks; and a name, of which the version stays, or what nobody will ever want"
+    }, "marks; a name, whose version stays; and unused attributes"
 
 
 def test_operators_are_principals_of_the_account_with_a_second_factor(dev: SynthesizedTemplate) -> None:
@@ -251,14 +251,14 @@ def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> 
         for resource in allowed(dev, module).get("secretsmanager:GetSecretValue", [])
     }
     assert readers == {"Pepper": "api", "Webhoo": "api", "Provid": "refund_worker"}
-    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it is told which"
+    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it gets the key in the message"
 
 
 # all of it, and the key ----------------------------------------------------------------------------------------------
 def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     written = (DOCS / "permissions.md").read_text(encoding="utf-8")
     assert permissions.render_page(dev.body) == written, (
-        "somebody may do something else now: run `make docs`, read the difference"
+        "a permission changed: run `make docs` and review the difference"
     )
     there = set(permissions.render_page(prod.body).replace("orderstream-prod", "orderstream-dev").splitlines())
     here = set(written.splitlines())

@@ -99,10 +99,10 @@ def test_every_name_in_a_runbook_is_a_stack_output_or_explained(dev: Synthesized
         names = {name for code in code_in(text) for name in VARIABLE.findall(code)}
         assert names <= meanings.keys(), page.stem
         used |= names
-    assert meanings.keys() == used, "nothing is explained that nobody uses"
+    assert meanings.keys() == used, "every explained name is used"
     for name, means in meanings.items():
         if "output" in means:
-            assert outputs(dev, means), f"${name}: the stack does not tell {means}"
+            assert outputs(dev, means), f"${name}: the stack has no output {means}"
 
 
 def test_every_secret_in_a_runbook_is_a_stack_output(dev: SynthesizedTemplate) -> None:

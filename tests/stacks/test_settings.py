@@ -155,7 +155,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
         if it["Principal"] == "apigateway.amazonaws.com"
     ]
     assert callers
-    assert all(caller == {"Ref": alias_id} for caller in callers), "nobody may call past the alias"
+    assert all(caller == {"Ref": alias_id} for caller in callers), "every caller uses the alias"
     assert alias["UpdatePolicy"] == {
         "CodeDeployLambdaAliasUpdate": {
             "ApplicationName": {"Ref": application},
@@ -166,7 +166,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
-    assert group_id in alias["DependsOn"], "what stops it is there before it begins"
+    assert group_id in alias["DependsOn"], "the alarms that stop it exist before it begins"
     alarms = prod.properties("AWS::CloudWatch::Alarm")
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
     (api,) = prod.resources("AWS::ApiGatewayV2::Api")
@@ -174,7 +174,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
         ("5xx", api),
         ("Errors", function),
-    ], "what is answered with a fault of ours counts, and what is not answered at all"
+    ], "5xx answers count, and requests without an answer"
 
 
 def test_the_api_alias_shifts_after_all_readers_of_its_writes(prod: SynthesizedTemplate) -> None:
@@ -302,7 +302,7 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
             template.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"],
         )
         api, files = config["Origins"]
-        assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses stay as they are"
+        assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses do not change"
         assert [it["PathPattern"] for it in config["CacheBehaviors"]] == ["/page", "/page/*"]
         for behaviour in config["CacheBehaviors"]:
             assert behaviour["TargetOriginId"] == files["Id"]

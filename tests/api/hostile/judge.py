@@ -194,7 +194,7 @@ def _unknown_route_violations(key: str, status: int, text: str) -> Iterator[str]
         if status not in (200, 400):
             yield f"{status} of a page"
     elif status not in UNKNOWN_ROUTE_PROBLEMS:
-        yield f"{status} of what is no route: {text[:200]}"
+        yield f"{status} of an unknown route: {text[:200]}"
 
 
 def normalized(name: str, value: Any) -> Any:

@@ -32,10 +32,10 @@ ONE_PARTITION = {
 
 @dataclass
 class Deployment:
-    """A function with its state table, a bucket, and whatever a probe adds. The names start with `prefix`.
+    """A function with its state table, a bucket, and the further resources of a probe. The names start with `prefix`.
 
-    `client`: returns the boto3 client of a service. `undo`: deletes all resources, the newest first.
-    `environment`: further environment variables of the function.
+    `client`: returns the boto3 client of a service. `undo`: deletes all resources, the newest first. `environment`:
+    further environment variables of the function.
     """
 
     client: Callable[[str], Any]

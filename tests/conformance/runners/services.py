@@ -42,7 +42,7 @@ UNDO: Mapping[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """What a service probe runs on: an AWS account, or local services that stand in for AWS.
+    """The system for a service probe: an AWS account, or local services that stand in for AWS.
 
     `client`: returns the boto3 client of a service. `read_stream`: returns all records of a table in the shape in which
     Lambda gets them. `delete_expired`: deletes the expired items of all tables. `api_url`: returns the base URL of an
