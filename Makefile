@@ -13,7 +13,7 @@ python := .venv/bin/python
 node := .venv/bin/node
 cdk := $(node) node_modules/aws-cdk/bin/cdk
 
-# What runs below these recipes (the CDK's `python3 app.py`, the jsii kernel) finds the same Python and Node.
+# The processes that these recipes start (the CDK's `python3 app.py`, the jsii kernel) find the same Python and Node.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export JSII_NODE := $(CURDIR)/$(node)
 # Tools would use an activated environment of another project. Without bytecode files, each of the many processes would
@@ -39,15 +39,15 @@ load: installed ## place many orders in the running shop and measure; ARGS="--or
 reset: installed ## delete the state of the shop on this machine
 	$(python) -m local reset $(ARGS)
 
-# A file's tests stay in one process: what they share (an engine, a synthesized template) is made once.
+# The tests of a file run in one process, so their shared resources (an engine, a synthesized template) are made once.
 test: installed ## run the tests; for one test: make test ARGS="-n 0 -k name"
 	$(python) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 	@echo "All tests passed. Next: 'make check', or 'make up' to try the shop."
 
-record: installed ## record the keys, units, probes and retained resources of what is new; tests check them exactly
+record: installed ## record the keys, units, probes and retained resources of new declarations; tests check them exactly
 	$(python) -m pytest --record -q -n 0 tests/model/test_table.py tests/model/test_request_units.py tests/stacks/test_replacement.py
 	$(python) -m tests.conformance --laptop --new --record
-	@echo "Review what git diff shows: these figures are promises from now on."
+	@echo "Review the output of git diff: these figures are promises from now on."
 
 thorough: installed ## run with all examples the tests that `make test` runs with a few
 	$(python) -m pytest -m "thorough or hypothesis" --hypothesis-profile thorough --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
@@ -82,7 +82,7 @@ extending: installed ## run all checks and tests after each extension of docs/ex
 bench: installed build/bench/.installed ## benchmark against a conventional implementation and a lower bound; ARGS="--only decode", ARGS=--write
 	$(python) -m bench $(ARGS)
 
-check: installed ## run the checks: lint, format, types, import contracts, and what was forgotten
+check: installed ## run the checks: lint, format, types, import contracts, and forgotten declarations
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
@@ -102,7 +102,7 @@ predeploy: installed ## check whether one deploy can change the indexes; if not,
 deploy: predeploy ## deploy STAGE (dev) with your AWS credentials
 	$(cdk) deploy --all --context stage=$(STAGE) $(ARGS)
 
-diff: installed ## show what a deploy of STAGE (dev) would change; creates no change set
+diff: installed ## show the changes that a deploy of STAGE (dev) would make; creates no change set
 	$(cdk) diff --all --method template --context stage=$(STAGE) $(ARGS)
 
 docs: installed ## regenerate the generated pages of docs/
@@ -115,7 +115,7 @@ sbom: installed ## write the software bill of materials (CycloneDX) to build/sbo
 audit: installed ## check the installed packages for known vulnerabilities
 	$(python) -m tools.audit
 
-clean: ## delete what was installed and built, but not the shop's data
+clean: ## delete everything installed and built, but not the shop's data
 	rm -rf .venv node_modules build
 
 # Versions come from requirements.in, functions/requirements.in and package.json. Locks hold versions and hashes, no

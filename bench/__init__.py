@@ -1,4 +1,4 @@
-"""What this costs, measured side by side with the usual way of building it and with the floor: `make bench`."""
+"""Benchmarks against a conventional implementation and a lower bound: `make bench`."""
 
 from pathlib import Path
 

@@ -23,11 +23,11 @@ SECTIONS = {
     "growth": "growth",
     "size": "what is deployed",
 }
-"""What is measured, by the module that measures it."""
+"""The titles of the measurements, by the module that makes them."""
 
 
 def main() -> None:
-    """Print each section as it is done. `--write` also writes docs/performance.md, with all sections only."""
+    """Print each section when it is finished. `--write` also writes docs/performance.md, with all sections only."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure only these")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md, too; needs all of them")
@@ -36,7 +36,7 @@ def main() -> None:
     if wanted.million or wanted.write:
         growth.SIZES.append(growth.MILLION)
     if wanted.write and wanted.only != list(SECTIONS):
-        parser.error("docs/performance.md tells of all sections: leave out --only")
+        parser.error("docs/performance.md contains all sections: leave out --only")
     os.environ.update(FAKE_AWS_ENVIRONMENT)
     measured = []
     with dynamodb_engine.temporary_engine() as running:

@@ -61,7 +61,7 @@ CANNED: Mapping[str, Callable[[bytes], Any]] = {
     "AWSEvents.PutEvents": accept_all_entries,
     "secretsmanager.GetSecretValue": lambda _: {"SecretString": "secret"},
 }
-"""What others than DynamoDB answer to a request; {} to all else."""
+"""The responses of services other than DynamoDB; {} for all else."""
 MAX_RATIOS = {"api": 0.45, "copies": 0.30, "relay": 0.30}
 MODULES = {name: module for module, name in STORED_NAMES.items()}
 """Where a function's handler is, if not in the module of its name."""
@@ -76,7 +76,7 @@ Event = Mapping[str, Any]
 
 @dataclass
 class StartAttempt:
-    """What is known of one start: the event that waits for it, when it had its first answer, and how it failed."""
+    """The state of one start: the event that waits for it, the time of its first answer, and its failure."""
 
     pending_event: dict[str, Any] | None
     answered: threading.Event = field(default_factory=threading.Event)
@@ -90,8 +90,8 @@ class StartAttempt:
             self.answered.set()
 
     def record_failure(self, why: bytes) -> None:
-        """It cannot be measured, unless it has been: the usual way's idempotency stops at what an earlier start has
-        done."""
+        """Record a failed start. A start that has its measurement already is valid: the idempotency of the conventional
+        implementation rejects work that an earlier start has done."""
         if not self.answered.is_set():
             self.failure = why.decode(errors="replace")
             self.answered.set()
@@ -142,7 +142,8 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
-        """To the engine. What it refuses fails the start, unless an earlier start has done it already."""
+        """Forward the request to the engine. A rejection by the engine fails the start, unless an earlier start has
+        done the work already."""
         forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()
@@ -172,17 +173,17 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
 
 
 class RuntimeApiServer(ThreadingHTTPServer):
-    """Answers whoever still lives."""
+    """Answers the processes that still live."""
 
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """Who was killed meanwhile takes no answer."""
+        """A process that was killed in the meantime takes no answer."""
 
 
 @dataclass
 class MeasuredFunction:
-    """A function to start: its name, its handler as Lambda is told it, where it finds packages, what it is handed."""
+    """A function to start: its name, its handler as Lambda gets it, the place of its packages, and its events."""
 
     name: str
     handler: str
@@ -283,7 +284,7 @@ def _usual_function(name: str, handed: Event) -> MeasuredFunction:
 
 
 def _usual_events(shop: UsualShop) -> dict[str, Event]:
-    """What the usual functions are handed: an order that goes all the way. The API is asked to place another."""
+    """Return the events for the conventional functions: an order's whole life. The API places another order."""
     handed: dict[str, Event] = {}
     shop.open("ann", ["mug"])
     order_id = shop.place("ann", "key-1", {"mug": 1})
@@ -300,8 +301,8 @@ def _usual_events(shop: UsualShop) -> dict[str, Event]:
 
 
 def _our_events(shop: OurShop) -> dict[str, Event]:
-    """What ours are handed: two orders, one of which is cancelled, a followed product that comes back, an import, and a
-    customer with another name; and the time, to those that look at it."""
+    """Return the events for our functions: two orders, one of them cancelled, a followed product that is back in stock,
+    an import, and a renamed customer; and the time, for functions that read it."""
     harness, handed = shop.harness, dict[str, Event]()
     harness.open_shop(available=pair.PLENTY)
     order_id, other = harness.place_order("one", mug=2), harness.place_order("two", pot=1)

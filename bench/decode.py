@@ -124,7 +124,7 @@ def _orjson_loads() -> Callable[[str], object]:
 
 
 def images() -> tuple[Any, Any]:
-    """An order of five lines as it was placed, and as it is paid; two separate texts, parsed."""
+    """Return the images of an order of five lines as it was placed and as it is paid; two separate texts, parsed."""
     lines = {f"product-{n}": Line(name=f"Blue product {n}", price=1250 + n, quantity=1 + n % 2) for n in range(5)}
     placed = order(
         lines=lines, order_id="g4xouvh65duoz5hu2sws4jhtyq", customer_id="6c84fb90-12c4-11e1-840d-7b25c5ee775a"

@@ -73,7 +73,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def assert_cost(wire: WireTap, table: Table, pattern: Pattern) -> None:
-    """Ask once. Raises AssertionError where it does not find and cost what tests/model/recorded_units.json says."""
+    """Run the pattern. Raises AssertionError if its items or its cost differ from tests/model/recorded_units.json."""
     wire.clear()
     found, recorded = _ask(table, pattern), RECORDED[pattern.id]
     kind = "GetItem" if isinstance(pattern, Get) else "Query"

@@ -57,8 +57,8 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  it has an engine o
 
 
 def place_orders(people: DemoClients, orders: int, every_seconds: float = 0) -> list[str]:
-    """Orders of a product of their own, at this pace or as fast as the clients can. All that follows from them is there
-    by then: each effect is looked at."""
+    """Place orders of a new product, at this pace or as fast as the clients can, and wait until each order has all its
+    effects."""
     product_id, began = people.create_stocked_product(orders), time.monotonic()
 
     def order(number: int) -> str:
@@ -96,7 +96,7 @@ def _at(entry: dict[str, Any]) -> datetime:
 
 
 def _began(request: dict[str, Any]) -> datetime:
-    """A request is told when it is answered."""
+    """Requests are logged when they are answered."""
     return _at(request) - timedelta(milliseconds=float(request["ms"]))
 
 

@@ -54,7 +54,8 @@ LINES = (1, 5, 20)
 QUANTITY = 2
 PLAIN_LINES = (1, 5)
 DAYS, LATER = 396, 30
-"""After which an order has ended, and then what it owned, where that ends by itself."""
+"""The time after which an order is archived, and then the time after which its items that expire by themselves are
+gone."""
 STEPS = ("placed", "paid", "dispatched", "delivered", "archived")
 DETAILED_LINES = 5
 """The lines of the order that is looked at more closely."""
@@ -74,8 +75,8 @@ def figures(engine: Engine) -> list[Figure]:
 # a life ---------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Life:
-    """What an order's life asked for, by step and function, and what came of it. `order`: the order as it was placed:
-    in ours all that it is, in one item."""
+    """The requests of an order's life, by step and function, and its final state. `order`: the order as it was placed;
+    in our shop one item contains all of it."""
 
     used: Used
     state: OrderOutcome
@@ -170,12 +171,12 @@ CHANGES, MAILS = 5, 4
 
 
 def minimum_units(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
-    """The fewest units of each part of a life with the keys of model/table.py, by the developer guide's rules ("Read
-    and write operations", "Capacity unit consumption"): a unit written for each KB, twice that in a transaction; in
-    each index one for an item that comes, goes or changes, two for one that moves in it; half a unit read for 4 KB.
+    """Return the minimum units of each part of a life with the keys of model/table.py, by the developer guide's rules
+    ("Read and write operations", "Capacity unit consumption"): one unit is written for each KB, two in a transaction;
+    in each index one for an item that comes, goes or changes, two for one that moves; half a unit is read for 4 KB.
 
-    An order is one item with its lines in it; what one step changes is one transaction. Each copy is one put, each
-    total one update, each mail kept once. `order`: as it was placed.
+    An order is one item with its lines in it; the changes of one step are one transaction. Each copy is one put, each
+    total one update, each mail is stored once. `order`: as it was placed.
     """
     whole = kilobytes(order)
     return {
@@ -199,7 +200,8 @@ def minimum_units(lines: int, order: Mapping[str, Any]) -> dict[str, float]:
 
 
 def further_designs(lines: int) -> dict[str, float]:
-    """What other designs would save of that, each with those before it; what they give up is told above."""
+    """Return the units that other designs would save, each together with the designs before it. The module's docstring
+    names their disadvantages."""
     return {
         "the same, deleted at ttl": 3 * lines + CHANGES + 1 + 2,
         "and a sale in one index": lines,
@@ -223,7 +225,7 @@ def _size(value: Any) -> int:
 
 
 def unit_breakdown(engine: Engine, lines: int = 5) -> str:
-    """Where the units of a life go, and those of the least: a table of each, for who looks for some to save."""
+    """Yield a table of the units of a life, and one of the minimum, for readers who look for savings."""
     with pair.open_surroundings(engine) as (_, queues):
         both = lives(engine, queues, lines)
     parts = minimum_units(lines, both.ours.order)
@@ -257,7 +259,7 @@ def _of_placing(lines: int, both: LifePair) -> Iterator[Figure]:
 
 
 def _of_checks(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
-    """What an order asks for beyond its goods: ours alone, for the usual one does not know of it."""
+    """Yield the cost of an order's extras, only of ours, because the conventional implementation has none."""
     for name, (order, _, _) in MORE.items():
         with pair.open_our_shop(engine, queues) as shop:
             open_shop(shop.harness.shop)
@@ -323,7 +325,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
             pair.deliver_all(
                 shop, lambda *called, calls=calls: calls.append((called[0], len(shop.meter.sent), called[1]))
             )
-        # The change itself is what `copies` is called with first; what follows from it may be another.
+        # The first call of `copies` is about the change itself; later calls may be about further changes.
         at = next(n for n, (function, _, _) in enumerate(calls) if function == "copies")
         batch, until = calls[at][2], calls[at + 1][1]
         asked = [_deduplication_share(sent) for sent in shop.meter.sent[calls[at][1] : until]]
@@ -337,7 +339,7 @@ def _measure_deduplication(shop: BenchShop) -> dict[str, DeduplicationCost]:
 
 
 def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
-    """The begun KB of what `copies` puts that is given a batch it has had. It leaves everything as it was."""
+    """Return the written KB, rounded up, of the puts of `copies` for a redelivered batch. The call changes no item."""
     reader, _ = shop.readers["copies"]
     before = outcome.copies_of(shop)
     shop.meter.sent.clear()
@@ -349,7 +351,7 @@ def _repeated(shop: BenchShop, records: list[Any]) -> list[int]:
 
 def _deduplication_share(sent: Sent) -> tuple[int, float]:
     """The requests and units of a request of `copies` that are for nothing but doing it once."""
-    if sent.operation == "TransactWriteItems":  # totals; ours with the mark of what is counted
+    if sent.operation == "TransactWriteItems":  # totals; ours together with their contribution
         marks = [write for write in sent.body["TransactItems"] if '"COUNTED#' in json.dumps(write)]
         return 0, 2.0 * len(marks)
     reads_lines = sent.operation == "Query" and sent.body["TableName"] == pair.USUAL

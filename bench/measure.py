@@ -1,4 +1,4 @@
-"""Measuring side by side: the same work in several ways, in turns, so that what slows the machine slows them all."""
+"""Measures the same work in several ways, in turns, so that a slow machine slows all of them."""
 
 import gc
 import statistics
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spread:
-    """What came out of several rounds: the median, and the quartiles around it."""
+    """The result of several rounds: the median, and the quartiles around it."""
 
     median: float
     low: float
@@ -50,12 +50,12 @@ class Figure:
 
 
 def exact(value: float) -> Spread:
-    """What is the same every time: units, requests, bytes."""
+    """A figure that is the same every time: units, requests, bytes."""
     return Spread(value, value, value)
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """What came out of at least two rounds."""
+    """The result of at least two rounds."""
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median, low, high)
 
@@ -67,8 +67,9 @@ def side_by_side(
     times: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Spread]:
-    """How long one call of each way takes, in the clock's unit: they take turns, `times` calls each, in so many rounds
-    after a first one that does not count. `clock`: of the processor, it leaves out what others did meanwhile."""
+    """Return the duration of one call of each way, in the clock's unit. The ways take turns with `times` calls each, in
+    this number of rounds after a first one that does not count. `clock`: a clock of the processor leaves out the work
+    of other processes."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, work in ways.items():

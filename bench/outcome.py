@@ -1,5 +1,5 @@
-"""What has become of an order and of all that was made of it, read from the tables and the archive by meaning: the same
-for whoever does the work, in whatever way it lies there."""
+"""The state of an order and of everything derived from it, read from the tables and the archive by meaning, so that it
+can be compared between both shops."""
 
 import base64
 import gzip
@@ -18,8 +18,9 @@ from functions.model.entities import shard_of
 
 @dataclass
 class OrderOutcome:
-    """All of it. `queues`: where the order stood after each step; `found`: how many items of a kind an index finds, by
-    what; `taken`: from the stock; `left`: what kinds of items; `archived`: what the object holds."""
+    """The whole state. `queues`: the queue of the order after each step; `found`: the number of items of each kind that
+    an index finds, by key; `taken`: from the stock; `left`: the kinds of the remaining items; `archived`: the contents
+    of the object."""
 
     queues: list[list[str]] = field(default_factory=list)
     indexed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -39,8 +40,8 @@ class OrderOutcome:
 
 @dataclass(frozen=True)
 class KeyView:
-    """How one of both spells what the other spells in its own way. `type`: the attribute that names an item's kind.
-    `indexes`: each one's partition key; `by`: what is found by it, from how it begins."""
+    """How one of the shops stores the common data. `type`: the attribute with an item's kind. `indexes`: each index's
+    partition key; `by`: the kind of key, from its beginning."""
 
     type: str
     order: str
@@ -136,14 +137,14 @@ def view_of(shop: BenchShop) -> KeyView:
 
 
 def order_of(shop: BenchShop, order_id: str) -> dict[str, Any]:
-    """An order as it lies there."""
+    """Return an order in its stored form."""
     view = view_of(shop)
     (order,) = group_by_kind(view, shop.harness.partition(view.order.format(order_id)))["order"]
     return order
 
 
 def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Items by what they are."""
+    """Return items by their kind."""
     found: dict[str, list[dict[str, Any]]] = {}
     for item in map(deserialize, images):
         found.setdefault(view.kinds.get(item.get(view.type, ""), "other"), []).append(item)
@@ -151,7 +152,7 @@ def group_by_kind(view: KeyView, images: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
-    """What is counted in all minutes where this order is."""
+    """Return the totals of all minutes that contain this order."""
     if isinstance(shop, UsualShop):
         key, pieces = shop.modules["items"].queue("metric", order_id), "pieces"
     else:
@@ -168,8 +169,8 @@ def queues_of(shop: BenchShop, order_id: str) -> list[str]:
 
 
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """All that the indexes have of an order, and of products' places among the best: what kind of item, what it is
-    found by, the index's partition, and the item."""
+    """Yield all index entries of an order and of its products among the best sellers: the item's kind, its key, the
+    index's partition, and the item."""
     view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
         images = table.client.scan(TableName=table.name, IndexName=index)["Items"]
@@ -188,14 +189,14 @@ def copies_of(shop: BenchShop) -> dict[str, list[dict[str, Any]]]:
 
 
 def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids: Sequence[str]) -> OrderOutcome:
-    """What there is before the archive comes: later all of that has ended."""
+    """Return the state before the archiving, when all items still exist."""
     view, harness = view_of(shop), shop.harness
     owned = group_by_kind(view, harness.partition(view.order.format(order_id)))
     theirs = group_by_kind(view, harness.partition(view.customer.format(customer_id)))
     goods = {id: group_by_kind(view, harness.partition(view.product.format(id))) for id in ids}
     indexed = list(_indexed(shop, order_id, ids))
     return OrderOutcome(
-        # An order itself is found by its customer in one of both only: `listed` says what both find.
+        # Only one of the shops finds the order itself by its customer. `listed` has the orders that both find.
         # Only ours finds an order by the number in its mails.
         indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order" and by != "order number"),
         timeline=[event["event"] for event in owned["timeline"]],
@@ -211,7 +212,7 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
 def add_archive_outcome(
     shop: BenchShop, state: OrderOutcome, order_id: str, customer_id: str, ids: Sequence[str]
 ) -> None:
-    """What is left, and what the archive has."""
+    """Return the remaining items, and the contents of the archive."""
     view, harness = view_of(shop), shop.harness
     (listed,) = _listed(shop, view, customer_id)
     state.listed = (listed["status"], listed["total"])
@@ -274,5 +275,5 @@ def _lines(name: str, content: bytes) -> Iterator[Any]:
 
 
 def _decode_binary_values(image: Mapping[str, Any]) -> dict[str, Any]:
-    """An image as it lay in the table: binary values are base64 in JSON."""
+    """Return an image as it was in the table: binary values are base64 in JSON."""
     return {name: {"B": base64.b64decode(value["B"])} if "B" in value else dict(value) for name, value in image.items()}

@@ -1,7 +1,8 @@
-"""Two shops beside each other on one engine, ours and the usual one, each with its real handlers and its real stream.
+"""Two shops beside each other on one engine, ours and the conventional one, each with its real handlers and its real
+stream.
 
-Both are told the same by the same people. Around both are the same bus, queues, buckets and mails, in this process.
-Nothing is delivered by itself: `settle` does that, as Lambda would: only what a reader's filters let pass.
+Both get the same commands from the same users. Both share one bus, queues, buckets and mails, in this process. Nothing
+is delivered by itself: `settle` delivers as Lambda would, and only records that a reader's filters accept.
 """
 
 import contextlib
@@ -52,7 +53,7 @@ SURROUNDED_BY = {
 USUAL, IDEMPOTENCY = "usual", "usual-idempotency"
 LOGGERS = ("orderstream", "orderstream.counts", "usual")
 MODULES = ("api", "copies", "publish", "fulfilment", "notifications", "archive", "items", "once", "table")
-"""Of bench.usual. They make their clients as they are imported."""
+"""The modules of bench.usual. They make their clients when they are imported."""
 numbers = count(1)
 Handler = Callable[[dict[str, Any], Any], Any]
 Quantities = Mapping[str, int]
@@ -60,7 +61,7 @@ Quantities = Mapping[str, int]
 
 @dataclass(frozen=True)
 class LambdaContextStub:
-    """What Lambda hands a function beside the event."""
+    """The context that Lambda passes to a function beside the event."""
 
     function_name: str = "bench"
     memory_limit_in_mb: int = 512
@@ -77,7 +78,7 @@ LAMBDA_CONTEXT = LambdaContextStub()
 # measuring ------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Sent:
-    """One request, and what it consumed."""
+    """One request, and its consumed units."""
 
     function: str
     operation: str
@@ -87,7 +88,7 @@ class Sent:
 
 @dataclass
 class CapacityMeter:
-    """What was asked of DynamoDB, by what happened and which function asked: {"requests", "read", "written"}."""
+    """The requests to DynamoDB, by step and calling function: {"requests", "read", "written"}."""
 
     used: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     sent: list[Sent] = field(default_factory=list)
@@ -108,7 +109,7 @@ class CapacityMeter:
 
     @contextmanager
     def on(self, measured: Sequence[Any]) -> Iterator["CapacityMeter"]:
-        """Count what these clients send meanwhile."""
+        """Count the requests of these clients in the `with` block."""
         for client in measured:
             client.meta.events.register("before-parameter-build.dynamodb", _measured)
             client.meta.events.register("before-call.dynamodb", self.note)
@@ -152,8 +153,8 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def without_interference() -> Iterator[None]:
-    """For measuring time: what is there by now is not looked through for garbage any more, and nobody looks at each
-    request whether it is one for the buckets and queues in this process: of those nothing can be asked meanwhile."""
+    """Prepare a measurement of time: existing objects are excluded from garbage collection, and requests are not
+    checked for the buckets and queues in this process. So no request to these may be made in the `with` block."""
     gc.collect()
     gc.freeze()
     botocore_stubber.enabled = False
@@ -166,7 +167,7 @@ def without_interference() -> Iterator[None]:
 
 # the shops ------------------------------------------------------------------------------------------------------------
 class BenchShop(Protocol):
-    """What both can do. `meter`: what it asked for since it was opened."""
+    """The common interface of both shops. `meter`: its requests since it was opened."""
 
     harness: ShopHarness
     meter: CapacityMeter
@@ -315,15 +316,14 @@ def request(
 
 
 def send_request(handler: Handler, of: dict[str, Any]) -> Any:
-    """What an API's handler answers to a request that it takes."""
+    """Return the answer of an API's handler to a valid request."""
     answer = handler(of, LAMBDA_CONTEXT)
     assert answer["statusCode"] in (200, 201), answer
     return json.loads(answer["body"])
 
 
 def deliver_all(shop: BenchShop, batches: Callable[[str, list[Any]], object] = lambda name, batch: None) -> None:
-    """Deliver every record and message until nothing is left. `batches`: is told of what each function is called
-    with."""
+    """Deliver every record and message until nothing is left. `batches`: is called with the events of each function."""
     harness, meter = shop.harness, shop.meter
     while True:
         records = harness.new_records()
@@ -350,7 +350,7 @@ def to_sqs_record(message: Mapping[str, Any]) -> dict[str, Any]:
 # opening them ---------------------------------------------------------------------------------------------------------
 @contextmanager
 def open_surroundings(engine: Engine) -> Iterator[tuple[pytest.MonkeyPatch, dict[str, str]]]:
-    """What both find around them: nothing of this machine's accounts."""
+    """Set the environment of both shops, without this machine's AWS accounts."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SURROUNDED_BY.items():
             patch.setenv(name, value)
@@ -370,7 +370,7 @@ def open_our_shop(engine: Engine, queues: dict[str, str]) -> Iterator[OurShop]:
 
 @contextmanager
 def open_usual_shop(engine: Engine, queues: dict[str, str]) -> Iterator[UsualShop]:
-    """The usual one, empty. Its modules know one table for good: it is made anew."""
+    """Open an empty conventional shop. Its modules are bound to one table, so the table is created again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IDEMPOTENCY_TABLE", IDEMPOTENCY)
         with run_shop(engine, queues, USUAL, patch) as harness:
@@ -395,7 +395,7 @@ def modules() -> dict[str, ModuleType]:
 
 @contextmanager
 def our_api() -> Iterator[Handler]:
-    """Our API's handler, on the table of our shop that is open by then."""
+    """Return our API's handler, on the table of our open shop."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in API_VARIABLES.items():
             patch.setenv(name, value)

@@ -82,7 +82,7 @@ class Placing:
 
 @dataclass(frozen=True)
 class MinimalHandler:
-    """The floor: what a handler does who trusts everybody."""
+    """The lower bound: a handler that trusts all its input."""
 
     client: Any
     table_name: str

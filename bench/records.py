@@ -56,7 +56,7 @@ def figures(engine: Engine) -> list[Figure]:
 
 
 def _generate_records(shop: BenchShop) -> list[dict[str, Any]]:
-    """The records of all groups' orders: what a stream has of what people and the warehouse do, before any reader."""
+    """Return the stream records that users and the warehouse cause with all groups' orders, before any reader ran."""
     customer_id = f"ann-{next(pair.numbers)}"
     ids = [f"product-{number}-{customer_id}" for number in range(PRODUCTS)]
     shop.open(customer_id, ids)
@@ -79,14 +79,14 @@ def _generate_records(shop: BenchShop) -> list[dict[str, Any]]:
 
 # in turns -------------------------------------------------------------------------------------------------------------
 class BatchWork(Protocol):
-    """Somebody's work for one batch after the other. `ready`: makes all that is not to be measured."""
+    """The work on one batch after the other. `ready`: prepares everything that is not measured."""
 
     def ready(self, number: int) -> Callable[[], object]: ...
 
 
 @dataclass
 class ReaderWork:
-    """A reader of the stream, given what its filters let pass."""
+    """A reader of the stream, called with the records that pass its filters."""
 
     handler: Handler
     batches: Sequence[list[dict[str, Any]]]
@@ -109,7 +109,7 @@ class ReaderWork:
 
 @dataclass
 class ReplayedWrites:
-    """What another has just written, again, in another table."""
+    """Send the requests that another reader has just sent, to another table."""
 
     client: Any
     table_name: str

@@ -1,4 +1,4 @@
-"""What was measured, as lines for a terminal and as docs/performance.md."""
+"""Renders the measurements as lines for a terminal and as docs/performance.md."""
 
 import os
 import platform
@@ -30,7 +30,7 @@ ARGS=--write` writes this page.
 
 @dataclass(frozen=True)
 class Section:
-    """What a module measured: its title, the module's own words, and the figures."""
+    """The measurements of a module: its title, its docstring, and the figures."""
 
     title: str
     description: str

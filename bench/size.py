@@ -22,7 +22,7 @@ from stacks.bundle import BUNDLES, LAMBDA_TARGET, build_bundle, find_python
 
 RUNTIME = ("awslambdaric", "runtime_client", "simplejson", "snapshot_restore_py")
 NOT_DEPLOYED = (".", "aws_xray_sdk", "bin", "orjson", "wrapt", *RUNTIME)
-"""How those begin that are there for the bench alone: Tracer's, and what Lambda has itself."""
+"""The prefixes of packages that only the bench needs (Tracer's), and of those that Lambda already has."""
 MOST_MEGABYTES, MOST_SECONDS = 15, 10
 
 
@@ -35,7 +35,7 @@ def figures(engine: Engine) -> list[Figure]:  # noqa: ARG001  nothing is asked o
     build_bundle()
     made = time.monotonic() - began
     began = time.monotonic()
-    # What this make was told (ARGS=...) is not for that one.
+    # The arguments of this make (ARGS=...) are not for that one.
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "ARGS"}
     subprocess.run(["make", "synth"], cwd=PROJECT, env=alone, check=True, capture_output=True)
     synthesized = time.monotonic() - began

@@ -1,1 +1,1 @@
-"""The pages of documentation, and what writes those of them that follow from the model."""
+"""The pages of documentation, and the generator of the pages that follow from the model."""

@@ -32,7 +32,7 @@ def find_breaking_changes(before: Mapping[str, str], after: Mapping[str, str]) -
 
 # events ---------------------------------------------------------------------------------------------------------------
 def _compare_event(was: Description, now: Description) -> Iterator[str]:
-    """Yield what breaks a subscriber, or our own consumers when they receive an event that older code published."""
+    """Yield the changes that break a subscriber, or our own consumers of an event that older code published."""
     of = f"{was['title']} of schema {was['properties']['schema']['const']}"
     if was["properties"]["schema"] != now["properties"]["schema"]:
         return
@@ -100,7 +100,7 @@ def _compare_items(was: Mapping[str, Description], now: Mapping[str, Description
 
 
 def _compare_item(of: str, was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
-    """Yield what the current code cannot read in stored items, and what older code cannot read in new items."""
+    """Yield the stored items that the current code cannot read, and the new items that older code cannot read."""
     for name, kind in now.items():
         before = was.get(name)
         if before is None:

@@ -1,4 +1,4 @@
-"""Stores the activity log of the local shop: what happened in the shop, such as requests, events, mails and failures.
+"""Stores the activity log of the local shop: its requests, events, mails and failures.
 
 The log is one SQLite file, which survives a restart. Most entries are made from the log lines of the Lambda functions.
 Local programs, such as the simulated warehouse, add the other entries. The terminal and the shop's web page show the

@@ -88,7 +88,7 @@ class Chaos:
 
     def _fail_queue(self, queue: StackQueue, times: int) -> None:
         with self._fail_lock:
-            # Disable the function before this switch returns and the user is told that the next deliveries will fail.
+            # Disable the function before this switch returns and announces that the next deliveries will fail.
             # Otherwise the function could process one of these messages.
             self._set_worker_enabled(queue, enabled=False)
             self.fail_next[queue.name] = times

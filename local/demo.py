@@ -207,7 +207,7 @@ def advance(shop: RunningShop, by: timedelta) -> int:
 def wait_until(what: str, check: Callable[[], T]) -> T:
     """Call `check` until it returns a true value, and return this value. Raises EffectMissing after the timeout.
 
-    `what`: the name of the expected result, such as "the invoice", for the error message.
+    `what`: names the expected result, such as "the invoice", for the error message.
     """
     give_up = time.monotonic() + EFFECT_TIMEOUT_SECONDS
     while not (seen := check()):

@@ -123,7 +123,7 @@ class DeployedStack:
         return [self.resources[id] for id in found if id in self.resources]
 
     def resource_name(self, resource_type: str) -> str:
-        """Return the physical name of the only resource of a type."""
+        """Return the physical name of the resource of this type. Raises ValueError unless the stack has exactly one."""
         [name] = self.resource_names(resource_type)
         return name
 

@@ -32,7 +32,7 @@ MAX_DURATION = timedelta(days=36_525)
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 KEPT_TYPES = (COUNTED.type, METRIC.type)
-"""The types that an advance keeps: the sales of a minute, and what each order, return and review adds to totals.
+"""The types that an advance keeps: the sales of a minute, and the contributions of items to totals.
 
 If the contribution of an order were deleted, a later cancellation would count the order twice, the archive would wait
 for the contribution, and `ops drift` could not add up the totals.

@@ -40,7 +40,7 @@ WriteBytes = Callable[[bytes], object]
 class InvalidField(Exception):
     """A field of the request is invalid.
 
-    `field`: the name of the field. `reason`: what is wrong with the value.
+    `field`: the name of the field. `reason`: why the value is rejected.
     """
 
     def __init__(self, field: str, why: str) -> None:

@@ -216,7 +216,7 @@ def check_effects(
 
 
 def _missing_effect(people: DemoClients, order_id: str) -> str:
-    """Return what is still missing or wrong for an order, such as its invoice, or "" if the order is complete."""
+    """Return the missing or wrong part of an order, such as its invoice, or "" if the order is complete."""
     whole: Any = people.alice.get(f"/orders/{order_id}/whole?limit=100")
     if whole["order"]["status"] != "DELIVERED":
         return f"its status is {whole['order']['status']}"

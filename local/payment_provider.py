@@ -306,8 +306,8 @@ def _read_json_lines(file: Path, *, required: bool) -> list[Any]:
 
     A kill can leave an incomplete last line. This function removes the incomplete line from the file.
 
-    `required`: what happens if another line is not JSON. If True, the function raises DamagedState. If False, it skips
-    the line.
+    `required`: decides about other lines that are not JSON. If True, the function raises DamagedState. If False, it
+    skips the line.
     """
     *lines, last = file.read_bytes().split(b"\n") if file.exists() else [b""]
     if last:

@@ -57,7 +57,7 @@ def find_schedules(stack: DeployedStack) -> list[Schedule]:
 
 
 def parse_rate(expression: str) -> timedelta:
-    """Return the interval of an expression such as "rate(5 minutes)". Raises ValueError."""
+    """Return the interval of an expression such as "rate(5 minutes)". Raises ValueError for any other form."""
     found = re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression)
     if not found:
         raise ValueError(f"{expression!r} is not supported here: use a rate in minutes, hours or days")
@@ -80,7 +80,7 @@ def run_schedules(
 def run_times(interval: timedelta, start: datetime, until: datetime) -> Iterator[datetime]:
     """Yield the times at which a schedule runs while the clock advances: after 1, 2, 4, 8, … intervals, and at the end.
 
-    A run reads from the table what is due, so it also does the work of the runs that are left out before it. But two
+    A run reads the due work from the table, so it also does the work of earlier runs that were left out. But two
     runs may have to be some time apart: an erasure is finished at the second one, 14 days after the first. With these
     times, there are runs both soon after the start and far apart, and 400 days take about 50 runs, not 600,000.
     """

@@ -54,7 +54,7 @@ class PackingJob:
 
     `shipment`: the data of the ShipmentRequested event.
     `receipt`: the receipt handle of the SQS message that requested the shipment.
-    `next_step`: what the warehouse does next with the shipment.
+    `next_step`: the next action of the warehouse on the shipment.
     `due_at`: when the warehouse takes this step, in seconds of time.monotonic().
     """
 

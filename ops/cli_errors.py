@@ -14,7 +14,7 @@ from ops.scan.checkpoint import Locked
 
 
 class UsageError(Exception):
-    """The operator used the command wrongly. The message says what is wrong or what to do."""
+    """The operator used the command wrongly. The message names the error or the correct usage."""
 
 
 class RecordNotFound(Exception):

@@ -89,7 +89,7 @@ class DisplayFilter:
 
 # describe patterns ----------------------------------------------------------------------------------------------------
 def describe_patterns() -> Iterator[PatternSpec]:
-    """Yield a description of every access pattern: what it reads, its arguments and the fields of its items."""
+    """Yield a description of every access pattern: the data it reads, its arguments and the fields of its items."""
     for pattern in PATTERNS:
         may = _optional_arguments(pattern)
         range_field = next((name for name in may if _is_time(pattern, name)), may[0] if may else "")

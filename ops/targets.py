@@ -201,7 +201,7 @@ def open_checkpoint(args: argparse.Namespace, table: Table, tool: str, name: str
     With the option `--restart`, the run starts from the beginning. Without it, the run resumes the last run if that run
     had the same `task` and stopped less than a day ago.
 
-    `tool`, `name`: the key of the checkpoint. `task`: what the run does, as a short text. Raises Locked if another run
+    `tool`, `name`: the key of the checkpoint. `task`: a short text about the run's work. Raises Locked if another run
     holds the lock.
     """
     checkpoint = Checkpoint(

@@ -30,8 +30,8 @@ keys.
 REACTIONS_WITH_EFFECT_ITEMS = (INVOICING, RENAMING)
 """The reactions (queues with a worker) that store Effect items.
 
-An Effect item records what a worker has done. If the event is delivered again, the worker does not repeat this work.
-For INVOICING, the item has the number of the order's invoice. For RENAMING, it has a position in the list of the
+An Effect item records the finished work of a worker. If the event is delivered again, the worker does not repeat this
+work. For INVOICING, the item has the number of the order's invoice. For RENAMING, it has a position in the list of the
 customer's orders: the new name is already copied to the orders before it. Other reactions store items of other types,
 for example a Notification.
 """
@@ -60,7 +60,7 @@ def entries_from_table(
     Each change, payment, return, refund and shipment of the order gives an entry. So does each side effect: an invoice,
     a mail, the archive object, and each item of `effects`.
 
-    `items`: the order's items. `mails`: the mails about the order. `effects`: the items that record what a worker did
+    `items`: the order's items. `mails`: the mails about the order. `effects`: the items that record a worker's work
     for an event.
     """
     for item in items:
@@ -100,7 +100,7 @@ def _make_entry(at: Instant, kind: str, text: str) -> TimelineEntry:
 def list_effects(table: Table, order: Any) -> list[Effect]:
     """Return the Effect items of an order, oldest first.
 
-    An Effect item records what a worker did. Its id is the id of an order, or of a change that the worker handled. The
+    An Effect item records a worker's work. Its id is the id of an order, or of a change that the worker handled. The
     result has the Effect items with the id of this order, or of a change of this order.
 
     An order also stores a copy of its customer's name. If the order is not archived and the customer was not erased,

@@ -1,4 +1,4 @@
-// What can be done with an order: by whom, in which state, and the dialogs that ask for what is needed.
+// The commands for an order: by role and state, with the dialogs that ask for their input.
 
 import { get, once, post } from "./api.js";
 import { checkbox, field, form } from "./forms.js";
@@ -26,7 +26,7 @@ const ACTIONS = [
   { name: "Cancel", states: CANCELLABLE, who: (me) => groupOf(me) !== "warehouse", open: cancel, kind: "danger" },
 ];
 
-/** The buttons for an order in its state, for this person. `done` is called after something was done. */
+/** The buttons for an order in its state, for this user. `done` is called after a command succeeded. */
 export function actionButtons({ order, me, done, small = false }) {
   const asked = { order, me, done, path: `/api/orders/${order.order_id}` };
   const there = ACTIONS.filter(isHere).filter(({ states, archived = false, who }) =>
@@ -35,7 +35,7 @@ export function actionButtons({ order, me, done, small = false }) {
     button(name, () => open(asked), { kind: `${kind} ${small ? "small" : ""}`, "aria-label": `${name} order ${shortId(order.order_id)}` }));
 }
 
-/** Closes the dialog, says what was done, and lets the view look again. */
+/** Closes the dialog, shows the result, and reloads the view. */
 async function finish(box, text, done) {
   box.close();
   toast(text);

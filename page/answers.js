@@ -1,11 +1,11 @@
-// What the table answers to a question: what it cost, the requests as they were sent, and the items by their type.
+// The result of a query of the table: its cost, the sent requests, and the items by type.
 
 import { plural, units } from "./format.js";
 import { chip, el, empty, row, storyLink, table } from "./ui.js";
 
 const LONG = 60;
 
-/** The parts of an answer; `asked`: the question, with what was chosen of what is read. */
+/** The parts of a result; `asked`: the query, with the selected fields and filter. */
 export function answerParts(found, asked) {
   const one = found.units === 1 ? "unit" : "units";
   return [
@@ -20,7 +20,7 @@ export function answerParts(found, asked) {
   ].filter(Boolean);
 }
 
-/** Why fewer are shown than were read. */
+/** Explains why fewer items are shown than were read. */
 function reasons({ passed_over: passed }, { where, fields }) {
   const told = [
     passed > 0 && `${plural(passed, "item")} read but not shown: after the end of the page, expired, or not part of the result.`,
@@ -35,7 +35,7 @@ function requestsTitle({ length }) {
   return length === 1 ? "The request" : `The ${length} requests`;
 }
 
-/** The first whole, of the others what differs from it. */
+/** The first request completely, and only the differences of the others. */
 function request({ operation, sent }, at) {
   const title = at === 0 ? `1. ${operation}` : `${at + 1}. ${operation}, like request 1 except for`;
   const names = Object.entries(sent);
@@ -48,7 +48,7 @@ function group({ type, fields, items }) {
   return table(`${type} (${items.length})`, fields, rows);
 }
 
-/** A value: an order leads to its story, what is long can be opened. */
+/** A value: an order id links to its timeline, and a long value can be opened. */
 function value(field, text) {
   if (field === "order_id" && text) return storyLink(text);
   if (text.length <= LONG) return text;

@@ -1,10 +1,10 @@
-// Asks the server: with a person's token, again where that is safe, and tells the page whether anybody answers.
-// A path is /api/…, wherever the API is, or /local/…, which only a laptop has.
+// Sends requests to the server with the user's token, retries if that is safe, and reports whether the server answers.
+// A path is /api/…, at any address of the API, or /local/…, which exists only on a laptop.
 
 import { settings } from "./settings.js";
 import { labels } from "./labels.js";
 
-/** An answer that says no, as problem+json; `document` has what it carries besides. */
+/** An error response as problem+json; `document` has its further fields. */
 export class Problem extends Error {
   constructor(status, document) {
     super(document.detail || document.title || document.message || `The shop answered with status ${status}`);
@@ -14,10 +14,10 @@ export class Problem extends Error {
   }
 }
 
-/** No answer at all. */
+/** No response at all. */
 export class Unanswered extends Error {}
 
-/** Tells "change" whenever `answers` does. */
+/** Emits "change" when `answers` changes. */
 export const reach = Object.assign(new EventTarget(), { answers: true });
 
 const PASSING = new Set([429, 502, 503, 504]);
@@ -25,15 +25,16 @@ const COMMAND_TRIES = 8;
 const ANSWER_WITHIN_MS = 30_000;
 let tokens = null;
 
-/** Whom to ask for tokens: `token(person, signal)`, and `forget(person)` where the API does not take one any more. */
+/** Provides tokens: `token(person, signal)`, and `forget(person)` after the API rejected the token. */
 export const tokensFrom = (source) => (tokens = source);
 
-/** Where a path of the page's leads here. */
+/** Returns the URL for a path of the page. */
 export const reached = (path) => path.replace(/^\/api/, settings.api);
 
 /**
- * The JSON that is answered. `as`: whose token is sent; `key`: an Idempotency-Key. Reads are tried until they are
- * answered or given up; commands some times, because each is keyed or repeatable: one that is not says `tries: 1`.
+ * Returns the JSON of the response. `as`: the user whose token is sent; `key`: an Idempotency-Key. Reads are retried
+ * until they succeed or are aborted. Commands are retried a few times, because each has a key or is repeatable; others
+ * set `tries: 1`.
  */
 export async function call(method, path, { as, tries, signal, ...sent } = {}) {
   const most = tries ?? (method === "GET" ? Infinity : COMMAND_TRIES);
@@ -106,8 +107,8 @@ export function pause(ms, signal) {
 const intents = new Map();
 
 /**
- * Runs a command under an Idempotency-Key that stays the same while the same is wanted and nobody knows whether it was
- * done: pressing the button again after a lost answer must not do it twice.
+ * Runs a command under an Idempotency-Key. The key stays the same for the same input while the result is unknown, so
+ * pressing the button again after a lost answer does not run the command twice.
  */
 export async function once(intent, body, command) {
   const wanted = JSON.stringify(body);

@@ -1,4 +1,4 @@
-// The basket, where it goes, and placing the order; then its payment, in the same place.
+// The basket, the delivery address, and placing the order; then its payment, in the same place.
 
 import { once, post } from "./api.js";
 import { field, form } from "./forms.js";
@@ -10,7 +10,7 @@ import { labels } from "./labels.js";
 
 const KEPT = "orderstream.basket";
 
-/** Quantities by product, kept for this tab; tells "change". */
+/** Quantities by product, stored for this tab; emits "change". */
 export class Basket extends EventTarget {
   #quantities = new Map(JSON.parse(sessionStorage.getItem(KEPT) ?? "[]"));
   #products = new Map();
@@ -39,7 +39,7 @@ export class Basket extends EventTarget {
     return [...this.#quantities.keys()];
   }
 
-  /** What of it is known to be for sale: products with their quantities. */
+  /** The products of the basket that are known to be for sale, with their quantities. */
   get lines() {
     return [...this.#quantities].filter(([id]) => this.#products.has(id)).map(([id, quantity]) => ({ ...this.#products.get(id), quantity }));
   }
@@ -52,7 +52,7 @@ export class Basket extends EventTarget {
   }
 }
 
-/** The panel: basket and address, then what is to be paid. `placed` hears of an order, `reload` shows prices anew. */
+/** The panel: basket and address, then the payment. `placed` is called with the order, `reload` reloads the prices. */
 export function basketPanel({ basket, me, signal, placed, reload }) {
   const panel = el("div", { class: "card basket" });
   const fillIn = () => panel.replaceChildren(...checkout());
@@ -112,7 +112,7 @@ function drawLines(basket, lines, sum, delivery) {
     sum.replaceChildren(empty("Your basket is empty", "Products that you add appear here."));
     return;
   }
-  // Who is typing into a line goes on in it: only where other products are in the basket are the lines made anew.
+  // Keep the focus while the user types into a line: the lines are rebuilt only if the products of the basket changed.
   const drawn = [...lines.children];
   const same = drawn.length === wanted.length && wanted.every((line, at) => drawn[at].dataset.product === line.product_id);
   if (!same) lines.replaceChildren(...wanted.map((line) => basketLine(basket, line)));
@@ -147,7 +147,7 @@ function basketLine(basket, { product_id: id, name, quantity }) {
   return line;
 }
 
-/** The fields of an address, filled in with what is known of it, and what is in them. */
+/** The fields of an address, filled in with the known values, and a function that reads them. */
 function addressFields(name) {
   const { street, postcode, city, country } = labels.address;
   const rows = [

@@ -1,4 +1,4 @@
-// The board: everybody's open orders by state, a page at a time, and what the staff does with them.
+// The board: the open orders of all customers by state, page by page, and the commands of staff.
 
 import { get } from "./api.js";
 import { actionButtons } from "./actions.js";
@@ -30,7 +30,7 @@ export function show(place, { query, signal }) {
   return heading;
 }
 
-/** The address of the board with something changed: it can be kept, and Back goes back to it. */
+/** The address of the board with some parameters changed, so that it can be bookmarked, and Back works. */
 function addressOf(asked) {
   const said = Object.entries(asked).filter(([name, value]) => value && !(name === "order" && value === "newest"));
   return `#/board?${new URLSearchParams(said)}`;
@@ -51,7 +51,7 @@ function filters(asked) {
   }, { kind: "", also: all ? [all] : [] });
 }
 
-/** What is delivered, cancelled or archived is in no list of the board, but has a number. */
+/** Delivered, cancelled and archived orders are in no list of the board, but are found by their number. */
 function finder(list, me, signal) {
   const number = field("Order number", "number", { required: true, autocomplete: "off", spellcheck: "false" });
   return form({ class: "inline", "aria-label": "Find an order" }, number, "Find", async () => {
@@ -94,7 +94,7 @@ function nothing(asked) {
   return empty(`No order has the status “${stateName(asked.status)}”`, text);
 }
 
-/** A row that follows its order: after something was done it shows the new state, and what can be done then. */
+/** A row of an order: after a command, it shows the new state and the next commands. */
 function orderRow(order, me, signal) {
   const shown = el("tr");
   const draw = (now) => {

@@ -1,7 +1,7 @@
-// Which request an entry of the journal follows from. The journal tells in the order of time, and what follows from two
-// requests comes mixed; a story is told request by request.
+// Finds the request that caused an entry of the activity log. The log is sorted by time, so the effects of two requests
+// are mixed; a timeline shows them request by request.
 
-/** What a request is about, and the events that it causes; the first that fits counts. */
+/** The order of a request, and the events that it causes; the first match counts. */
 const REQUESTS = [
   { route: /^POST \/orders$/, title: "The order is placed", causes: /^OrderPlaced$/ },
   { route: /\/payments(\/|$)/, title: "The payment is reported", causes: /^(OrderPaid|OrderPartlyPaid|OrderUnpaid|OrderFulfilling|ShipmentRequested|InvoiceIssued|Payment|Dispute|Refund(Sent|Succeeded|Failed))/ },
@@ -16,19 +16,19 @@ const EXPIRY = { title: "The order expires", causes: /^(OrderLapsed|OrderArchiv|
 const CHAOS = { title: "Chaos", causes: /^$/ };
 const BEFORE = { title: "Earlier activity", causes: /^$/ };
 
-/** A webhook is named by what it told. */
+/** A webhook is named by the event that it reports. */
 const TOLD = {
   PaymentFailed: "A payment fails", PaymentCaptured: "The order is paid", OrderPaid: "The order is paid",
   RefundSucceeded: "A refund succeeds", RefundFailed: "A refund fails",
 };
-/** The records whose version is the order's, so that they follow from what made that version. */
+/** The records that have the order's version, so that they belong to the request that wrote this version. */
 const OF_THE_ORDER = new Set(["Order", "OrderSummary", "OrderLine", "Activity", "TimelineEvent", "Expiry"]);
 const REACTION_TO = { fulfilment: "OrderPaid", archive: "OrderExpired" };
 
-/** When it began: a request is told when it has ended, and its records come while it runs. */
+/** The start of an entry: a request is logged when it ends, and its records come while it runs. */
 export const beganAt = ({ kind, at, ms }) => Date.parse(at) - (kind === "request" ? (ms ?? 0) : 0);
 
-/** The chapters of a story: [{title, opens, causes, entries}]. `entries` are sorted by when they began. */
+/** The chapters of a timeline: [{title, opens, causes, entries}]. `entries` are sorted by their start. */
 export function chaptersOf(entries) {
   const chapters = [];
   const open = (entry, { title, causes }) => chapters[chapters.push({ title, causes, opens: entry, entries: [] }) - 1];
@@ -50,7 +50,7 @@ function requestOf({ route = "", text }) {
   return REQUESTS.find((one) => one.route.test(route)) ?? { title: route || text, causes: /^$/ };
 }
 
-/** Tells of an entry which event it is, or follows from. */
+/** Returns the event that an entry is, or follows from. */
 function eventsOf(entries) {
   const published = entries.filter((entry) => entry.kind === "published");
   const names = new Map(published.map((entry) => [entry.event_id, entry.event]));

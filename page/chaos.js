@@ -1,4 +1,4 @@
-// Chaos, on the laptop only: break something on purpose, and watch the shop come back.
+// Chaos, on the laptop only: cause a failure on purpose, and watch the shop recover.
 
 import { get, post } from "./api.js";
 import { field, form } from "./forms.js";
@@ -6,7 +6,7 @@ import { el, storyLink } from "./ui.js";
 
 const SPANS = [["1h", "1 hour: unpaid orders lapse"], ["30d", "30 days"], ["90d", "90 days"], ["400d", "400 days: closed orders are archived"]];
 
-/** The section, and `update`, which hears how readers and processes stand. */
+/** The section, and `update`, which receives the state of readers and processes. */
 export function chaosSection({ signal }) {
   const said = el("div", { class: "said", role: "status" });
   const names = { readers: ["copies", "relay"], reactions: ["fulfilment", "notifications", "refunds", "archive"], processes: ["dynamodb", "aws"] };
@@ -20,7 +20,7 @@ export function chaosSection({ signal }) {
   });
   let stopped = new Set();
 
-  /** The reader's button does the opposite of what is. */
+  /** The reader's button reverses the current state. */
   const drawReader = () => {
     const isStopped = stopped.has(reader.control.value);
     stop.value = String(isStopped);

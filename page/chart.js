@@ -1,5 +1,5 @@
-// Charts, drawn here so that nothing is loaded: bars over time as SVG, and bars of a list. What they show is said in
-// their names too, and stands in tables beside them.
+// Charts, drawn here so that no library is loaded: bars over time as SVG, and bars of a list. Their values are also in
+// their accessible names, and in tables beside them.
 
 import { el } from "./ui.js";
 
@@ -18,8 +18,8 @@ function shape(tag, attributes, ...children) {
 }
 
 /**
- * Bars over time. `bars`: [{at, value, told}], `at` as its axis says it; `write`: a value as its axis says it; `name`: all
- * of it in words. It is drawn as wide as there is room, so that its letters stay as big as all others.
+ * Bars over time. `bars`: [{at, value, told}] with `at` as the label of the axis; `write`: formats a value for the
+ * axis; `name`: the accessible name. The chart is as wide as its place, so its letters have the normal size.
  */
 export function timeChart({ title, sum, name, bars, write }) {
   const host = el("div", { class: "chart-room" });
@@ -40,7 +40,7 @@ function drawn(width, { name, bars, write }) {
   return made;
 }
 
-/** Round numbers from the least, or 0, to the most. */
+/** Round numbers from the minimum, or 0, to the maximum. */
 export function ticksOf(values) {
   const low = Math.min(0, ...values);
   const high = Math.max(0, ...values);
@@ -70,7 +70,7 @@ function column({ value, told }, x, step, y) {
   return shape("rect", { class: value < 0 ? "bar below" : "bar", x, y: from, width, height: Math.max(1, to - from) }, shape("title", {}, told));
 }
 
-/** As many times below the bars as there is room for. */
+/** As many times below the bars as fit. */
 function times(bars, { left, step, width }) {
   const room = Math.max(...bars.map((bar) => bar.at.length)) * LETTER + 18;
   const every = Math.max(1, Math.ceil(room / step));
@@ -81,7 +81,7 @@ function times(bars, { left, step, width }) {
   });
 }
 
-/** A list with a bar for each: [{label, value}], the longest for the most. */
+/** A list with a bar for each: [{label, value}]; the maximum has the longest bar. */
 export function barList(lines, write, attributes = {}) {
   const most = Math.max(1, ...lines.map((one) => one.value));
   return el("ol", { class: "bars", ...attributes }, lines.map(({ label, value }) => {

@@ -1,10 +1,10 @@
-// One entry of the journal, as the timeline and the tail of the stream show it.
+// One entry of the activity log, for the timeline and for the live log of the stream.
 
 import { bytes, duration, fineTime, units } from "./format.js";
 import { icon } from "./icons.js";
 import { chip, el, facts, storyLink, timeOf } from "./ui.js";
 
-/** What each kind is called, and how far down the chain from the request it stands. */
+/** The label of each kind, and its level in the chain that begins with the request. */
 export const KINDS = {
   request: ["Request", 0],
   record: ["Stream record", 1],
@@ -22,7 +22,7 @@ export const KINDS = {
 };
 const SHOWN_ABOVE = new Set(["id", "at", "kind", "text", "order_id"]);
 
-/** A list item; `linked` names the order too, where entries of many stand together. */
+/** A list item; `linked` also links the order, for lists with entries of several orders. */
 export function entryItem(entry, { linked = false } = {}) {
   const [name, depth] = KINDS[entry.kind] ?? [entry.kind, 0];
   const reason = entry.reason ?? entry.error;
@@ -38,7 +38,7 @@ export function isBad({ kind, outcome, status }) {
   return kind === "failed" || kind === "parked" || outcome === "failed" || status >= 500;
 }
 
-/** What was measured, each as a chip. */
+/** The measurements, each as a chip. */
 function measures({ status, ms, units: used, attempt, lag_ms: lag, outcome, records, bytes: size, by }) {
   return [
     status && chip(String(status), status < 400 ? "good" : "bad"),

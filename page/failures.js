@@ -1,11 +1,11 @@
-// What can never be handled, or was given up: put aside whole, to be looked at.
+// Parked records and failed batches: records that can never be processed, or that were given up.
 
 import { get, post } from "./api.js";
 import { bytes, plural } from "./format.js";
 import { json } from "./panels.js";
 import { announce, button, chip, dialog, el, empty, fill, row, table, timeOf, toast } from "./ui.js";
 
-/** The section, and `refresh`, which shows the newest page anew. */
+/** The section, and `refresh`, which reloads the newest page. */
 export function failuresSection({ signal }) {
   const place = el("div");
   const refresh = () => showNewest(place, signal, refresh);

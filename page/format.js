@@ -1,4 +1,4 @@
-// How amounts, moments, ids and states are written.
+// Formats amounts, times, ids and states.
 
 const LOCALE = "en-GB";
 const TIME = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -37,7 +37,7 @@ export function bytes(count) {
   return count < 1024 ? `${count} bytes` : `${UNITS.format(count / 1024)} KiB`;
 }
 
-/** What a state is called, and its tone: waiting, moving, good, bad, or over. */
+/** The label of a state, and its tone: waiting, moving, good, bad, or over. */
 const STATES = {
   PENDING: ["Awaiting payment", "waiting"],
   PAID: ["Paid", "moving"],

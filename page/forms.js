@@ -1,11 +1,11 @@
-// Forms: fields with labels, sending without doing it twice, and errors next to what they are about.
+// Forms: fields with labels, submission without repeats, and errors beside their fields.
 
 import { explain, fieldErrors } from "./problems.js";
 import { el } from "./ui.js";
 
 let fields = 0;
 
-/** A label and its control; `name` is the path by which the shop's errors call it. */
+/** A label and its control; `name` is the field's path in the shop's errors. */
 export function field(label, name, attributes = {}, { hint, options } = {}) {
   const id = `field-${(fields += 1)}`;
   const described = hint && `${id}-hint`;
@@ -20,16 +20,16 @@ export function checkbox(label, name, attributes = {}) {
   return el("label", { class: "check" }, el("input", { type: "checkbox", name, ...attributes }), label);
 }
 
-/** The moment of a datetime-local, which is the viewer's, as the shop writes it; "" where there is none. */
+/** Converts the local time of a datetime-local to the shop's format; "" if it is empty. */
 export const asUtc = (local) => local && new Date(local).toISOString();
 
-/** The other way: what a datetime-local shows of a moment, to the minute. */
+/** Converts a time to the value of a datetime-local, to the minute. */
 export function localMoment(at) {
   const date = new Date(at);
   return at && !Number.isNaN(date.valueOf()) ? new Date(date - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
 }
 
-/** A form that runs `send` with itself. What goes wrong is said at its fields, and above its button. */
+/** A form that calls `send` with itself. Errors are shown at their fields, and above the button. */
 export function form(attributes, children, submitText, send, { nameOf, kind = "primary", also = [] } = {}) {
   const said = el("div", { class: "form-said", role: "alert" });
   const go = el("button", { type: "submit", class: `button ${kind}` }, submitText);
@@ -66,10 +66,10 @@ function show(made, said, error, nameOf) {
   made.querySelector("[aria-invalid]")?.focus();
 }
 
-/** A message of the shop as a sentence: some are sentences already, others begin with the verb. */
+/** Makes a sentence of a message: some are sentences already, others begin with the verb. */
 const asSentence = (why) => `${/^[a-z]/.test(why) ? "This field " : ""}${why.replace(/\.?$/, ".")}`;
 
-/** Puts an error at its control; false where the form has none of that name. */
+/** Shows an error at its control; returns false if the form has no control of this name. */
 function mark(made, name, why) {
   const control = [...made.elements].find((one) => one.name === name);
   if (!control?.id) return false;

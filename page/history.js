@@ -1,8 +1,8 @@
-// The story of an order where there is no journal: from the log that the order has, as often as somebody looks.
+// The timeline of an order without an activity log: from the order's own log, at each refresh.
 
 import { button, el, empty, stateChip, timeOf } from "./ui.js";
 
-/** {element, state, shows}: shows what the order's log says when it was looked at. */
+/** {element, state, shows}: shows the order's log at the last refresh. */
 export function history({ look }) {
   const element = el("div", { class: "card" });
   const shows = ({ timeline }) => element.replaceChildren(timeline.length ? list(timeline) : nothing());

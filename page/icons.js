@@ -1,4 +1,4 @@
-// Line icons, drawn here so that nothing is loaded; what they mean always stands beside them in words.
+// Line icons, drawn here so that no file is loaded; each has its meaning as text beside it.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PATHS = {

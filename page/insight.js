@@ -1,4 +1,4 @@
-// Insight: what was sold over a time, and what sold best in a month, as the staff may know.
+// Insight: sales over time, and the best sellers of a month, with figures for staff.
 
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { sales } from "./sales.js";
@@ -29,7 +29,7 @@ export function show(place, { query, signal }) {
   return heading;
 }
 
-/** What the address asks for; what makes no sense in it is as if it were not there. */
+/** The parameters in the address; invalid ones are ignored. */
 function askedIn(query) {
   const [from, to] = ["from", "to"].map((name) => (Number.isNaN(Date.parse(query.get(name))) ? "" : query.get(name)));
   const best = MONTH.test(query.get("best")) ? query.get("best") : new Date().toISOString().slice(0, 7);
@@ -37,14 +37,14 @@ function askedIn(query) {
   return { range: Object.hasOwn(RANGES, query.get("range")) ? query.get("range") : "hour", best, ...(isOwn && { range: "own", from, to }) };
 }
 
-/** What is wrong with a time of one's own; "" if nothing is. */
+/** The error in a range that the user entered; "" if it is valid. */
 function wrongTime(from, to) {
   const long = Date.parse(to) - Date.parse(from);
   if (long <= 0) return "The end must be after the start.";
   return long > LONGEST ? "The time range must not be longer than 366 days." : "";
 }
 
-/** From when to when, in ms; the last hour ends now, whenever that is. */
+/** The range, in ms; the range "last hour" ends now. */
 function rangeOf({ range, from, to }) {
   if (range === "own") return { from: Date.parse(from), to: Date.parse(to) };
   const now = Date.now();
@@ -76,7 +76,7 @@ function monthForm({ range, from, to, best }) {
   }, { kind: "" });
 }
 
-/** To look again by hand, or every few seconds, unless nobody looks. */
+/** Reloads on a click, or every few seconds while the tab is visible. */
 function refreshers(again, signal) {
   let timer = null;
   const live = el("button", { type: "button", class: "button small", "aria-pressed": "false" }, "Update every 5 seconds");

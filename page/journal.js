@@ -1,4 +1,4 @@
-// The story of an order on a laptop: from the journal of all that happens in the shop, as it happens.
+// The timeline of an order on a laptop: from the activity log, live.
 
 import { get } from "./api.js";
 import { plural } from "./format.js";
@@ -10,7 +10,7 @@ const SETTLED_MS = 400;
 const AT_LATEST_MS = 1500;
 const SAID_EVERY_MS = 2500;
 
-/** {element, state, shows}: tells by itself, and has the order looked at anew when something happened to it. */
+/** {element, state, shows}: updates itself, and reloads the order when it changed. */
 export function journal({ id, signal, look }) {
   const timeline = new Timeline();
   const state = el("p", { class: "live", role: "status" }, "Connecting …");
@@ -18,7 +18,7 @@ export function journal({ id, signal, look }) {
   return { element: timeline.element, state, shows: () => {} };
 }
 
-/** The story so far, and then as it goes on. */
+/** The entries so far, and then the new ones. */
 async function read(timeline, { id, signal, state, onNews }) {
   const path = `/local/orders/${encodeURIComponent(id)}/story`;
   try {
@@ -46,10 +46,10 @@ async function read(timeline, { id, signal, state, onNews }) {
   });
 }
 
-/** A look that failed is told as well; to look again because of it would never end. */
+/** A failed request is logged too; a reload because of it would never end. */
 const isLook = ({ kind, route = "" }) => kind === "request" && route.startsWith("GET ");
 
-/** Tells who listens what is new: many entries at once, and not too often. */
+/** Passes new entries to the listener: many at once, and not too often. */
 function teller() {
   let unsaid = [];
   return (entries) => {
@@ -63,7 +63,7 @@ function teller() {
   };
 }
 
-/** Calls `run` once nothing happened for a moment, or has not stopped happening for a while. */
+/** Calls `run` after a short pause without events, or after a while if events do not stop. */
 function settled(run, signal) {
   let timer, since;
   return () => {

@@ -1,12 +1,12 @@
-// New entries of the journal, as they are written: a stream that mends itself, handed on in small batches.
-// A tab that nobody looks at holds none: a browser has six connections to an address, for all its tabs together.
+// New entries of the activity log, live: a stream that reconnects, passed on in small batches.
+// A hidden tab holds no stream: a browser allows six connections to an address, for all its tabs together.
 
 const BATCH_MS = 120;
 const AGAIN_MS = 2000;
 
 /**
- * Calls `on` with the entries after `after` (from now on, if undefined), of one order if `order`, until `signal`
- * aborts. `onState` hears whether the stream is open.
+ * Calls `on` with the entries after `after` (from now on, if undefined), of one order if `order` is set, until `signal`
+ * aborts. `onState` is called with whether the stream is open.
  */
 export function follow({ after, order, signal, on, onState = () => {} }) {
   let last = after;

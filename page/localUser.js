@@ -1,4 +1,4 @@
-// People on a laptop: anybody may be anybody, by name. Who it is is kept for this tab.
+// Users on a laptop: a visitor can act as any user, by name. The choice is stored for this tab.
 
 import { get, Problem, post } from "./api.js";
 import { field, form } from "./forms.js";
@@ -29,7 +29,7 @@ export function choose(name) {
 export const token = async (name, signal) => (await signedIn(name, signal)).token;
 export const forget = (name) => tokens.delete(name); // the local AWS forgets tokens when it is killed
 
-/** A person's token, as long as it lives, and who they are to the shop: {token, registered}. */
+/** A user's token while it is valid, and the customer of the user: {token, registered}. */
 async function signedIn(user, signal) {
   const known = tokens.get(user);
   if (known && known.until > Date.now()) return known;

@@ -1,4 +1,4 @@
-// Opens the view that the address names, and keeps the frame around it: who you are, where you are, who answers.
+// Opens the view that the address names, and keeps the frame around it: user, navigation and connection state.
 
 import { reach } from "./api.js";
 import * as board from "./board.js";
@@ -13,7 +13,7 @@ import * as stream from "./stream.js";
 import { el } from "./ui.js";
 import { labels } from "./labels.js";
 
-/** Each view: what it is called above, if it stands there; who may see it, if not everybody; whether only a laptop has it. */
+/** Each view: its label in the navigation, if it has one; the groups that may see it; whether only a laptop has it. */
 const VIEWS = {
   shop: { title: "Shop", show: shop.show },
   orders: { show: story.show, who: person },
@@ -28,7 +28,7 @@ const views = document.getElementById("views");
 let open = new AbortController();
 let opened = 0;
 
-/** The view's name, what stands behind it in the path, and its query. */
+/** The view's name, the rest of the path, and its query. */
 function address() {
   const [path, query] = location.hash.replace(/^#\//, "").split("?");
   const [name, rest] = path.split("/", 2);
@@ -36,7 +36,7 @@ function address() {
   return { view, id: decoded(rest ?? ""), query: new URLSearchParams(query) };
 }
 
-/** What a person typed may be no encoding of anything. */
+/** The address may be typed by the user, so its encoding may be invalid. */
 function decoded(text) {
   try {
     return decodeURIComponent(text);
@@ -47,7 +47,7 @@ function decoded(text) {
 
 const mayBeSeen = ({ who = () => true }) => Boolean(who());
 
-/** `keepFocus`: where it is, outside of the view. */
+/** `keepFocus`: keep the focus where it is, outside of the view. */
 function show({ keepFocus = false } = {}) {
   open.abort(new DOMException("another view was opened", "AbortError"));
   open = new AbortController();

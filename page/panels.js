@@ -1,4 +1,4 @@
-// Beside the story: what there is by now of an order, each panel looked up anew when something happened.
+// Beside the timeline: the current items of an order, in panels that reload when the order changed.
 
 import { get, post, reached } from "./api.js";
 import { explain } from "./problems.js";
@@ -8,7 +8,7 @@ import { button, chip, copyable, dialog, el, facts, stateChip, timeOf, toast } f
 
 const COPY_TONES = { "in sync": "good", missing: "bad", behind: "waiting", "left over": "bad" };
 
-/** Each panel: what it needs beside the order with all it owns, how it shows that, and whether only a laptop has it. */
+/** Each panel: the data it needs beside the whole order, how it shows them, and whether only a laptop has it. */
 const PANELS = [
   { title: "Copies", load: ({ id, signal }) => get(`/local/orders/${id}/copies`, { signal }), draw: copies, laptop: true },
   { title: "Invoice", load: ({ whole }) => whole?.invoices, draw: invoices },
@@ -18,7 +18,7 @@ const PANELS = [
   { title: "Archive", load: archived, draw: archive, laptop: true },
 ];
 
-/** The panels, and `refresh(whole)`, which redraws those whose matter changed. */
+/** The panels, and `refresh(whole)`, which redraws the panels whose data changed. */
 export function sidePanels(id, me, signal) {
   const made = PANELS.filter(isHere).map((panel) => ({ ...panel, place: el("div", null, none("Nothing to show yet.")), known: undefined }));
   const element = el("aside", { class: "panels", "aria-label": "Details of the order" },
@@ -132,7 +132,7 @@ function openMail({ id, subject, to, at }) {
 }
 
 // Archive --------------------------------------------------------------------------------------------------------------
-/** Asked for only where there is one: a question without an answer is an error in the browser's console. */
+/** Requested only if the object exists: a 404 is an error in the browser's console. */
 async function archived({ id, whole, signal }) {
   if (!archivedWith(whole)) return { endsAt: whole?.ends_at ?? null };
   return get(`/local/orders/${id}/archive`, { signal });

@@ -1,4 +1,4 @@
-// The questions the shop asks its table, asked by hand: each with its arguments, and the answer below.
+// The access patterns of the shop, run by hand: each with its arguments, and the result below.
 
 import { get, post } from "./api.js";
 import { answerParts } from "./answers.js";
@@ -23,7 +23,7 @@ export function show(place, { id, query, signal }) {
   return heading;
 }
 
-/** The choice of a question, and below it the form of the one that is chosen. */
+/** The selection of a pattern, and below it the form of the selected one. */
 function chooser(known, { id, query, answered, signal }) {
   const chosen = known.items.find((one) => one.id === id) ?? known.items[0];
   const which = field("Access pattern", "pattern", {}, { options: known.items.map((one) => [one.id, `${one.id}: ${one.question}`, one === chosen]) });
@@ -62,7 +62,7 @@ function questionForm(one, known, said, ask) {
   return form({ class: "stack", "aria-label": one.question }, parts.filter(Boolean), "Run", (made) => ask(readForm(made, one)));
 }
 
-/** An argument, with values that find something here: the first is filled in where it is needed. */
+/** An argument, with values that find items here: a required argument is filled in with the first. */
 function argumentField(name, { needed, value, examples, number }) {
   const list = `examples-${(lists += 1)}`;
   const attributes = { required: needed, value: value ?? (needed ? examples[0] : null), list: examples.length > 0 && list, autocomplete: "off", autocapitalize: "none", spellcheck: "false", inputmode: number && "numeric" };
@@ -71,7 +71,7 @@ function argumentField(name, { needed, value, examples, number }) {
   return made;
 }
 
-/** What may be said besides, of what answers with several items: more of the key, a range of it, how many. */
+/** Optional arguments of a pattern with several items: more key fields, a range, a limit. */
 function narrowing(one, argument, said) {
   if (!one.pages) return null;
   const limit = field("Items per page", "limit", { type: "number", min: "1", max: "100", required: true, value: said.get("limit") ?? "20" });
@@ -92,7 +92,7 @@ function rangeFields(one, said) {
   return [end("from", "From"), end("to", "Before")];
 }
 
-/** What is shown of what was read. */
+/** The fields and the filter for the items that were read. */
 function choosing(one) {
   const conditions = el("div", { class: "stack" }, condition(one));
   const another = button("Add a condition", () => conditions.append(condition(one)), { kind: "small" });
@@ -111,7 +111,7 @@ function condition(one) {
   return el("div", { class: "inline" }, which, value);
 }
 
-/** What the form says, as it is sent. */
+/** The values of the form, as they are sent. */
 function readForm(made, one) {
   const data = new FormData(made);
   const said = (name) => String(data.get(name) ?? "").trim();
@@ -125,7 +125,7 @@ function readForm(made, one) {
 }
 
 // The answer -----------------------------------------------------------------------------------------------------------
-/** Pages forward by cursor, back by the cursors that led here. What cannot be asked is the form's to say. */
+/** Forward by cursor, back by the earlier cursors. The form shows the errors of an invalid query. */
 async function showPages(place, one, asked, signal) {
   const cursors = [null];
   await turn();
@@ -138,7 +138,7 @@ async function showPages(place, one, asked, signal) {
     announce(`${plural(found.shown, "item")} shown`);
   }
 
-  /** The buttons go with their page: who pressed one reads on at the head of the new one. */
+  /** The buttons are replaced with their page: the focus moves to the head of the new one. */
   async function read() {
     await turn();
     place.querySelector("h2").focus();

@@ -1,4 +1,4 @@
-// Paying an order: at the laptop's provider with a card that pays, or one that does not; elsewhere at the shop's own.
+// Paying an order: on the laptop with a test card that succeeds or fails; elsewhere with the shop's own provider.
 
 import { get, once, post } from "./api.js";
 import { capital, money } from "./format.js";
@@ -13,7 +13,7 @@ const WAYS = [
   { laptop: false, ask: provider },
 ];
 
-/** What is due, how it is paid, and then where the story is. */
+/** The due amount, the payment form, and then a link to the timeline. */
 export function payPanel({ order, signal, paid = () => {} }) {
   const panel = el("div", { class: "pay stack" });
   const [way] = WAYS.filter(isHere);
@@ -36,7 +36,7 @@ async function cards({ order, signal, paid }) {
   });
 }
 
-/** The form of a shop's payment provider stands here, once the shop has put it here. */
+/** The place for the form of the shop's payment provider, after the shop has added it. */
 function provider({ order }) {
   return el("p", { class: "notice" }, "The shop's payment provider takes the payment. The payment must have this order_id in its metadata: ", el("code", { class: "id" }, order.order_id), ". The provider then notifies the shop.");
 }

@@ -1,4 +1,4 @@
-// Who acts: on a laptop whoever is chosen, elsewhere whoever has signed in. What both can be asked is said here.
+// The acting user: on a laptop the selected one, elsewhere the signed-in one. Both modules have this interface.
 
 import { tokensFrom } from "./api.js";
 import * as localUser from "./localUser.js";
@@ -9,10 +9,10 @@ const here = settings.laptop ? localUser : signedInUser;
 tokensFrom(here);
 
 /**
- * `arrive()`: once, before the first view. `account(again)`: what stands above for who one is; `again` shows the view
- * anew. `person()`: who acts, or null. `groupOf(person)`: "staff", "warehouse" or null. `staffMember()`: who acts where
- * only the staff may, or null. `register(person, name)`: makes a customer of who is none yet. `choose(person)`,
- * `signIn()`: the one there is here, the other is undefined.
+ * `arrive()`: called once, before the first view. `account(again)`: the user's part of the header; `again` redraws the
+ * view. `person()`: the acting user, or null. `groupOf(person)`: "staff", "warehouse" or null. `staffMember()`: the
+ * acting user for staff commands, or null. `register(person, name)`: registers a user as a customer. `choose(person)`,
+ * `signIn()`: only one of them exists here, the other is undefined.
  */
 export const { arrive, account, person, groupOf, staffMember, fullName, register, choose, signIn } = here;
 

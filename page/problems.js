@@ -1,4 +1,4 @@
-// What the shop's refusals mean to a person, and what to do about them.
+// The meaning of the shop's problems for a user, and the steps to take.
 
 import { Problem, Unanswered } from "./api.js";
 import { moment, number, stateName } from "./format.js";
@@ -25,10 +25,10 @@ const REFUSALS = {
   "fault": ({ instance }) => `The shop failed. The error is logged under ${instance}. Try again.`,
 };
 
-/** A no that is not an answer of the API; its message is said as it is. */
+/** An error without a response of the API; its message is shown unchanged. */
 export class Refusal extends Error {}
 
-/** One or two plain sentences. `nameOf` knows products by their ids. */
+/** One or two plain sentences. `nameOf` returns the names of products by id. */
 export function explain(error, nameOf = (id) => id) {
   if (error instanceof Unanswered || error instanceof Refusal) return error.message;
   if (!(error instanceof Problem)) {
@@ -43,13 +43,13 @@ export function explain(error, nameOf = (id) => id) {
   return fieldErrors(error).length ? "Please check the highlighted fields." : `${error.message.replace(/\.?$/, ".")}`;
 }
 
-/** [{field, why}] of what was sent; `field` is a path such as address.postcode. */
+/** [{field, why}] of the sent values; `field` is a path such as address.postcode. */
 export function fieldErrors(error) {
   const errors = error instanceof Problem ? error.document.errors ?? [] : [];
   return errors.map(({ field, why, message }) => ({ field, why: plain(why ?? message ?? "is not valid") }));
 }
 
-/** The validator speaks of strings and patterns; people do not. */
+/** Replaces the validator's terms (strings, patterns) with plain words. */
 function plain(why) {
   return why
     .replace(/^String should have at least 1 character$/, "must not be empty")

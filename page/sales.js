@@ -1,4 +1,4 @@
-// What was sold in a stretch of time: read minute by minute, drawn as charts, and as a table.
+// Sales in a range of time: read minute by minute, shown as charts and as a table.
 
 import { get } from "./api.js";
 import { timeChart } from "./chart.js";
@@ -30,7 +30,7 @@ export async function sales({ from, to, signal }) {
   ].filter(Boolean);
 }
 
-/** The points of a time, page after page, up to a point: a minute has one in each currency. */
+/** The points of a range, page by page, up to a limit: a minute has one point per currency. */
 async function read(from, to, signal) {
   const points = [];
   let cursor = null;
@@ -44,7 +44,7 @@ async function read(from, to, signal) {
   return { points, isAll: false };
 }
 
-/** What is drawn: {title, sum, of: bucket → value, write: value → text}; revenue once for each currency. */
+/** The charts: {title, sum, of: bucket → value, write: value → text}; revenue once for each currency. */
 function measures(sum) {
   const currencies = Object.keys(sum.revenue).sort();
   return [
@@ -63,7 +63,7 @@ function chart({ title, of, sum, write }, sums, buckets) {
   return timeChart({ title: `${title} per ${buckets.per}`, sum: `${write(sum)} in total`, name, bars, write });
 }
 
-/** What a table can say as well; the times in which nothing was sold are left out. */
+/** The table with the same values; times without sales are left out. */
 function asTable(all, sums, buckets) {
   const told = sums.filter((one) => all.some(({ of }) => of(one) !== 0));
   const heads = ["Time", ...all.map(({ title }) => ({ text: title, number: true }))];
@@ -73,7 +73,7 @@ function asTable(all, sums, buckets) {
 }
 
 // Times ----------------------------------------------------------------------------------------------------------------
-/** Below an axis: the time of the day, with its date where there are several. */
+/** Labels below an axis: the time of the day, with the date if there are several days. */
 function shortTime(at, { edges, isDays }) {
   if (isDays) return DATE.format(at);
   return DATE.format(edges[0]) === DATE.format(edges.at(-1) - 1) || edges.at(-1) - edges[0] < 90_000_000 ? CLOCK.format(at) : `${DATE.format(at)} ${CLOCK.format(at)}`;

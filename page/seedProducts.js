@@ -1,4 +1,4 @@
-// Six products for an empty shop: cheap and dear, plenty and scarce, and one that may be ordered before it is there.
+// Six products for an empty shop: cheap and expensive, plenty and scarce, and one that can be backordered.
 
 import { Problem, post } from "./api.js";
 import { staffMember } from "./people.js";
@@ -12,7 +12,7 @@ const GOODS = [
   { product_id: "oak-stool", name: "Oak stool", price: 14900, stock: 3, backorder: true },
 ];
 
-/** Repeatable: what is offered already stays, and each receipt counts once. */
+/** Safe to repeat: existing products stay, and each receipt counts once. */
 export async function seedProducts() {
   const as = staffMember();
   for (const { stock, ...product } of GOODS) {

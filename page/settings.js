@@ -1,8 +1,8 @@
-// Where this page is served, and what it is told of the shop there: read before anything else of it begins.
+// The settings of the shop that serves this page: read before all other modules start.
 
 /**
- * `shop`: what it is called. `api`: what stands before each path of the API. `laptop`: whether the shop of this machine
- * serves it, which can show its inside; elsewhere `sign_in` says where people sign in: {url, client_id, scope}.
+ * `shop`: its name. `api`: the prefix of each path of the API. `laptop`: whether a local shop serves the page, so that
+ * it can show its internals; elsewhere `sign_in` has the sign-in settings: {url, client_id, scope}.
  */
 export const settings = await read().catch((error) => {
   document.querySelector("#main .loading").textContent = "The shop does not answer. Reload this page in a moment.";
@@ -15,5 +15,5 @@ async function read() {
   return response.json();
 }
 
-/** Whether something is there where this page is: it says `laptop: true`, `laptop: false`, or nothing, if it always is. */
+/** Whether an entry exists in this place of the page: `laptop: true`, `laptop: false`, or absent for both. */
 export const isHere = ({ laptop = settings.laptop }) => laptop === settings.laptop;

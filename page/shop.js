@@ -1,4 +1,4 @@
-// The shop: what is for sale, the basket beside it, and my orders below.
+// The shop: the products for sale, the basket beside them, and the user's orders below.
 
 import { get } from "./api.js";
 import { Basket, basketPanel } from "./basket.js";
@@ -65,7 +65,7 @@ async function showProducts(place, basket, signal) {
   }
 }
 
-/** Goods in the basket may be on a later page: what is asked of them alone is shown in the basket, at today's price. */
+/** Products in the basket may be on a later page: the basket requests them separately, with their current prices. */
 async function knowTheRest(basket, shown, signal) {
   await Promise.all(basket.ids.filter((id) => !shown.has(id)).map(async (id) => {
     const path = `/api/products/${encodeURIComponent(id)}`;

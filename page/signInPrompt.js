@@ -1,4 +1,4 @@
-// Instead of a view that is not for whoever looks: they may sign in, as somebody else if need be.
+// Shown instead of a view that the user may not see: they may sign in, or sign in as another user.
 
 import { person, signIn } from "./people.js";
 import { button, el, empty } from "./ui.js";

@@ -1,4 +1,4 @@
-// People where they sign in: whoever has, with the groups that their token says, and as the customer they are, if any.
+// Users who sign in: with the groups in their token, and their customer profile, if they have one.
 
 import { get, post, Problem } from "./api.js";
 import { capital } from "./format.js";
@@ -16,7 +16,7 @@ export const groupOf = (id) => (id === null ? null : GROUPS.find((group) => whos
 export const staffMember = () => (groupOf(person()) ? person() : null);
 export const fullName = () => customer?.name ?? "";
 
-/** Somebody who is not signed in may look around, whatever went wrong. */
+/** A user who is not signed in may look around, after any error. */
 export async function arrive() {
   try {
     await comeBack();
@@ -26,7 +26,7 @@ export async function arrive() {
   }
 }
 
-/** The customer whose token it is; null, if they are none yet. */
+/** The customer of the token; null if the user is not registered. */
 async function myself() {
   try {
     return await get("/api/customers/me", { as: person(), tries: 2 });

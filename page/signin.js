@@ -1,12 +1,12 @@
-// Signing in at the shop's identity provider: a code for tokens, with a proof that who asks for them is who asked for
-// the code (RFC 7636). A page can keep no secret, and needs none for this.
+// Sign-in at the shop's identity provider: an authorization code with PKCE (RFC 7636) for tokens. A page can keep no
+// secret, and needs none for this.
 
 import { Unanswered } from "./api.js";
 import { Refusal } from "./problems.js";
 import { settings } from "./settings.js";
 
-// For this tab: they are there after a reload and after the way to the sign-in and back, and gone with the tab. A cookie
-// would be sent along by whoever makes a browser ask; the API reads none.
+// Stored for this tab: the tokens survive a reload and the way to the sign-in and back, and are gone with the tab. A
+// cookie would be sent with requests that other pages cause; the API reads none.
 const TOKENS = "orderstream.tokens";
 const ASKED = "orderstream.sign-in";
 const EARLIER_MS = 60_000;
@@ -14,10 +14,10 @@ const NOT_SIGNED_IN = "You are not signed in. Try again.";
 const HERE = new URL(".", location.href).href;
 const { url, client_id: clientId, scope } = settings.sign_in ?? {};
 
-/** Tells "change" whenever somebody is signed in, or is not any more. */
+/** Emits "change" when a user signs in or out. */
 export const session = new EventTarget();
 
-/** Goes where one signs in. Who comes back is at the same view. */
+/** Goes to the sign-in page. After the sign-in, the user returns to the same view. */
 export async function signIn() {
   const verifier = random();
   const state = random();
@@ -27,7 +27,7 @@ export async function signIn() {
   location.assign(`${url}/oauth2/authorize?${new URLSearchParams(query)}`);
 }
 
-/** Takes what one came back with out of the address, and has tokens for it. */
+/** Removes the code from the address, and exchanges it for tokens. */
 export async function comeBack() {
   const answer = new URLSearchParams(location.search);
   if (!answer.has("state")) return;
@@ -40,7 +40,7 @@ export async function comeBack() {
   if (!(await askFor(sent))) throw new Refusal(NOT_SIGNED_IN);
 }
 
-/** Signs out here and there: the tokens are gone and revoked, and who signs in next is asked who they are. */
+/** Signs out here and at the provider: the tokens are deleted and revoked, and the next sign-in asks for the user. */
 export async function signOut() {
   const { refresh } = kept() ?? {};
   sessionStorage.clear(); // the basket, too
@@ -51,7 +51,7 @@ export async function signOut() {
 // Tokens ---------------------------------------------------------------------------------------------------------------
 let renewing = null;
 
-/** The access token, renewed before it ends; null where nobody is signed in. */
+/** The access token, renewed before it expires; null if no user is signed in. */
 export async function token() {
   const now = kept();
   if (!now || now.until > Date.now()) return now?.access ?? null;
@@ -59,13 +59,13 @@ export async function token() {
   return renewing;
 }
 
-/** Has it renewed when it is asked for next. */
+/** Makes the next call renew the token. */
 export function forget() {
   const now = kept();
   if (now) sessionStorage.setItem(TOKENS, JSON.stringify({ ...now, until: 0 }));
 }
 
-/** What the access token says of whose it is: {sub, groups}, to choose what is shown. What they may do the API knows. */
+/** The user in the access token: {sub, groups}, to select the views. The API itself checks all permissions. */
 export function whose() {
   const now = kept();
   if (!now) return null;
@@ -75,7 +75,7 @@ export function whose() {
 
 const kept = () => JSON.parse(sessionStorage.getItem(TOKENS));
 
-/** A new access token, which is kept; null, and nobody is signed in, where none is given. */
+/** Stores a new access token and returns it; if there is none, signs out and returns null. */
 async function askFor(sent) {
   const response = await send("token", sent);
   if (response.status >= 500 || response.status === 429) throw new Unanswered("Sign-in is not available. Try again in a moment.");

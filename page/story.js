@@ -1,4 +1,4 @@
-// The story of an order: how it stands, what happened to it, and what there is of it by now.
+// The timeline of an order: its state, its events, and its current items.
 
 import { get, Problem } from "./api.js";
 import { actionButtons } from "./actions.js";
@@ -12,7 +12,7 @@ import { button, chip, copyable, el, facts, failure, loading, row, stateChip, ta
 
 const MOST_PAGES = 5;
 
-/** Who tells what happened: a laptop's journal, as it happens; elsewhere the order's own log, when it is asked for. */
+/** The source of the timeline: a laptop's activity log, live; elsewhere the order's own log, at each refresh. */
 const TELLERS = [
   { laptop: true, tell: journal },
   { laptop: false, tell: history },
@@ -42,7 +42,7 @@ export function show(place, { id, signal, again }) {
   return heading;
 }
 
-/** Runs never overlap, so that no older answer is drawn last; who asks meanwhile has one more run after it. */
+/** Runs never overlap, so that no older answer is drawn last; calls during a run cause one more run after it. */
 function oneAtATime(run) {
   let running = null;
   let wanted = false;
@@ -82,7 +82,7 @@ async function lookAt(head, about) {
   }
 }
 
-/** The order with all it owns; it may take several pages. */
+/** The order with all its items; it may take several pages. */
 async function wholeOrder(id, me, signal) {
   const whole = { order: null, payments: [], invoices: [], shipments: [], returns: [], refunds: [], timeline: [], ends_at: null };
   let cursor = null;

@@ -1,4 +1,4 @@
-// The stream: both readers and all queues as they stand now, what failed for good, what happens, and chaos.
+// The stream: the current state of both readers and all queues, permanent failures, the live log, and chaos.
 
 import { call, get } from "./api.js";
 import { chaosSection } from "./chaos.js";
@@ -41,7 +41,9 @@ export function show(place, { signal }) {
 
 const heads = (texts, names) => texts.map((text, at) => (at < names ? text : { text, number: true }));
 
-/** Asks each second, unless nobody looks. What cannot be reached is asked again: the page says so above. */
+/**
+ * Requests the state each second while the tab is visible. After an error, it retries, and the page shows the error.
+ */
 async function poll(signal, draw) {
   while (!signal.aborted) {
     try {

@@ -1,4 +1,4 @@
-// Stretches of time in the viewer's zone, and what falls into each: minutes make hours, hours make days.
+// Buckets of time in the viewer's zone: minutes are summed to hours, hours to days.
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -9,7 +9,7 @@ const STEPS = [
 ];
 const MOST = 62;
 
-/** The equal stretches that cover [from, to), in ms: {edges, step, per}; of the finest of which there are not too many. */
+/** The equal buckets that cover [from, to), in ms: {edges, step, per}; the finest that are not too many. */
 export function timeBucketsOf(from, to) {
   const [step, per] = STEPS.find(([one]) => (to - from) / one < MOST) ?? STEPS.at(-1);
   const edges = [begin(from, step)];
@@ -17,7 +17,7 @@ export function timeBucketsOf(from, to) {
   return { edges, step, per, isDays: step >= DAY };
 }
 
-/** Days are the viewer's: some have 23 hours, or 25. */
+/** Days are in the viewer's zone: some have 23 hours, or 25. */
 function begin(at, step) {
   if (step >= DAY) return new Date(at).setHours(0, 0, 0, 0);
   const ahead = new Date(at).getTimezoneOffset() * MINUTE;
@@ -30,9 +30,7 @@ function next(at, step) {
   return date.setDate(date.getDate() + step / DAY);
 }
 
-/**
- * Points of minutes, oldest first, as the sums of buckets: [{from, to, orders, units, revenue: {EUR: …}}].
- */
+/** Sums the points of minutes, oldest first, into buckets: [{from, to, orders, units, revenue: {EUR: …}}]. */
 export function sumByBucket(points, edges) {
   const buckets = edges.slice(0, -1).map((from, at) => ({ from, to: edges[at + 1], ...nothing() }));
   let at = 0;

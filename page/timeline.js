@@ -1,4 +1,4 @@
-// The timeline of an order: a chapter for each request, with the chain of what followed from it.
+// The timeline of an order: a chapter for each request, with the chain of its effects.
 
 import { beganAt, chaptersOf } from "./causes.js";
 import { entryItem, isBad, unitsText } from "./entries.js";
@@ -7,8 +7,8 @@ import { icon } from "./icons.js";
 import { el, timeOf } from "./ui.js";
 
 /**
- * Grows by entries. The functions' logs are read a moment later than the stream, so what comes last may belong before
- * what is there: the story is sorted anew each time, and only what is new or elsewhere now is moved.
+ * Adds new entries. The functions' logs are read a moment later than the stream, so a new entry may belong before older
+ * ones: the timeline is sorted again each time, and only new or moved entries are redrawn.
  */
 export class Timeline {
   element = el("div", { class: "timeline" });
@@ -30,7 +30,7 @@ export class Timeline {
     arrange(this.element, chapters.map((chapter) => this.#section(chapter)));
   }
 
-  /** One entry, or the line that many stand behind; what was opened stays open when more come. */
+  /** One entry, or one line for several entries; open details stay open when more entries arrive. */
   #item(group) {
     const [first] = group;
     if (group.length === 1) return this.#items.get(first.id);
@@ -42,7 +42,7 @@ export class Timeline {
     return fold.element;
   }
 
-  /** The section of a chapter, known by the entry that opens it, with the chapter's entries as they are now. */
+  /** The section of a chapter, identified by its first entry, with its current entries. */
   #section({ title, opens, entries }) {
     if (!this.#sections.has(opens.id)) this.#sections.set(opens.id, section(title, opens));
     const shown = this.#sections.get(opens.id);
@@ -57,7 +57,7 @@ export class Timeline {
   }
 }
 
-/** Runs of records that are only copies and markers stand behind one line: [[entry, …], …]. */
+/** Groups consecutive records that are only copies and markers behind one line: [[entry, …], …]. */
 function folded(entries) {
   const groups = [];
   for (const entry of entries) {
@@ -87,7 +87,7 @@ function section(title, opens) {
   return { title: named, list, chain: inShort, element: el("section", { class: "card chapter", "aria-labelledby": titled }, head, inShort, list) };
 }
 
-/** Makes these the children, moving only those that are not where they should be: focus and open details stay. */
+/** Makes these the children, and moves only those in a wrong place: focus and open details stay. */
 function arrange(parent, wanted) {
   wanted.forEach((node, at) => {
     if (parent.children[at] !== node) parent.insertBefore(node, parent.children[at] ?? null);
@@ -95,7 +95,7 @@ function arrange(parent, wanted) {
   while (parent.children.length > wanted.length) parent.lastChild.remove();
 }
 
-/** Request → records → readers → events → reactions, each with what it came to so far. */
+/** Request → records → readers → events → reactions, each with its result so far. */
 function chain(entries) {
   const of = (...kinds) => entries.filter((entry) => kinds.includes(entry.kind));
   const [request] = of("request");

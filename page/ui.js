@@ -1,9 +1,9 @@
-// The parts that every view is built of. Data becomes text nodes and attributes only, never markup.
+// The elements of which every view is built. Data becomes text nodes and attributes only, never markup.
 
 import { explain } from "./problems.js";
 import { moment, shortId, stateName, stateTone } from "./format.js";
 
-/** An element: attributes by name, `on…` as listeners, what is null or false left out; children are nodes or text. */
+/** An element: attributes by name, `on…` as listeners, null or false is left out; children are nodes or text. */
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -27,7 +27,7 @@ export function facts(...pairs) {
   return el("dl", { class: "facts" }, there.map(([name, value]) => el("div", null, el("dt", null, name), el("dd", null, value))));
 }
 
-/** A button that cannot be pressed twice: until what it started is done it says so, and keeps the focus. */
+/** A button that cannot be pressed twice: it shows that its action is running, and keeps the focus. */
 export function button(text, run, { kind = "", ...attributes } = {}) {
   const made = el("button", { type: "button", class: `button ${kind}`, ...attributes }, text);
   made.addEventListener("click", () => busy(made, () => run(made)));
@@ -66,13 +66,13 @@ export function empty(title, text, ...actions) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", null, text), actions);
 }
 
-/** What could not be shown, why, and a way on. */
+/** An error in place of a view: the reason, and a button to retry. */
 export function failure(error, again, ...more) {
   const retry = again && button("Try again", again);
   return el("div", { class: "notice bad", role: "alert" }, el("p", null, explain(error)), el("div", { class: "row" }, retry, more));
 }
 
-/** Fills `place` with what `load` comes to; shows that it is loading, or why it failed. */
+/** Fills `place` with the result of `load`; shows that it is loading, or why it failed. */
 export async function fill(place, what, load) {
   place.replaceChildren(loading(`Loading ${what} …`));
   try {
@@ -82,7 +82,7 @@ export async function fill(place, what, load) {
   }
 }
 
-/** Fills `place` anew without a sign of it: what was open stays open, and the focus stays. */
+/** Refills `place` silently: open details stay open, and the focus stays. */
 export async function renew(place, load) {
   try {
     const made = [await load()].flat().filter(Boolean);
@@ -97,12 +97,12 @@ export async function renew(place, load) {
   }
 }
 
-/** Says something to who listens rather than looks. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   document.getElementById("announcer").textContent = text;
 }
 
-/** Something that was done, or was not, said for some seconds. */
+/** Shows the result of a command for some seconds. */
 export function toast(text, tone = "good") {
   document.querySelector(".toast")?.remove();
   const shown = el("p", { class: `toast ${tone}`, role: tone === "bad" ? "alert" : "status" }, text);
@@ -113,7 +113,7 @@ export function toast(text, tone = "good") {
 
 let dialogs = 0;
 
-/** A modal dialog, gone for good when it is closed; the focus goes back to where it was. */
+/** A modal dialog that is removed when it is closed; the focus returns to its former place. */
 export function dialog(title, build, { wide = false } = {}) {
   const titled = `dialog-${(dialogs += 1)}`;
   const made = el("dialog", { "aria-labelledby": titled, class: wide && "wide" });
@@ -125,7 +125,7 @@ export function dialog(title, build, { wide = false } = {}) {
   return made;
 }
 
-/** An id that can be copied whole. */
+/** An id that can be copied completely. */
 export function copyable(id, what) {
   const copy = async () => {
     await navigator.clipboard.writeText(id);

@@ -34,13 +34,13 @@ The worker of "bulk" writes large product imports. The worker of "notices" sends
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmDefinition:
-    """An alarm: when it is raised, what it means, and which runbook to follow.
+    """An alarm: its condition, its meaning and its runbook.
 
     The alarm is raised if the `statistic` of `metric` is above the limit `above`, or below the limit `below`, in
     `periods` consecutive periods. Exactly one of the two limits is set. `minutes`: the length of one period.
 
     `metric`: one of Orderstream's metrics, or a metric of an AWS service as "namespace name".
-    `description`: what is wrong while the alarm is raised. `runbook`: the name of the document that says what to do.
+    `description`: the problem while the alarm is raised. `runbook`: the name of the document with the steps to take.
     `for_each`: create one alarm for each resource of this kind, except the `excluded` ones.
     `is_level`: whether the metric is a gauge (a current level). If data is missing, an alarm with `above` on a gauge
     keeps its state, and an alarm with `above` on any other metric is not raised. An alarm with `below` is raised if

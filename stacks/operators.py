@@ -144,8 +144,9 @@ class OperatorRole(Construct):
 def trusted_principals(stage: Stage) -> iam.IPrincipal:
     """Return the principals that may assume the operator role: the `operators` of the stage, or else the account.
 
-    If the principal is the account, the account's IAM policies decide who may assume the role. The account's principals
-    and the users in `operators` need MFA. The roles in `operators` do not, because role sessions have no MFA context.
+    If the principal is the account, the account's IAM policies decide which principals may assume the role. The
+    account's principals and the users in `operators` need MFA. The roles in `operators` do not, because role sessions
+    have no MFA context.
     """
 
     def require_mfa(whom: iam.PrincipalBase) -> iam.PrincipalBase:

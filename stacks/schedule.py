@@ -13,7 +13,7 @@ from stacks.stage import Stage
 MAX_EVENT_AGE_SECONDS = 5 * 60
 """How many seconds late a scheduled run may start. A run that would start later goes to the dead-letter queue instead.
 
-Each run reads from the table what has to be done, so the next run does the work of a run that did not start.
+Each run reads the due work from the table, so the next run also does the work of a run that did not start.
 """
 
 

@@ -196,7 +196,7 @@ class Stage:
 
     @property
     def removal_policy(self) -> "RemovalPolicy":
-        """What happens to a resource with data when the stack is deleted: kept if `protect` is set, else deleted."""
+        """The fate of a resource with data when the stack is deleted: kept if `protect` is set, else deleted."""
         from aws_cdk import RemovalPolicy  # noqa: PLC0415  reading settings must not start the CDK's Node
 
         return RemovalPolicy.RETAIN if self.protect else RemovalPolicy.DESTROY

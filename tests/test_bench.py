@@ -1,4 +1,4 @@
-"""What the bench compares: two shops that do the same work; and what of its figures is the same every time."""
+"""The benchmark compares two shops that do the same work; some of its figures are the same every time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -16,14 +16,14 @@ LINES = 5
 
 @pytest.fixture(scope="module")
 def queues(engine: Engine) -> Iterator[dict[str, str]]:
-    """What both find around them."""
+    """The environment of both shops."""
     with pair.open_surroundings(engine) as (_, urls):
         yield urls
 
 
 @pytest.fixture(scope="module")
 def both(engine: Engine, queues: dict[str, str]) -> life.LifePair:
-    """One order's life in each: comparing what came of it is part of living it."""
+    """The life of one order in each shop; each life includes the comparison of the results."""
     return life.lives(engine, queues, LINES)
 
 
@@ -58,7 +58,7 @@ def test_a_life_asks_for_as_many_units_as_the_bench_says(both: life.LifePair) ->
     assert sum(ours.units(step=step) for step in life.STEPS) == ours.units()
 
 
-def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: life.LifePair) -> None:
+def test_the_units_above_the_minimum_of_the_key_table_are_documented_exactly(both: life.LifePair) -> None:
     parts = life.minimum_units(LINES, both.ours.order)
     read = sum(units for part, units in parts.items() if "read" in part)
     written = sum(parts.values()) - read
@@ -69,16 +69,16 @@ def test_where_ours_is_above_the_least_of_its_keys_is_told_to_the_unit(both: lif
     assert 0.5 * both.usual.units() < sum(parts.values()) - sum(life.further_designs(LINES).values())
 
 
-def test_placing_is_half_of_what_the_usual_way_writes_and_asks(both: life.LifePair) -> None:
+def test_placing_needs_half_the_writes_and_requests_of_the_conventional_implementation(both: life.LifePair) -> None:
     ours, usual = (each.used["placed", "api"] for each in (both.ours, both.usual))
     assert (ours["written"], usual["written"]) == (3 + 2 * LINES, 2 * (3 + 2 * LINES))
     assert (ours["requests"], usual["requests"]) == (2, 4)
 
 
-def test_that_copies_guarded_by_a_version_are_made_once_costs_nothing_and_that_totals_are_has_its_price(
+def test_copies_guarded_by_a_version_need_no_further_requests_and_totals_need_a_mark(
     engine: Engine, queues: dict[str, str]
 ) -> None:
-    """Making them shows that they stay as they are when the change comes again, at once or late."""
+    """The measurement also checks that a redelivered change leaves the copies unchanged, at once or late."""
     cost = {
         (figure.what.removeprefix("the copies of an order that is ").partition(" ")[0], figure.unit): figure
         for figure in life.deduplication_figures(engine, queues)
@@ -99,7 +99,7 @@ KEYS = {"PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "schema", "type"}
 
 
 def stored(value: Any) -> Any:
-    """Without what an item leaves out."""
+    """Return the item without its optional attributes."""
     return {name: stored(it) for name, it in value.items() if it} if isinstance(value, Mapping) else value
 
 
@@ -121,7 +121,7 @@ def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
     assert decode.count_lines_of_record(modified) == 2 * LINES
 
 
-# what is told ---------------------------------------------------------------------------------------------------------
+# the report -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("figure", "reached", "told"),
     [
@@ -134,13 +134,13 @@ def test_both_ways_are_given_the_same_images_from_the_same_text() -> None:
         (Figure("it", "ms", usual=exact(4), max_ratio=0.75, max_value=10), None, ("", "≤ 75% ≤ 10 ms")),
     ],
 )
-def test_what_is_aimed_at_and_missed_is_told(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
+def test_a_missed_target_is_shown(figure: Figure, reached: bool | None, told: tuple[str, str]) -> None:
     assert figure.is_reached is reached
     section = report.Section("it", "What it is.", [figure])
     assert [cell.strip() for cell in report.render_page([section]).splitlines()[-1].split("|")][5:7] == list(told)
     assert ("missed" in report.render_text(section, 1)) is (reached is False)
 
 
-def test_a_spread_is_told_as_the_median_and_the_quartiles_around_it() -> None:
+def test_a_spread_is_shown_as_the_median_and_its_quartiles() -> None:
     measured = Figure("it", "ms", spread([1, 2, 3, 4, 100]), exact(2.5))
     assert "3.00 ms (2.00 to 4.00)  2.5 ms" in report.render_text(report.Section("it", "", [measured]), 1)

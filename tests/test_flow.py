@@ -58,7 +58,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert isinstance(stub, ArchivedOrder)
     body = harness.objects("archive")[stub.object_key]
     assert hashlib.sha256(body).hexdigest() == stub.sha256
-    kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its end is what started the archive
+    kept = [image for image in before if image["type"]["S"] != "Expiry"]  # its expiry started the archive
     assert parse_archive(body) == kept
     assert {image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")} == {"ArchivedOrder", "Invoice"}
     (summary,) = orders.list_orders_of_customer(harness.shop, ANN, ANN.id, 10, None).items
@@ -66,7 +66,7 @@ def test_an_order_goes_from_the_request_to_the_archive_and_its_bytes_come_back_e
     assert [part.available for part in products.get_stock_of_product(harness.shop, "mug")] == [8]
 
 
-def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money_adds_up(harness: ShopHarness) -> None:
+def test_an_order_paid_shipped_and_returned_in_parts_is_archived_and_its_money_adds_up(harness: ShopHarness) -> None:
     harness.open_shop(available=10)
     discounts.create_discount(harness.shop, STAFF, "spring", 20, limit=1)
     dear = replace(harness.shop, shipping={"EUR": 490}, tax_rate=2000)
@@ -85,7 +85,7 @@ def test_an_order_paid_sent_and_returned_in_parts_goes_all_the_way_and_its_money
     harness.process_all()
     invoice = get_invoice_of_order(harness.shop, ANN, order_id)
     assert [(paid.method, paid.amount) for paid in invoice.payments] == [("CREDIT", 1000), ("CARD", total - 1000)]
-    assert harness.provider.refunded_amount("pi_1") == 1000, "what was too much went back at once"
+    assert harness.provider.refunded_amount("pi_1") == 1000, "the excess was refunded at once"
 
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-1", "dhl", "1", {"mug": 1})
     shipments.dispatch_shipment(harness.shop, WAREHOUSE, order_id, f"{order_id}-2", "dhl", "2")
@@ -134,7 +134,7 @@ def test_an_order_that_the_warehouse_stops_gives_goods_and_money_back(harness: S
     assert len(subjects) == len(set(subjects)) == 5, "placed, paid, cancel asked for, cancelled, money back"
 
 
-def test_an_order_cut_short_is_told_delivered_and_archived_with_what_was_sent(harness: ShopHarness) -> None:
+def test_a_shortened_order_is_mailed_delivered_and_archived_with_its_shipped_pieces(harness: ShopHarness) -> None:
     harness.open_shop(available=5)
     order_id = harness.place_order(mug=3, pot=1)
     harness.pay_order(order_id)

@@ -1,4 +1,4 @@
-"""Nothing was forgotten; and what is forgotten on purpose is named in one sentence, with the file and the line."""
+"""No declaration is missing; a planted omission is reported in one sentence, with the file and the line."""
 
 import re
 from collections.abc import Callable
@@ -35,11 +35,11 @@ def without(entries: Any, *keys: Any) -> Any:
     return {key: value for key, value in entries.items() if key not in keys}
 
 
-def test_nothing_was_forgotten() -> None:
+def test_no_declaration_is_missing() -> None:
     assert list(find_omissions()) == []
 
 
-# what `make check` says -----------------------------------------------------------------------------------------------
+# output of `make check` -----------------------------------------------------------------------------------------------
 def forget_record(patch: Patch, file: Path, name: str) -> None:
     get: Any = vars(Recorded)["entries"].fget
     patch.setattr(Recorded, "entries", property(lambda it: without(get(it), name) if it.file == file else get(it)))
@@ -83,14 +83,14 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
             r"tests/model/test_request_units.py:\d+"
         ),
     ),
-    "what derives a total": (
+    "a total's function": (
         lambda patch, _: patch.setattr(totals, "TOTAL_FIELDS", without(totals.TOTAL_FIELDS, t.RATING)),
         (
             r"functions/model/table.py:\d+: nothing derives the counter Rating, and no drift check covers it: "
             r"add it to functions/model/totals.py:\d+"
         ),
     ),
-    "what derives a copy": (
+    "a copy's function": (
         lambda patch, _: patch.setattr(copies, "LOGS", ()),
         (
             r"functions/model/table.py:\d+: nothing derives the log TimelineEvent, and no drift check covers it: "
@@ -157,7 +157,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
         ),
         r"stacks/stage.py:\d+: the setting sender has no description: add `sender`: ... to the docstring of Stage",
     ),
-    "what a migration does": (
+    "a migration's description": (
         lambda patch, folder: forget_migration(patch, "m0002_notes.py", folder),
         r"ops/migrations/m0002_notes.py:1: the module has no MIGRATION: add one as `python -m ops migrate new` writes.",
     ),
@@ -169,7 +169,7 @@ OMISSIONS: dict[str, tuple[Callable[[Patch, Path], Any], str]] = {
 
 
 @pytest.mark.parametrize(("forget", "sentence"), OMISSIONS.values(), ids=OMISSIONS)
-def test_what_was_forgotten_is_one_sentence_that_says_where_to_add_it(
+def test_an_omission_is_one_sentence_with_the_place_to_add_it(
     monkeypatch: Patch, tmp_path: Path, forget: Callable[[Patch, Path], Any], sentence: str
 ) -> None:
     forget(monkeypatch, tmp_path)
@@ -177,7 +177,7 @@ def test_what_was_forgotten_is_one_sentence_that_says_where_to_add_it(
     assert [one for one in found if re.fullmatch(sentence, one)] == found[:1], found
 
 
-# what synth, `make check` and the start say ---------------------------------------------------------------------------
+# output of synth, `make check` and the start --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("declare", "sentence"),
     [
@@ -232,7 +232,7 @@ def test_a_class_that_no_module_declares_is_named_before_anything_is_imported(tm
 
 
 # recorded figures -----------------------------------------------------------------------------------------------------
-def test_a_record_adds_what_is_new_and_changes_nothing(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_a_record_adds_new_entries_and_changes_none(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr("tests.support.recorded.PROJECT", tmp_path)
     file = tmp_path / "units.json"
     file.write_text('{"A1": 1.0}', encoding="utf-8")
@@ -249,6 +249,6 @@ def test_a_record_adds_what_is_new_and_changes_nothing(tmp_path: Path, monkeypat
         Recorded(file, writes=False).check_names({"A2"})
 
 
-def test_a_test_that_needs_a_sample_that_is_missing_says_so() -> None:
+def test_a_test_without_its_sample_names_the_missing_sample() -> None:
     with pytest.raises(pytest.fail.Exception, match=r"tests/support/samples.py:\d+: Wish has no sample: add it to"):
         SAMPLES[Row(type("Wish", (), {}), "WISH#{wish_id} / WISH")]

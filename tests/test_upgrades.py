@@ -73,9 +73,7 @@ def test_items_of_older_code_are_read_by_newer_with_the_default(dynamodb: Any, n
     assert (read().name, read().colour) == ("Whisk", "grey")
 
 
-def test_older_code_that_is_still_at_work_leaves_alone_what_it_does_not_know(
-    dynamodb: Any, new_table: Callable[[], str]
-) -> None:
+def test_older_code_keeps_attributes_that_it_does_not_know(dynamodb: Any, new_table: Callable[[], str]) -> None:
     name, was, now = new_table(), older(), newer()
     after, read = made_by(now, dynamodb, name)
     after.write(put_if_absent(now, now.entity(gadget_id="g1", name="Whisk", created_at=AT, colour="red")))
@@ -86,7 +84,7 @@ def test_older_code_that_is_still_at_work_leaves_alone_what_it_does_not_know(
 
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
-def test_what_may_be_missing_may_be_missing(row: Row[Any]) -> None:
+def test_an_optional_attribute_may_be_missing_and_a_required_one_may_not(row: Row[Any]) -> None:
     """Each attribute without which docs/items.json says that an item can be read, and each without which it cannot."""
     image = row.encode(SAMPLES[row])
     for name, kind in promises.describe_entity(row.entity, row.schema)["attributes"].items():
@@ -98,10 +96,10 @@ def test_what_may_be_missing_may_be_missing(row: Row[Any]) -> None:
                 row.decode(without)
 
 
-# what was promised ----------------------------------------------------------------------------------------------------
+# contracts ------------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def files() -> Files:
-    """What lies in docs by now."""
+    """The contract files in docs."""
     return {name: text for name, text in generate.render_pages().items() if name.endswith(".json")}
 
 
@@ -116,7 +114,7 @@ def edited(files: Files, name: str, edit: Callable[[Any], Any]) -> Files:
     return {**files, name: json.dumps(document)}
 
 
-def test_what_is_as_it_was_breaks_nothing(files: Files) -> None:
+def test_unchanged_contracts_are_compatible(files: Files) -> None:
     assert broken(files, files) == []
 
 
@@ -125,7 +123,7 @@ ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
         lambda it: it["Product"]["attributes"].update(colour="text"),
         "Product of schema 1: stored items do not have colour. Give it a default.",
     ),
-    "must have what could be missing": (
+    "an optional attribute becomes required": (
         lambda it: it["Order"]["attributes"].update(paid="number"),
         "Order of schema 1: stored items may lack paid. Migrate them, then raise the schema.",
     ),
@@ -145,15 +143,15 @@ ITEMS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", ITEMS)
-def test_a_change_of_an_item_that_older_items_or_older_code_cannot_bear_is_refused(files: Files, what: str) -> None:
+def test_a_change_that_breaks_older_items_or_older_code_is_rejected(files: Files, what: str) -> None:
     edit, sentence = ITEMS[what]
     assert broken(files, edited(files, "items.json", edit)) == [sentence]
 
 
-def test_what_an_item_may_have_more_or_lack_and_what_has_another_schema_is_not_refused(files: Files) -> None:
+def test_optional_additions_and_another_schema_are_compatible(files: Files) -> None:
     more = edited(files, "items.json", lambda it: it["Product"]["attributes"].update(colour="text?"))
     assert broken(files, more) == []
-    assert broken(more, files) == [], "what could be missing may go"
+    assert broken(more, files) == [], "an optional attribute may be removed"
     other = {"schema": 2, "attributes": {"colour": "text"}}
     assert broken(files, edited(files, "items.json", lambda it: it["Product"].update(other))) == []
 
@@ -194,19 +192,19 @@ EVENTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", EVENTS)
-def test_a_change_of_an_event_that_breaks_who_reads_it_is_refused(files: Files, what: str) -> None:
+def test_an_event_change_that_breaks_subscribers_is_rejected(files: Files, what: str) -> None:
     edit, sentence = EVENTS[what]
     assert broken(files, edited(files, PAID, edit)) == [f"OrderPaid of schema 1: {sentence}"]
 
 
-def test_an_event_that_is_published_no_more_is_asked_about(files: Files) -> None:
+def test_removing_an_event_is_rejected_with_the_steps_to_take(files: Files) -> None:
     without = {name: text for name, text in files.items() if name != PAID}
     assert broken(files, without) == [
         "OrderPaid is no longer published. If it has no subscribers, delete docs/events/OrderPaid.json."
     ]
 
 
-def test_a_field_more_a_state_more_and_another_schema_of_an_event_are_not_refused(files: Files) -> None:
+def test_a_new_field_a_new_state_and_a_new_schema_of_an_event_are_compatible(files: Files) -> None:
     optional = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
     assert broken(files, edited(files, PAID, lambda it: data(it)["properties"].update(vat=optional))) == []
     status = json.loads(files[PAID])["properties"]["data"]["properties"]["status"]
@@ -217,7 +215,7 @@ def test_a_field_more_a_state_more_and_another_schema_of_an_event_are_not_refuse
     assert broken(files, other) == []
 
 
-def test_make_docs_writes_nothing_where_a_promise_would_be_broken(
+def test_make_docs_writes_nothing_if_a_contract_would_break(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, files: Files
 ) -> None:
     (tmp_path / "events").mkdir()
@@ -230,7 +228,7 @@ def test_make_docs_writes_nothing_where_a_promise_would_be_broken(
 
 
 # an event -------------------------------------------------------------------------------------------------------------
-def test_events_of_older_code_that_are_still_on_their_way_are_read_with_the_default(
+def test_events_of_older_code_in_flight_are_read_with_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @entity
@@ -256,7 +254,7 @@ def test_events_of_older_code_that_are_still_on_their_way_are_read_with_the_defa
 
 
 # an index -------------------------------------------------------------------------------------------------------------
-def test_an_index_is_made_filled_and_then_asked_while_the_shop_is_open(engine: Engine) -> None:
+def test_an_index_is_created_filled_and_then_queried_while_the_shop_is_open(engine: Engine) -> None:
     """As docs/upgrades.md has it: the table had no GSI3 and its best sellers no keys for it."""
     client, name = engine.dynamodb(), "before-gsi3"
     request = t.create_table_request(name)
@@ -276,7 +274,7 @@ def test_an_index_is_made_filled_and_then_asked_while_the_shop_is_open(engine: E
         "KeyConditionExpression": "GSI3PK = :pk",
         "ExpressionAttributeValues": {":pk": {"S": place["GSI3PK"]}},
     }
-    assert client.query(**asked)["Items"] == [], "an index has only what has its keys"
+    assert client.query(**asked)["Items"] == [], "an index has only items with its keys"
     new = replace(SAMPLES[t.BEST_SELLER], product_id="written-meanwhile")
     table.write(put_if_absent(t.BEST_SELLER, new))
     fill = PlannedMigration(

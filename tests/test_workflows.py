@@ -42,7 +42,7 @@ def commands(workflow: dict[Any, Any]) -> str:
     return "\n".join([*(step["run"] for step in steps(workflow) if "run" in step), *lanes])
 
 
-def test_there_are_workflows_for_checks_a_deploy_what_it_would_change_and_new_seeds_each_night() -> None:
+def test_there_are_workflows_for_checks_deploys_diffs_and_nightly_seeds() -> None:
     assert {file.stem: set(read(file.stem)["on"]) for file in FILES} == TRIGGERS
 
 
@@ -56,7 +56,7 @@ def test_every_action_is_pinned_by_its_commit_and_says_which_version_that_is(fil
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_job_may_read_the_code_and_what_it_is_named_for_here_and_nothing_else(file: Path) -> None:
+def test_a_job_has_only_the_permissions_of_its_task(file: Path) -> None:
     workflow = read(file.stem)
     assert workflow["permissions"] == {"contents": "read"}
     for name, job in workflow["jobs"].items():
@@ -70,7 +70,7 @@ def test_a_job_may_read_the_code_and_what_it_is_named_for_here_and_nothing_else(
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_what_runs_are_targets_of_the_makefile(file: Path) -> None:
+def test_workflows_run_only_targets_of_the_makefile(file: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
     ran = set(MAKE.findall(commands(read(file.stem))))
     assert ran
@@ -78,7 +78,7 @@ def test_what_runs_are_targets_of_the_makefile(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_nothing_that_somebody_else_may_name_is_put_into_a_command(file: Path) -> None:
+def test_no_user_input_is_put_into_a_command(file: Path) -> None:
     written = [step["run"] for step in steps(read(file.stem)) if "run" in step]
     assert [text for text in written if "${{" in text] == [text for text in written if text == "${{ matrix.lane }}"]
 
@@ -92,14 +92,14 @@ def test_checks_run_on_every_python_that_is_supported() -> None:
     assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
 
 
-def test_a_deploy_waits_for_its_environment_and_is_never_broken_off() -> None:
+def test_a_deploy_waits_for_its_environment_and_is_never_cancelled() -> None:
     workflow = read("deploy")
     (job,) = workflow["jobs"].values()
     assert job["environment"] == "${{ inputs.stage }}"
     assert workflow["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
     before = [step.get("run", step.get("uses", "")) for step in job["steps"]]
     tested, let_in = before.index("make test"), next(n for n, one in enumerate(before) if "credentials" in one)
-    assert tested < let_in, "what is tested runs without the role"
+    assert tested < let_in, "the tested code runs without the role"
 
 
 def test_a_fork_gets_no_role() -> None:

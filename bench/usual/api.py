@@ -1,7 +1,7 @@
-"""The API of the usual way: a Powertools resolver that validates, one function for each route.
+"""The API of the conventional shop: a Powertools resolver that validates, one function for each route.
 
-An order and its payment are made once by Powertools' idempotency, as its documentation does it with a payment. What
-changes an order's state does so under a condition, in one transaction with what belongs to it.
+Powertools' idempotency makes sure that an order and its payment are created once, as its documentation does it with a
+payment. A change of an order's state has a condition, and is in one transaction with the items that belong to it.
 """
 
 import json
@@ -61,7 +61,7 @@ class EventDataModel(BaseModel):
 
 
 class PaymentEvent(BaseModel):
-    """What the provider tells. Its signature is left out: nothing that is measured here would look at it."""
+    """A payment event of the provider. Its signature is left out, because no measurement would check it."""
 
     id: str
     type: str
@@ -86,7 +86,7 @@ def post_order(
 
 @idempotent_function(data_keyword_argument="request", config=placing, persistence_store=persistence())
 def place(request: dict[str, Any]) -> dict[str, Any]:
-    """Read the customer and the products, write header, lines and stock. The answer is what is answered ever after."""
+    """Read the customer and the products, write header, lines and stock. The answer is stored for all repeats."""
     wanted = {line["product_id"]: line["quantity"] for line in request["body"]["lines"]}
     customer_id = request["customer_id"]
     keys = [key(f"c#{customer_id}"), *(key(f"p#{id}") for id in wanted)]
@@ -134,7 +134,8 @@ def place(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(header: Mapping[str, Any], lines: list[dict[str, Any]]) -> None:
-    """One transaction. Lines that it has no room for are written before: nobody sees them without their header."""
+    """Write the order in one transaction. Lines beyond its limit are written before: without their header, no reader
+    sees them."""
     stock = [
         update(
             key(f"p#{line['product_id']}", "w#1"),
@@ -161,7 +162,7 @@ def post_payment(event: PaymentEvent) -> dict[str, Any]:
 
 @idempotent_function(data_keyword_argument="event", config=paying, persistence_store=persistence())
 def take_payment(event: dict[str, Any]) -> dict[str, Any]:
-    """The payment and the order's state in one transaction, if it is what the order waits for."""
+    """Write the payment and the order's state in one transaction, if the order waits for this payment."""
     paid = event["paid"]
     order_id, at = paid["metadata"]["order_id"], now()
     payment = {

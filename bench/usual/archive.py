@@ -1,7 +1,9 @@
-"""The worker of the usual way that keeps what DynamoDB has deleted at its `ttl`. It deletes nothing itself.
+"""The worker of the conventional shop that archives the items that DynamoDB deleted at their `ttl`. It deletes nothing
+itself.
 
-What an order owned is read when the order itself has gone: by then DynamoDB may have deleted some of it, in any order,
-and that is not in the object. Ours loses none: it deletes an order's items when they are kept."""
+It reads an order's items after the order itself has gone. DynamoDB may have deleted some of them before, in any order,
+and these are missing in the object. Our shop loses none: it deletes an order's items after they are archived.
+"""
 
 import json
 import os
@@ -28,7 +30,7 @@ _serializer = TypeSerializer()
 
 
 def archive_record(record: SQSRecord) -> None:
-    """An entry of activity, and an order with what it owns, each an object of its own name."""
+    """Archive an entry of activity, or an order with its items, each as an object with its own name."""
     told = json.loads(record.body)["detail"]
     image = told["image"]
     item = deserialize(image)

@@ -25,7 +25,7 @@ once_a_record = IdempotencyConfig(event_key_jmespath="eventID")
 
 @idempotent_function(data_keyword_argument="record", config=once_a_record, persistence_store=persistence())
 def copy(record: DynamoDBRecord) -> None:
-    """The copies of an order that changed. What adds up is added in one transaction, so that it is added once."""
+    """Write the copies of a changed order. Sums are added in one transaction, so that they are added once."""
     order = deserialize(record.raw_event["dynamodb"]["NewImage"])
     order_id, at, event = order["order_id"], order["updated_at"], event_name_of(order)
     told = {"order_id": order_id, "customer_id": order["customer_id"], "at": at, "event": event}
@@ -73,7 +73,7 @@ def sale(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def totals(order: dict[str, Any], lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a paid order adds to the best sellers of the month and to the metrics of the minute."""
+    """Return the amounts that a paid order adds to the best sellers of the month and to the metrics of the minute."""
     minute, season = order["paid_at"][:16], order["paid_at"][:7]
     sold = [
         update(

@@ -1,4 +1,4 @@
-"""What items are in the usual way, whoever reads or writes them: their keys, their ends, and how an image is read."""
+"""The items of the conventional shop: their keys, their `ttl`, and the decoding of an image."""
 
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -10,8 +10,9 @@ SHARDS = 10
 RETENTION = timedelta(days=395)
 """How long an order stays after it has ended."""
 OWNED = RETENTION + timedelta(days=30)
-"""How long what an order owns stays after it was written: its `ttl` is given with it, for one of its own write later
-would cost as much as its deletion. So much longer may an order be on its way: else some of it ends before the order."""
+"""How long an order's items stay after they were written. The `ttl` is set at the first write, because a later write
+would cost as much as a deletion. An order may take this time to be delivered; if it takes longer, some items expire
+before the order."""
 NAMES = {"PENDING": "OrderPlaced", "ARCHIVED": "OrderArchived"}
 
 _deserializer = TypeDeserializer()
@@ -36,7 +37,7 @@ def queue(status: str, order_id: str) -> str:
 
 
 def event_name_of(order: dict[str, Any]) -> str:
-    """What happened to an order that is as this now."""
+    """Return the event of an order that now has this state."""
     return NAMES.get(order["status"], f"Order{order['status'].capitalize()}")
 
 

@@ -10,7 +10,7 @@ client = boto3.client("dynamodb")
 
 
 def persistence() -> DynamoDBPersistenceLayer:
-    """Where idempotency keeps what was done; one for each configuration, which it takes for its own at first use."""
+    """Where the idempotency stores results: one for each configuration, because Powertools binds it at first use."""
     return DynamoDBPersistenceLayer(table_name=os.environ["IDEMPOTENCY_TABLE"], boto3_client=client)
 
 

@@ -1,4 +1,4 @@
-"""The reader of the usual way that tells the bus."""
+"""The reader of the conventional shop that publishes events to the bus."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""What Powertools' Tracer adds to the usual way's `copies`: it is imported, with aws_xray_sdk, whether it traces or
-not."""
+"""`copies` of the conventional shop with Powertools' Tracer, which imports aws_xray_sdk even if it does not trace."""
 
 from aws_lambda_powertools import Tracer
 

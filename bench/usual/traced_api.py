@@ -1,5 +1,5 @@
-"""What Powertools' Tracer adds to the usual way's API: a module of its own, for who starts `copies` imports no
-resolver."""
+"""The API of the conventional shop with Powertools' Tracer. It is a separate module, so that a start of `copies`
+imports no resolver."""
 
 from aws_lambda_powertools import Tracer
 

@@ -170,7 +170,7 @@ def month_cost(orders_a_day: int) -> float:
 
 # the page -------------------------------------------------------------------------------------------------------------
 def render_page() -> str:
-    return markdown.render_page("What an order costs", "docs/pages/cost.py and ops/prices.json", _sections())
+    return markdown.render_page("The cost of an order", "docs/pages/cost.py and ops/prices.json", _sections())
 
 
 def _sections() -> Iterator[str]:

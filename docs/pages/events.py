@@ -97,7 +97,7 @@ dead-letter queue as its target:
         )
         yield markdown.json_block(example_event(told[0]))
     yield "## Reactions"
-    yield "Each reaction has a queue and a dead-letter queue. `once by` is what makes its effect happen once."
+    yield "Each reaction has a queue and a dead-letter queue. `once by` makes its effect happen once."
     yield markdown.render_table(
         ("reaction", "events", "effect", "once by", "processed by"),
         [

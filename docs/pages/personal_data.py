@@ -1,4 +1,4 @@
-"""docs/personal-data.md: what is kept of a customer, why, for how long, and what an erasure does with it."""
+"""docs/personal-data.md: the stored data of a customer, its purpose and retention, and the effect of an erasure."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +32,7 @@ refused by synth, `make check`, the tests and the local start.
 [tests/model/test_personal_data.py](../tests/model/test_personal_data.py) adds an entity with a name: it is refused, and
 with a declaration it is exported and erased without any other code.
 """
-    yield "## What is kept of a customer"
+    yield "## Stored data of a customer"
     yield markdown.render_table(
         ("item", "personal attributes", "why it is kept", "how long", "at an erasure", "found by"),
         [
@@ -48,7 +48,7 @@ with a declaration it is exported and erased without any other code.
         ],
     )
     yield "Ids stay after an erasure. They are random, and then only invoices connect an id with a name."
-    yield "## What an invoice must keep"
+    yield "## Data that an invoice must keep"
     kept = [row for row in personal_data.owned_rows() if row.erasure == "keep"]
     yield markdown.bullet_list(f"**{row.type}**: {_names(row)}. {row.purpose.capitalize()}." for row in kept)
     yield "It stays in the table when its order is archived, and after an erasure. An export includes it."

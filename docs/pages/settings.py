@@ -33,7 +33,7 @@ def find_undescribed() -> Iterator[str]:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as it is written on the command line."""
+    """Return a value in the form of the command line."""
     if isinstance(value, tuple):
         return f"`{','.join(value)}`" if value else "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "none"
@@ -61,7 +61,7 @@ to the context in `cdk.json`. Synth rejects invalid values with a message that n
         ],
     )
     yield "`protect` depends only on the stage: the protection of data cannot be switched off."
-    yield "## What cannot be set, and why"
+    yield "## Fixed values, and their reasons"
     yield f"""
 - **Shards** of queues, feeds and totals ({SHARD_COUNT}, `SHARD_COUNT` in functions/model/entities.py). An item's
   shard is calculated from its id and is part of its key. Queries read all shards. So a deploy may raise the number

@@ -168,11 +168,11 @@ class Row(Generic[T]):
     by all fields of its primary key. An index key that a query uses must contain the identifying fields.
 
     `owner`: the field that leads to the customer whose data the item is, such as `customer_id` or `order_id`; NOBODY if
-    the item holds no customer's data. `personal`: the attributes that tell who the customer is, or what they wrote; ()
-    if the item has only ids, amounts and states. `purpose`: why the item is kept;
-    for NOBODY, why an item with a customer's id belongs to no customer. `on_erasure`: what the erasure of the
-    customer does with the item: "delete" (the default if there are personal attributes), "clear" these attributes,
-    "keep" the item as the law requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
+    the item holds no customer's data. `personal`: the attributes that identify the customer, or that the customer
+    wrote; () if the item has only ids, amounts and states. `purpose`: why the item is kept; for NOBODY, why an item
+    with a customer's id belongs to no customer. `on_erasure`: the effect of the customer's erasure on the item:
+    "delete" (the default if there are personal attributes), "clear" these attributes, "keep" the item as the law
+    requires, or "none". Erasure, export and docs/personal-data.md follow from these fields.
     """
 
     entity: type[T]
@@ -244,7 +244,7 @@ class Row(Generic[T]):
 
     @property
     def erasure(self) -> Erasure:
-        """What the erasure of the customer does with the item: see `on_erasure`."""
+        """The effect that the erasure of the customer has on the item: see `on_erasure`."""
         return self.on_erasure or ("delete" if self.personal else "none")
 
     def _check_index(self, index: IndexName) -> None:

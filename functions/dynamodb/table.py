@@ -439,8 +439,8 @@ def highest_key_before(excluded: str) -> str:
 def _is_already_applied(write: Write[Any], found: Image | None) -> bool:
     """Return whether an earlier attempt of a single write was applied, although the condition of the retry failed.
 
-    The write was applied if the stored item (`found`) has the written attributes. Then only the response to the earlier
-    attempt was lost.
+    The condition of a retry also fails if the first attempt was applied and only its response was lost. Then the stored
+    item (`found`) has the written attributes.
     """
     if found is None or write.resulting_attributes is None:
         return False

@@ -48,7 +48,7 @@ def _handle_request(event: dict[str, Any], context: Any, line: dict[str, Any]) -
     route = app.find_route(request.http_method, request.path)
     line["route"] = route.key
     caller = None if route.key in PUBLIC_ROUTES else authenticate_caller(event)
-    if caller and caller.groups:  # only people who work for the shop have groups; never log a customer's id
+    if caller and caller.groups:  # only the shop's staff have groups; never log a customer's id
         line["staff_id"] = caller.id
     line |= order_id_field(route.path_parameters(request.path).get("order_id"))
     app.context |= {"caller": caller, "line": line}

@@ -10,7 +10,7 @@ from functions.model.declarations import declared_at
 
 
 def find_wrong_declarations() -> Iterator[str]:
-    """Yield one line for each wrong declaration: its file and line, and what to do."""
+    """Yield one line for each wrong declaration: its file, its line and the required action."""
     transitions = (
         *states.ORDER_TRANSITIONS,
         *states.SHIPMENT_TRANSITIONS,

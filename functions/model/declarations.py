@@ -30,7 +30,7 @@ def check_declarations() -> None:
 
 
 def describe_failed_import(error: Exception) -> str:
-    """Return one line about an error that a module raised when it was imported: file, line, and what is wrong."""
+    """Return one line about an error that a module raised when it was imported: file, line and error."""
     if isinstance(error, SyntaxError):
         return f"{shown_path(error.filename or '')}:{error.lineno}: {error.msg}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_ours(frame.filename)]

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 
 
 class ShopError(Exception):
-    """The base class of all errors that tell a caller why a request was rejected. They are not failures of the shop."""
+    """The base class of all errors that give a caller the reason for a rejection. They are not failures of the shop."""
 
 
 class InvalidInput(ShopError):

@@ -15,9 +15,9 @@ HANDLERS = Path(__file__).parents[1] / "handlers"
 
 @dataclass(frozen=True)
 class Reaction:
-    """Declares a reaction to events: its queue, the Lambda that processes the queue, and what the Lambda does.
+    """Declares a reaction to events: its queue, the Lambda that processes the queue, and the Lambda's effect.
 
-    `event_names`: the events that are sent to the queue. `effect`: what the Lambda does, in words.
+    `event_names`: the events that are sent to the queue. `effect`: the effect of the Lambda, in words.
     `idempotent_by`: why a second delivery of an event does not repeat the effect, as a text for the documentation.
     `function`: the Lambda's module in functions/handlers; None if a system outside AWS Lambda processes the queue.
     `concurrency`: how many invocations for the queue may run at the same time; None means no limit.

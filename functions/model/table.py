@@ -6,8 +6,8 @@ orders, unfinished erasures of customers, and the activity of all customers by d
 several partitions (shards). An order that is not open is not in GSI2. GSI3 lists items by date, and best sellers by
 units.
 
-A row also declares whose personal data its items hold (`owner`, `personal`), why they are kept, and what an erasure
-does with them. functions/model/personal_data.py derives from this what is exported and erased.
+A row also declares whose personal data its items hold (`owner`, `personal`), why they are kept, and the effect of an
+erasure. functions/model/personal_data.py derives the contents of an export and of an erasure from this.
 """
 
 from collections.abc import Mapping

@@ -214,7 +214,7 @@ def _is_archiving(item: Any) -> bool:
     """Return whether the item is an order that is being archived.
 
     The amounts that an order adds to totals depend on its status before archiving, which the item no longer has. So the
-    amounts in the totals stay as they are.
+    amounts in the totals stay unchanged.
     """
     return isinstance(item, e.Order) and item.status == "ARCHIVING"
 

@@ -1,7 +1,7 @@
 """The structured log of all Lambdas: each log entry is one line of JSON.
 
 Every line has `timestamp`, `level`, `message` (a short constant), `function`, `invocation` (Lambda's request id),
-`trace` (the X-Ray trace id) and the entry's own fields. Four fields link an API request to what it caused: `request_id`
+`trace` (the X-Ray trace id) and the entry's own fields. Four fields link an API request to its effects: `request_id`
 (the id of the API request), `order_id`, `event_id` (the id of a change and of its event) and `effect` (the key of the
 result, such as the id of an invoice). The log contains no personal data, only ids, states and amounts.
 """

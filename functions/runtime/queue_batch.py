@@ -83,7 +83,7 @@ class MessageBatch(RecordBatch):
         self._retries.append((record, error.claimed_until if isinstance(error, ClaimHeld) else 0))
 
     def set_retry_times(self, now: datetime) -> None:
-        """Tell SQS when to deliver each message again that is marked for retry. Call this after all other work.
+        """Set when SQS delivers each message again that is marked for retry. Call this after all other work.
 
         A message waits longer after each delivery, and at least until a claim on its effect has ended: an earlier
         retry would fail again, and each delivery counts towards `maxReceiveCount`. If the request fails, the message

@@ -1,7 +1,7 @@
 """Erase a customer's personal data: one transaction removes the profile, later steps remove all other data.
 
-The rows of model/table.py define which data an erasure deletes. Each row declares whose data its items hold, and what
-an erasure does with them. This module adds only how.
+The rows of model/table.py define which data an erasure deletes. Each row declares whose data its items hold, and the
+effect of an erasure on them. This module implements these effects.
 
 1. One transaction replaces the profile with an ErasedCustomer item, which has no name or address. The transaction also
 deletes the settings and the EmailClaim item (the item that reserves the customer's e-mail address).

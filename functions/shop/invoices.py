@@ -37,8 +37,8 @@ def allocate_payments(order: Order, payments: Iterable[Payment], refunds: Iterab
 
     The bank may have taken a payment back (status REFUNDED). If the bank did this before the order was paid in full,
     the customer paid again, and the other payments cover the paid amount. If the bank did this later, the payment still
-    covers its part of the paid amount. So payments with status REFUNDED come last: they cover only what the other
-    payments leave.
+    covers its part of the paid amount. So payments with status REFUNDED come last: they cover only the rest that the
+    other payments leave.
 
     Money above the amount due was refunded, and covers nothing. The payment and this refund are stored in one
     transaction. So the payments must be read before the refunds: then no such refund of these payments is missing.

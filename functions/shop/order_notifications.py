@@ -56,7 +56,7 @@ def latest_mail_start(shop: Shop, timeout_seconds: int) -> datetime:
 def holding_claim(notification: Notification) -> Iterator[None]:
     """Raise ClaimHeld if the `with` block fails, because its mail can be sent again only when the claim has ended.
 
-    The error is the cause of ClaimHeld. Permanent is raised as it is, because it is never retried.
+    The error is the cause of ClaimHeld. Permanent is raised unchanged, because it is never retried.
     """
     try:
         yield

@@ -54,8 +54,8 @@ def _require_visible(caller: Caller, found: Order | ArchivedOrder | None) -> Ord
 def get_unarchived_order(shop: Shop, order_id: str, command: str) -> Order:
     """Return an order that is not archived.
 
-    Raises NotFound if the order does not exist, and WrongState if the order is archived. `command`: what the caller
-    wants to do with the order, for example "refund". The error text of WrongState contains `command`.
+    Raises NotFound if the order does not exist, and WrongState if the order is archived. `command`: the command that
+    the caller wants to run, for example "refund". The error text of WrongState contains it.
     """
     found = shop.table.get(ORDER_BY_ID, order_id=order_id)
     if found is None:

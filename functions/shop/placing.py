@@ -54,7 +54,7 @@ class PlacedOrder:
     """The order that was placed.
 
     `replayed`: True if an earlier request with the same idempotency key placed the order. In that case `order` is the
-    order as it is stored now.
+    order in its stored state.
     """
 
     order: Order | ArchivedOrder

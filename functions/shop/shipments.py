@@ -174,7 +174,7 @@ def list_unrequested_orders(shop: Shop, paid_before: datetime) -> Iterator[str]:
 
 
 def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[str]:
-    """Return the ids of orders whose delivery nobody confirmed: SHIPPED, and unchanged since `shipped_before`.
+    """Return the ids of orders whose delivery was not confirmed: SHIPPED, and unchanged since `shipped_before`.
 
     The index is sorted by the time when the orders were placed. So the function also has to skip orders that changed
     after `shipped_before`. The index is eventually consistent, so an order in the result may already be delivered.
@@ -185,7 +185,7 @@ def list_unconfirmed_orders(shop: Shop, shipped_before: datetime) -> Iterator[st
 
 
 def assume_delivered(shop: Shop, order_id: str) -> bool:
-    """Mark an order as delivered without a confirmation, because nobody confirmed the delivery in time. Safe to repeat.
+    """Mark an order as delivered although its delivery was not confirmed in time. Safe to repeat.
 
     The same transaction marks all dispatched shipments of the order as delivered. Returns False, and changes nothing,
     if the order is not SHIPPED any more, or if another process changed it at the same time. Otherwise returns True.

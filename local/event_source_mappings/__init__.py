@@ -1,6 +1,6 @@
 """Models a Lambda event source mapping: Lambda's poller that reads a DynamoDB stream and invokes a function.
 
-The model only decides what to do next. It does no I/O, and it uses no clock and no random numbers. Its caller (the
+The model only decides the next action. It does no I/O, and it uses no clock and no random numbers. Its caller (the
 driver) reads the shards, adds the records, runs the due actions, and reports the outcomes:
 
     mapping.add_shard(shard_id, parent)           a shard was found

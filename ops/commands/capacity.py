@@ -1,4 +1,4 @@
-"""The `capacity` command: estimate what the table costs with on-demand and provisioned capacity, in each table class.
+"""The `capacity` command: estimate the table's cost with on-demand and provisioned capacity, in each table class.
 
 The estimate uses CloudWatch metrics, grouped into hours. Each hour has two values: the units consumed in the whole
 hour, and the units consumed in its busiest five minutes. On-demand mode bills the first value. For provisioned mode,

@@ -97,8 +97,8 @@ class DriftCheck:
     `repaired`, `unrepaired`: how many discrepancies could be repaired, and how many could not.
     `unstable`: how many items and totals changed during the checks, so that they could not be judged.
     `final_totals`: how many totals were not judged, because they can no longer change.
-    `unverifiable`: the keys of the totals that differ from what is counted, but may include archived orders of which
-    nothing is known any more. They are left as they are.
+    `unverifiable`: the keys of the totals that differ from the counted sum, but may include archived orders whose
+    amounts are unknown. The command does not change them.
     `checkpoint`: the stored progress of a full check, and its lock; None if the progress is not stored. The progress
     includes the keys of suspicious items, so that a resumed run checks these items first. The lock prevents two repairs
     at the same time. If `checkpoint` is None, a total is repaired only if it has not changed since it was read.
@@ -326,9 +326,9 @@ class DriftCheck:
         self.unstable += len(suspicions)
 
     def _recheck(self, suspicion: _Suspicion, number: int, total: int) -> bool:
-        """Check again an item with discrepancies in its previous check. Report the discrepancies that stayed the same.
+        """Check an item again, and report the discrepancies that the previous check found, too.
 
-        If `repair` is set, these discrepancies are repaired too. A wrong contribution (an item that records how much
+        If `repair` is set, these discrepancies are repaired. A wrong contribution (an item that records how much
         another item adds to totals) is only collected here, and is reported at the end of the whole check. Returns True
         if this check found new discrepancies, so that the item must be checked once more.
         """

@@ -1,4 +1,4 @@
-"""The `health` command: show the health of the shop on one screen. Each line says "ok" or what to do.
+"""The `health` command: show the health of the shop on one screen. Each line says "ok" or the action to take.
 
 The checks write nothing. They read only a sample of the table.
 """

@@ -132,9 +132,9 @@ def run_migration(
 ) -> SweepResult:
     """Run a migration and return the counts of its items.
 
-    `by`: who runs the migration. `dry`: write nothing. `segments`: the number of segments to scan in parallel.
-    The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run of this migration
-    is active. Also raises TableBusy and UsageError.
+    `by`: the user who runs the migration, as user@host. `dry`: write nothing. `segments`: the number of segments to
+    scan in parallel. The progress is stored in the table, so a stopped run can be resumed. Raises Locked if another run
+    of this migration is active. Also raises TableBusy and UsageError.
     """
     migration = planned.migration
     act = build_migration_action(shop, migration, planned.task, dry=dry)

@@ -137,7 +137,7 @@ def _describe_log(order: Order, images: Iterable[Image], wrong: Collection[ItemK
 
 # archive and mails ----------------------------------------------------------------------------------------------------
 def describe_archived(table: Table, s3: Any, bucket: str, order_id: str) -> JsonObject:
-    """Return in which S3 object an archived order is stored, and what the object contains.
+    """Return the S3 object that stores an archived order, and the contents of the object.
 
     Raises RecordNotFound, Unreadable.
     """
@@ -238,7 +238,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
 
 
 def list_outstanding(order: Order | ArchivedOrder, items: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, str]]:
-    """Yield what the shop still has to do for an order, or waits for, and since when. `items`: its items by type.
+    """Yield the outstanding steps of an order, each with the time since it is outstanding. `items`: its items by type.
 
     A step is outstanding while its worker has not processed the event, and also while a failed step waits for a retry.
     """
@@ -267,7 +267,7 @@ OUTSTANDING_BY_TYPE: Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], s
     "Payment": (lambda it: it.is_disputed, lambda it: f"end of the dispute of {it.payment_id}, by the bank"),
     "ArchivedDispute": (lambda it: it.status == "OPEN", lambda it: f"end of the dispute {it.dispute_id}, by the bank"),
 }
-"""For each item type: when something about an item is outstanding, and what."""
+"""For each item type: the outstanding step of an item, and the condition under which it is outstanding."""
 
 
 def _format_order(order: Any, images: Iterable[Image]) -> Iterator[str]:

@@ -48,7 +48,7 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def list_patterns() -> Iterator[str]:
-    """Yield a line for every access pattern: its id, what it reads, and its arguments (optional ones in brackets)."""
+    """Yield a line for every access pattern: its id, its data, and its arguments (optional ones in brackets)."""
     rows = [(form.id, form.question, " ".join(format_arguments(form.needs, form.may))) for form in describe_patterns()]
     yield from _align_columns(("", "question", "arguments"), rows)
 

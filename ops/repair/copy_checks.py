@@ -37,7 +37,7 @@ class Discrepancy:
     """A copy, log entry or total in the table that differs from its expected content.
 
     The expected content is computed from the primary item, which is the item that commands write.
-    `kind`: what is wrong, for example "snapshot missing".
+    `kind`: the kind of discrepancy, for example "snapshot missing".
     `key`: the key at which the wrong or missing item is stored.
     `actual`: the item in the table, in DynamoDB JSON; None if there is no item.
     `expected`: the correct item in DynamoDB JSON; None if there should be no item.

@@ -4,7 +4,7 @@ These Lambda functions update copies, logs and totals, and publish events. Copie
 items. If a failed stream record is stored, its work is repeated from the record. If stream records were lost, their
 work is repeated from the items in the table.
 
-A stored stream record shows an old state of its item. So copies are derived from the item as it is in the table now.
+A stored stream record shows an old state of its item. So copies are derived from the current item in the table.
 The record is used only to write the log entry, to publish the event, and to subtract a deleted item from its totals.
 The event keeps its original id, so a consumer that has already handled the event recognizes it.
 

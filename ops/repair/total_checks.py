@@ -340,7 +340,7 @@ class TotalsCheck:
         """Rewrite the wrong contributions, then correct each wrong total once.
 
         A contribution is an item that records how much one order, return or review adds to totals. An unverifiable
-        total is left as it is, also if a contribution to it is rewritten. Returns how many discrepancies were repaired,
+        total is not changed, also if a contribution to it is rewritten. Returns how many discrepancies were repaired,
         and how many are left.
         """
         faults = list(self.find_discrepancies())

@@ -42,7 +42,7 @@ TAKEN_OVER_MESSAGE = "another run has taken over"
 
 
 def current_operator() -> str:
-    """Return who runs this tool, as user@host."""
+    """Return the user who runs this tool, as user@host."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
@@ -53,8 +53,8 @@ class Checkpoint:
     exception, the next run can resume at once. After a kill, the next run can resume when LOCK_SECONDS have passed.
 
     `tool`, `name`: together the key of the checkpoint.
-    `task`: what the run does. A run resumes the last run only if both have the same task.
-    `by`: who runs the tool.
+    `task`: a short text about the run's work. A run resumes the last run only if both have the same task.
+    `by`: the user who runs the tool.
     `segments`: the number of segments of the table to scan in parallel.
     `max_age`: if the last run stopped longer ago than this, start from the beginning; None to resume a run of any age.
     `stopped_at`: when the resumed run was stopped; None if this run starts from the beginning.

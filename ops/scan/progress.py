@@ -75,7 +75,7 @@ class SweepProgress(ProgressBar):
     """Reports the progress of a table sweep (a scan of all items), or of a sample of `sample_size` items.
 
     The number of items in the table comes from DescribeTable and may be six hours old. So the percentage of a sweep is
-    an estimate. `dry`: the tool only shows what it would change.
+    an estimate. `dry`: the tool shows its changes and writes nothing.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The port to the payment provider: what goes over the wire, and which of its answers are for good."""
+"""The client of the payment provider: its requests, and which answers are permanent errors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -72,7 +72,9 @@ def test_the_refunds_of_a_payment_are_listed(bank: FakeStripe) -> None:
         ({"status": "canceled"}, "failed", "canceled"),
     ],
 )
-def test_each_of_their_states_is_one_of_ours(bank: FakeStripe, theirs: Any, ours: str, reason: str | None) -> None:
+def test_each_refund_status_of_the_provider_has_a_status_in_the_shop(
+    bank: FakeStripe, theirs: Any, ours: str, reason: str | None
+) -> None:
     bank.replies.append((200, stripe_refund(OURS, **theirs)))
     found = ask(bank)
     assert (found.status, found.reason) == (ours, reason)
@@ -92,7 +94,7 @@ def test_each_of_their_states_is_one_of_ours(bank: FakeStripe, theirs: Any, ours
         (400, stripe_error("x" * 999), "x" * 200),
     ],
 )
-def test_what_is_refused_is_refused_for_good_with_a_code_and_no_sentence(
+def test_a_rejected_refund_fails_at_once_with_a_code_and_without_the_providers_message(
     bank: FakeStripe, status: int, body: Any, code: str
 ) -> None:
     bank.replies.append((status, body))
@@ -119,7 +121,7 @@ def test_what_is_refused_is_refused_for_good_with_a_code_and_no_sentence(
     ],
     ids=str,
 )
-def test_what_may_pass_is_asked_again_later_and_not_at_once(bank: FakeStripe, reply: Any) -> None:
+def test_a_temporary_error_is_not_retried_at_once_and_the_next_request_succeeds(bank: FakeStripe, reply: Any) -> None:
     bank.replies.append(reply)
     with pytest.raises(PaymentProviderUnavailable) as passing:
         ask(bank)
@@ -129,6 +131,6 @@ def test_what_may_pass_is_asked_again_later_and_not_at_once(bank: FakeStripe, re
     assert ask(bank).status == "succeeded"
 
 
-def test_nobody_at_home_is_unavailable() -> None:
+def test_an_unreachable_provider_is_unavailable() -> None:
     with pytest.raises(PaymentProviderUnavailable):
         HttpPaymentProvider("http://127.0.0.1:9", "sk_1").refunds_of("pi_1")

@@ -1,4 +1,4 @@
-"""Describes every route of the API: who may call it, a valid request, and the resources it refers to."""
+"""Describes every route of the API: its permitted users, a valid request, and the resources it refers to."""
 
 import re
 from typing import Any

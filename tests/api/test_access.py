@@ -1,7 +1,7 @@
-"""Who may ask what: every route, by its owner, another customer, nobody, the wrong group, and with a token of others.
+"""Access to every route: for its owner, another customer, no user, the wrong group, and tokens of other users.
 
-A token's signature, time and issuer are looked at before the function is called, by API Gateway: see
-tests/stacks/test_template.py for what it is told, tests/laptop/test_tokens.py for one that does it.
+API Gateway checks a token's signature, time and issuer before it calls the function: tests/stacks/test_template.py
+checks its settings, tests/laptop/test_tokens.py checks a running authorizer.
 """
 
 import re
@@ -51,7 +51,7 @@ def test_a_public_route_needs_none(api: ApiHarness, world: dict[str, str]) -> No
         assert call_route(api, world, key, None).status == (400 if key in SIGNED_ROUTES else 200), key
 
 
-def test_what_is_anothers_answers_like_what_there_is_not(api: ApiHarness, world: dict[str, str]) -> None:
+def test_data_of_another_customer_is_answered_like_missing_data(api: ApiHarness, world: dict[str, str]) -> None:
     api.register_customer(BOB)
     before = api.table_images()
     for key in sorted(CUSTOMER_DATA_ROUTES):
@@ -65,13 +65,15 @@ def test_what_is_anothers_answers_like_what_there_is_not(api: ApiHarness, world:
 @pytest.mark.parametrize(
     "key", sorted(key for key in CUSTOMER_DATA_ROUTES - OWNER_ONLY_ROUTES if not key.startswith("POST"))
 )
-def test_what_is_ones_own_is_shown_to_them_and_to_staff(api: ApiHarness, world: dict[str, str], key: str) -> None:
+def test_a_customers_data_is_shown_to_the_customer_and_to_staff(
+    api: ApiHarness, world: dict[str, str], key: str
+) -> None:
     done = 202 if key == "DELETE /customers/{customer_id}" else 200
     assert call_route(api, world, key, ANN).status == done
     assert call_route(api, world, key, STAFF).status == done
 
 
-def test_what_is_ones_own_alone_is_not_for_staff(api: ApiHarness, world: dict[str, str]) -> None:
+def test_some_data_of_a_customer_is_hidden_from_staff(api: ApiHarness, world: dict[str, str]) -> None:
     before = api.table_images()
     for key in sorted(OWNER_ONLY_ROUTES):
         refused = call_route(api, world, key, STAFF)
@@ -79,22 +81,22 @@ def test_what_is_ones_own_alone_is_not_for_staff(api: ApiHarness, world: dict[st
     assert api.table_images() == before
 
 
-def test_what_is_somebodys_is_kept_by_no_cache(api: ApiHarness) -> None:
+def test_no_cache_may_store_data_of_a_customer(api: ApiHarness) -> None:
     for token in (ANN, BOB):
         answered = api.call("GET", "/customers/me", token)
         assert answered.headers["cache-control"] == "no-store"
         assert answered.headers["x-content-type-options"] == "nosniff"
 
 
-def test_every_route_is_for_somebody_that_is_named(api: ApiHarness, world: dict[str, str]) -> None:
-    """A new route is in one of these, or this fails: then the tests here ask it as everybody."""
+def test_every_route_declares_its_kind_of_user(api: ApiHarness, world: dict[str, str]) -> None:
+    """Fail for a new route until it is in one of these sets. Then the tests here call it as every kind of user."""
     kinds = (PUBLIC_ROUTES, STAFF_ROUTES, WAREHOUSE_ROUTES, CUSTOMER_DATA_ROUTES, CALLER_ROUTES)
     assert {key: [key in kind for kind in kinds].count(True) for key in ROUTES} == dict.fromkeys(ROUTES, 1)
     assert set(ROUTES) >= STAFF_ROUTES | WAREHOUSE_ROUTES | CALLER_ROUTES
 
 
 @pytest.mark.parametrize("key", sorted(CALLER_ROUTES))
-def test_what_is_for_whoever_is_signed_in_is_about_themselves_or_about_nobody(
+def test_routes_for_every_signed_in_user_reveal_no_data_of_other_customers(
     api: ApiHarness, world: dict[str, str], key: str
 ) -> None:
     before = api.table_images()
@@ -108,7 +110,7 @@ def test_what_is_for_whoever_is_signed_in_is_about_themselves_or_about_nobody(
 
 
 @pytest.mark.parametrize("key", sorted(STAFF_ROUTES))
-def test_what_is_for_staff_is_for_nobody_else(api: ApiHarness, world: dict[str, str], key: str) -> None:
+def test_staff_routes_reject_all_other_users(api: ApiHarness, world: dict[str, str], key: str) -> None:
     before = api.table_images()
     for token in (ANN, WAREHOUSE, Token("carl", ("Staff", "staff-x", "nostaff"))):
         refused = call_route(api, world, key, token)
@@ -117,7 +119,7 @@ def test_what_is_for_staff_is_for_nobody_else(api: ApiHarness, world: dict[str, 
     assert call_route(api, world, key, STAFF).status in (200, 201, 202)
 
 
-def test_what_is_for_the_warehouse_is_for_no_customer(api: ApiHarness, world: dict[str, str]) -> None:
+def test_warehouse_routes_reject_customers(api: ApiHarness, world: dict[str, str]) -> None:
     before = api.table_images()
     for key in sorted(WAREHOUSE_ROUTES):
         for token in (ANN, BOB, Token("carl", ("Warehouse", "warehouses"))):
@@ -127,11 +129,11 @@ def test_what_is_for_the_warehouse_is_for_no_customer(api: ApiHarness, world: di
 
 
 @pytest.mark.parametrize("key", sorted(WAREHOUSE_ROUTES))
-def test_what_is_for_the_warehouse_it_may_ask(api: ApiHarness, world: dict[str, str], key: str) -> None:
+def test_the_warehouse_may_use_the_warehouse_routes(api: ApiHarness, world: dict[str, str], key: str) -> None:
     assert call_route(api, world, key, WAREHOUSE).status in (200, 201, 409), "409: the order is in another state"
 
 
-def test_orders_of_everybody_are_for_staff(api: ApiHarness) -> None:
+def test_only_staff_may_list_orders_of_all_customers(api: ApiHarness) -> None:
     assert api.call("GET", "/orders", ANN, status="PENDING").problem_type == "not-allowed"
     assert api.call("GET", "/orders", WAREHOUSE, status="PENDING").problem_type == "not-allowed"
 
@@ -176,7 +178,7 @@ def test_a_member_of_a_group_with_staff_in_its_name_is_not_staff(api: ApiHarness
 @pytest.mark.parametrize(
     "authorizer", [None, {}, {"jwt": None}, {"jwt": {}}, {"jwt": {"claims": None}}, {"lambda": {}}]
 )
-def test_an_event_without_claims_is_nobodys(bare: ApiHarness, authorizer: Any) -> None:
+def test_an_event_without_claims_has_no_caller(bare: ApiHarness, authorizer: Any) -> None:
     raw = http_event("GET", "/orders", token=ANN)
     raw["requestContext"]["authorizer"] = authorizer
     assert invoke_api(raw).problem_type == "unauthenticated"

@@ -51,7 +51,7 @@ def test_a_gift_card_is_issued_once_for_each_key_and_its_code_shown_to_the_issue
     assert api.call("POST", "/gift-cards", STAFF, {**MONEY, "amount": 1}, key="k").problem_type == "key-reused"
 
 
-def test_whoever_has_the_code_sees_what_is_on_the_card(api: ApiHarness) -> None:
+def test_every_user_with_the_code_sees_the_balance_of_the_card(api: ApiHarness) -> None:
     issued = issue_card(api)
     asked = api.call("POST", "/gift-cards/balance", BOB, {"code": issued["code"].lower().replace("-", " ")})
     assert (asked.status, asked.body["balance"], asked.body["currency"]) == (200, 5000, "EUR")
@@ -63,7 +63,7 @@ def test_whoever_has_the_code_sees_what_is_on_the_card(api: ApiHarness) -> None:
 @pytest.mark.parametrize(
     "code", ["", "7KQ2M", "x" * 41, "7KQ2M-9XW4H-0RTZC-5B8V\u00e9", "7KQ2M#9XW4H#0RTZC#5B8VD", None, 5]
 )
-def test_what_is_no_code_is_malformed(api: ApiHarness, code: Any) -> None:
+def test_a_malformed_code_is_rejected(api: ApiHarness, code: Any) -> None:
     assert list(api.call("POST", "/gift-cards/balance", ANN, {"code": code}).field_errors) == ["code"]
 
 
@@ -94,7 +94,7 @@ def test_money_is_issued_in_whole_amounts(api: ApiHarness, path: str, amount: An
 
 
 # store credit ---------------------------------------------------------------------------------------------------------
-def test_a_customer_sees_the_credit_they_were_given_and_what_moved(api: ApiHarness) -> None:
+def test_a_customer_sees_their_credit_and_its_entries(api: ApiHarness) -> None:
     given = api.call("POST", "/customers/ann/credit", STAFF, MONEY, key="k")
     assert (given.status, given.body["customer_id"], given.body["amount"]) == (201, "ann", 5000)
     mine = given.body["account_id"]
@@ -110,12 +110,12 @@ def test_a_customer_sees_the_credit_they_were_given_and_what_moved(api: ApiHarne
     ]
 
 
-def test_nobody_we_do_not_know_gets_store_credit(api: ApiHarness) -> None:
+def test_an_unknown_customer_gets_no_store_credit(api: ApiHarness) -> None:
     refused = api.call("POST", "/customers/bob/credit", STAFF, MONEY, key="k")
     assert (refused.problem_type, refused.body["what"]) == ("not-found", "customer")
 
 
-def test_lists_of_accounts_and_entries_come_page_by_page_to_who_asked_first(api: ApiHarness) -> None:
+def test_lists_of_accounts_and_entries_are_paged(api: ApiHarness) -> None:
     mine = give_credit(api, key="k1")
     give_credit(api, key="k2")
     give_credit(api, key="k3", currency="USD")
@@ -150,7 +150,7 @@ def test_a_transfer_is_made_once_for_each_key(api: ApiHarness) -> None:
         ({"currency": "CHF"}, 409, "wrong-currency", {"wanted": "EUR", "got": "CHF"}),
     ],
 )
-def test_f19_each_transfer_that_cannot_be_is_a_problem_of_its_own(
+def test_f19_each_impossible_transfer_has_its_own_problem(
     api: ApiHarness, changed: dict[str, Any], status: int, problem: str, says: dict[str, Any]
 ) -> None:
     api.register_customer(BOB)
@@ -169,14 +169,14 @@ def test_f19_each_transfer_that_cannot_be_is_a_problem_of_its_own(
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1", None])
-def test_f19_an_amount_that_is_none_is_malformed(api: ApiHarness, amount: Any) -> None:
+def test_f19_an_invalid_amount_is_malformed(api: ApiHarness, amount: Any) -> None:
     assert list(transfer(api, account_id="a", to="b", amount=amount).field_errors) == ["amount"]
 
 
 @pytest.mark.parametrize(
     "sources", [{}, {"account_id": "a", "gift_card": "AAAAA-BBBBB-CCCCC-DDDDD"}, {"account_id": None}]
 )
-def test_it_is_said_from_where_the_money_comes_and_from_one_place(api: ApiHarness, sources: dict[str, Any]) -> None:
+def test_a_payment_must_name_exactly_one_account(api: ApiHarness, sources: dict[str, Any]) -> None:
     assert transfer(api, to="b", **sources).field_errors == {"body": "set either account_id or gift_card"}
     assert pay(api, "o", **sources).field_errors == {"body": "set either account_id or gift_card"}
 
@@ -218,7 +218,7 @@ def test_an_order_is_paid_partly_by_gift_card_and_the_rest_with_credit(api: ApiH
         (1, 10, "USD", "wrong-currency", {"wanted": "EUR", "got": "USD"}),
     ],
 )
-def test_a_payment_that_cannot_be_is_a_problem_of_its_own(
+def test_an_impossible_payment_has_its_own_problem(
     api: ApiHarness, amount: int, there_is: int, currency: str, problem: str, says: dict[str, Any]
 ) -> None:
     mine, order_id = give_credit(api, amount=there_is, currency=currency), api.place_order().body["order_id"]
@@ -237,11 +237,11 @@ def test_an_order_is_paid_in_five_parts_at_most(api: ApiHarness) -> None:
 
 
 @pytest.mark.parametrize("amount", [0, -1, MAX_MINOR_UNITS + 1, 1.5, "1"])
-def test_an_amount_to_pay_is_one(api: ApiHarness, amount: Any) -> None:
+def test_an_amount_to_pay_is_positive_and_whole(api: ApiHarness, amount: Any) -> None:
     assert list(pay(api, "o", account_id="a", amount=amount).field_errors) == ["amount"]
 
 
-def test_staff_see_what_was_paid_and_others_do_not(api: ApiHarness) -> None:
+def test_only_staff_see_the_paid_amounts(api: ApiHarness) -> None:
     mine, order_id = give_credit(api), api.place_order().body["order_id"]
     pay(api, order_id, account_id=mine)
     assert len(api.call("GET", f"/orders/{order_id}/payments", STAFF).body["items"]) == 1

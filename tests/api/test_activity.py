@@ -1,4 +1,4 @@
-"""What happened lately: a customer's, and everybody's of a day, from its shards in one order."""
+"""Recent activity: of a customer, and of all customers on a day, merged from its shards."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,7 +45,7 @@ def pages(api: ApiHarness, **query: Any) -> Iterator[list[str]]:
         cursor = {"cursor": said["cursor"]}
 
 
-def test_a_customer_sees_what_happened_to_their_orders(api: ApiHarness) -> None:
+def test_a_customer_sees_the_activity_of_their_orders(api: ApiHarness) -> None:
     put(api, happened(0, f"{DAY}T09:30:00.000Z"), happened(1, f"{DAY}T09:31:00.000Z"))
     assert api.call("GET", "/customers/me/activity", ANN).body == {
         "items": [{"at": f"{DAY}T09:30:00.000Z", "event": "OrderPlaced", "customer_id": "ann", "order_id": "o00000"}],
@@ -53,7 +53,7 @@ def test_a_customer_sees_what_happened_to_their_orders(api: ApiHarness) -> None:
     }
 
 
-def test_f27_a_day_of_everybody_is_one_query_a_shard_merged_newest_first(api: ApiHarness) -> None:
+def test_f27_the_activity_of_a_day_is_one_query_per_shard_merged_newest_first(api: ApiHarness) -> None:
     entries = [happened(n, f"{DAY}T09:{n:02}:00.000Z") for n in range(60)]
     assert {shard_of(entry.change_id) for entry in entries} == {str(shard) for shard in range(SHARD_COUNT)}
     put(api, *entries)
@@ -81,13 +81,13 @@ def test_f10_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(a
     assert len(found) > 1
 
 
-def test_a_day_has_its_first_millisecond_and_its_last_and_none_beside(api: ApiHarness) -> None:
+def test_a_day_contains_its_first_and_last_millisecond_and_no_other(api: ApiHarness) -> None:
     moments = ("2028-02-28T23:59:59.999Z", f"{DAY}T00:00:00.000Z", f"{DAY}T23:59:59.999Z", "2028-03-01T00:00:00.000Z")
     put(api, *(happened(n, at) for n, at in enumerate(moments)))
     assert list(pages(api)) == [["o00002", "o00001"]]
 
 
-def test_what_has_ended_is_not_shown_though_it_is_still_there(api: ApiHarness) -> None:
+def test_expired_activity_is_hidden_before_it_is_deleted(api: ApiHarness) -> None:
     ended = int(api.shop.now().timestamp()) - 1
     put(api, happened(0, f"{DAY}T09:30:00.000Z", ttl=ended), happened(3, f"{DAY}T09:31:00.000Z"))
     assert list(pages(api)) == [["o00003"]]
@@ -96,7 +96,7 @@ def test_what_has_ended_is_not_shown_though_it_is_still_there(api: ApiHarness) -
 
 
 @pytest.mark.parametrize("day", ["", "2027-02-29", "2028-2-29", "20280229", "2028-02-29T00:00:00Z", "2028-02-29 "])
-def test_what_is_no_day_is_malformed(api: ApiHarness, day: str) -> None:
+def test_a_malformed_day_is_rejected(api: ApiHarness, day: str) -> None:
     assert list(api.call("GET", "/activity", STAFF, day=day).field_errors) == ["day"]
 
 
@@ -104,7 +104,7 @@ def test_a_day_must_be_named(api: ApiHarness) -> None:
     assert api.call("GET", "/activity", STAFF).field_errors == {"day": "is required"}
 
 
-def test_a_cursor_is_of_no_other_day_and_nobody_elses(api: ApiHarness) -> None:
+def test_a_cursor_is_valid_only_for_its_day_and_user(api: ApiHarness) -> None:
     put(api, *(happened(n, f"{DAY}T09:{n:02}:00.000Z") for n in range(3)))
     cursor = api.call("GET", "/activity", STAFF, day=DAY, limit=1).body["cursor"]
     assert list(api.call("GET", "/activity", STAFF, day="2028-02-28", cursor=cursor).field_errors) == ["cursor"]

@@ -34,7 +34,7 @@ def test_a_paid_order_is_cancelled_and_its_money_goes_back(api: ApiHarness) -> N
     assert api.call("GET", "/products/mug/stock").body["available"] == 10
 
 
-def test_the_warehouse_stops_what_it_is_asked_to_stop(api: ApiHarness) -> None:
+def test_the_warehouse_stops_a_shipment_on_request(api: ApiHarness) -> None:
     order_id = fulfilling(api)
     asked = api.call("POST", f"/orders/{order_id}/cancel", ANN)
     assert (asked.status, asked.body["status"], asked.body["refunded"]) == (200, "CANCEL_REQUESTED", 0)
@@ -46,7 +46,7 @@ def test_the_warehouse_stops_what_it_is_asked_to_stop(api: ApiHarness) -> None:
     assert (whole["order"]["refunded"], len(whole["refunds"])) == (2500, 1)
 
 
-def test_the_warehouse_refuses_to_stop_what_is_packed(api: ApiHarness) -> None:
+def test_the_warehouse_rejects_a_stop_of_a_packed_shipment(api: ApiHarness) -> None:
     order_id = fulfilling(api)
     api.call("POST", f"/orders/{order_id}/cancel", ANN)
     for _ in range(2):
@@ -86,7 +86,7 @@ def test_the_rest_of_an_order_that_was_sent_in_part_is_cancelled(api: ApiHarness
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])
-def test_only_the_warehouse_and_staff_answer_for_the_warehouse(api: ApiHarness, answer: str) -> None:
+def test_only_the_warehouse_and_staff_may_answer_stop_requests(api: ApiHarness, answer: str) -> None:
     order_id = fulfilling(api)
     api.call("POST", f"/orders/{order_id}/cancel", ANN)
     before = api.table_images()
@@ -98,20 +98,20 @@ def test_only_the_warehouse_and_staff_answer_for_the_warehouse(api: ApiHarness, 
 
 
 @pytest.mark.parametrize("answer", ["agreed", "refused"])
-def test_what_nobody_asked_to_stop_is_not_stopped(api: ApiHarness, answer: str) -> None:
+def test_a_shipment_without_a_stop_request_is_not_stopped(api: ApiHarness, answer: str) -> None:
     order_id = paid(api)
     refused = api.call("POST", f"/orders/{order_id}/cancel/{answer}", WAREHOUSE)
     assert (refused.status, refused.problem_type, refused.body["state"]) == (409, "wrong-state", "PAID")
 
 
-def test_anothers_order_is_not_there_to_be_cancelled(api: ApiHarness) -> None:
+def test_an_order_of_another_customer_cannot_be_cancelled(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (BOB, WAREHOUSE):
         assert api.call("POST", f"/orders/{order_id}/cancel", token).problem_type == "not-found"
 
 
 # sent elsewhere -------------------------------------------------------------------------------------------------------
-def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: ApiHarness) -> None:
+def test_the_address_of_an_order_can_change_until_the_warehouse_has_it(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (ANN, ANN, STAFF):
         moved = api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE)
@@ -122,7 +122,7 @@ def test_an_order_is_sent_elsewhere_until_the_warehouse_has_it(api: ApiHarness) 
     assert (late.status, late.problem_type, late.body["command"]) == (409, "wrong-state", "readdress")
 
 
-def test_anothers_order_is_not_there_to_be_sent_elsewhere(api: ApiHarness) -> None:
+def test_the_address_of_another_customers_order_cannot_change(api: ApiHarness) -> None:
     order_id = paid(api)
     for token in (BOB, WAREHOUSE):
         assert api.call("PATCH", f"/orders/{order_id}/address", token, ELSEWHERE).problem_type == "not-found"
@@ -132,7 +132,7 @@ def test_anothers_order_is_not_there_to_be_sent_elsewhere(api: ApiHarness) -> No
     ("changed", "field"),
     [({"country": "XX"}, "country"), ({"street": ""}, "street"), ({"city": None}, "city"), ({"zip": "1"}, "zip")],
 )
-def test_an_address_is_as_for_a_new_order(api: ApiHarness, changed: dict[str, Any], field: str) -> None:
+def test_a_new_address_has_the_rules_of_a_new_order(api: ApiHarness, changed: dict[str, Any], field: str) -> None:
     order_id = paid(api)
     before = api.table_images()
     assert list(api.call("PATCH", f"/orders/{order_id}/address", ANN, {**ELSEWHERE, **changed}).field_errors) == [field]

@@ -1,4 +1,4 @@
-"""Categories, as everybody sees them and staff make them."""
+"""Categories: staff create them, and all users read them."""
 
 from dataclasses import replace
 from itertools import accumulate
@@ -31,7 +31,7 @@ def pages(api: ApiHarness, route: str, **query: Any) -> list[list[str]]:
     return found
 
 
-def test_a_category_is_made_and_everybody_sees_it_with_what_is_above_it(bare: ApiHarness) -> None:
+def test_a_new_category_is_shown_to_all_users_with_its_ancestors(bare: ApiHarness) -> None:
     grow(bare, *TREE)
     made = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/mugs/red/", "name": "Red mugs"})
     assert (made.status, made.headers["location"]) == (
@@ -57,7 +57,7 @@ def test_f21_children_and_descendants_of_a_path_and_of_the_root(bare: ApiHarness
     assert pages(bare, "descendants", path_="/kitchen/", catalog="b2b") == [[]]
 
 
-def test_f21_a_category_three_hundred_levels_down_is_shown_with_all_above_it_and_its_lists_go_on(
+def test_f21_a_category_three_hundred_levels_deep_is_shown_with_all_its_ancestors_and_its_lists_are_paged(
     bare: ApiHarness,
 ) -> None:
     deep = list(accumulate(("a/" for _ in range(300)), initial="/"))[1:]
@@ -69,7 +69,7 @@ def test_f21_a_category_three_hundred_levels_down_is_shown_with_all_above_it_and
         assert len(found) > 1
 
 
-def test_a_list_goes_on_behind_the_longest_path_there_can_be(bare: ApiHarness) -> None:
+def test_a_list_continues_after_the_longest_possible_path(bare: ApiHarness) -> None:
     above = list(accumulate((f"{'x' * 40}/" for _ in range(23)), initial="/"))[1:]
     longest = [f"{above[-1]}{letter * 40}/" for letter in "ab"]
     assert {len(path) for path in longest} == {985}
@@ -97,7 +97,7 @@ def test_a_category_gets_another_name(bare: ApiHarness) -> None:
     assert list(bare.call("PATCH", "/categories", STAFF, {}, path_="/kitchen/").field_errors) == ["name"]
 
 
-def test_a_category_is_made_once_and_in_one_that_is_there(bare: ApiHarness) -> None:
+def test_a_category_is_created_once_and_only_in_an_existing_parent(bare: ApiHarness) -> None:
     grow(bare, "/kitchen/")
     again = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Another"})
     assert (again.status, again.problem_type, again.body["what"]) == (409, "already-exists", "category")
@@ -115,7 +115,7 @@ def test_a_category_there_is_not_is_not_found(bare: ApiHarness, method: str) -> 
 
 
 @pytest.mark.parametrize("path", HOSTILE_CATEGORIES)
-def test_what_is_no_path_is_named_and_nothing_is_asked(bare: ApiHarness, path: str) -> None:
+def test_a_malformed_category_path_is_rejected_without_a_request_to_the_table(bare: ApiHarness, path: str) -> None:
     with bare.record_requests() as sent:
         assert list(bare.call("POST", "/categories", STAFF, {"path": path, "name": "X"}).field_errors) == ["path"]
         assert list(bare.call("PATCH", "/categories", STAFF, {"name": "X"}, path_=path).field_errors) == ["path"]
@@ -127,7 +127,7 @@ def test_what_is_no_path_is_named_and_nothing_is_asked(bare: ApiHarness, path: s
 @pytest.mark.parametrize(
     ("field", "value"), [("name", ""), ("name", "a\tb"), ("name", 5), ("catalog", "B2B"), ("catalog", ""), ("x", 1)]
 )
-def test_what_makes_no_category_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+def test_invalid_fields_of_a_category_are_named(bare: ApiHarness, field: str, value: Any) -> None:
     refused = bare.call("POST", "/categories", STAFF, {"path": "/kitchen/", "name": "Kitchen", field: value})
     assert list(refused.field_errors) == [field]
     assert bare.table_images() == []

@@ -1,4 +1,4 @@
-"""Companies: made by staff, seen by their members, and what these see of each other."""
+"""Companies: created by staff, and shown to their members."""
 
 from dataclasses import replace
 from typing import Any
@@ -56,7 +56,7 @@ def test_a_companys_id_is_one_that_can_stand_in_a_path(api: ApiHarness, id: Any)
     assert api.table_images() == before
 
 
-def test_a_member_sees_the_company_and_who_else_is_in_it_but_no_address(acme: ApiHarness) -> None:
+def test_a_member_sees_the_company_and_its_members_but_no_address(acme: ApiHarness) -> None:
     said = acme.call("GET", "/companies/acme", ANN).body
     assert said["company"]["name"] == "Acme & Daughters"
     assert said["members"] == [
@@ -71,7 +71,7 @@ def test_staff_see_the_members_addresses_too(acme: ApiHarness) -> None:
     assert [member["email"] for member in members] == ["ann@example.com", "bob@example.com"]
 
 
-def test_another_company_answers_like_none(acme: ApiHarness) -> None:
+def test_a_company_of_others_is_not_found(acme: ApiHarness) -> None:
     anothers, nobodys = (acme.call("GET", f"/companies/{id}", CAROL) for id in ("acme", "nothing"))
     assert (anothers.status, anothers.problem_type) == (404, "not-found")
     assert anothers.body == nobodys.body
@@ -94,14 +94,14 @@ def test_a_membership_is_shown_in_the_profile_and_put_again_without_harm(acme: A
     assert acme.table_images() == before
 
 
-def test_who_is_in_another_company_is_told_which(acme: ApiHarness) -> None:
+def test_joining_a_second_company_is_rejected_with_the_id_of_the_first(acme: ApiHarness) -> None:
     before = acme.table_images()
     refused = acme.call("PUT", "/companies/acme/members/carol", STAFF)
     assert (refused.status, refused.problem_type, refused.body["company_id"]) == (409, "in-another-company", "initech")
     assert acme.table_images() == before
 
 
-def test_who_was_taken_out_sees_the_company_no_more(acme: ApiHarness) -> None:
+def test_a_removed_member_no_longer_sees_the_company(acme: ApiHarness) -> None:
     left = {"customer_id": "bob", "company_id": None}
     for _ in range(2):
         answered = acme.call("DELETE", "/companies/acme/members/bob", STAFF)
@@ -112,13 +112,13 @@ def test_who_was_taken_out_sees_the_company_no_more(acme: ApiHarness) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_neither_a_company_nor_a_customer_that_there_is_not_can_be_named(acme: ApiHarness, method: str) -> None:
+def test_an_unknown_company_or_customer_is_rejected(acme: ApiHarness, method: str) -> None:
     for path, what in (("nothing/members/ann", "company"), ("acme/members/nobody", "customer")):
         refused = acme.call(method, f"/companies/{path}", STAFF)
         assert (refused.problem_type, refused.body["what"]) == ("not-found", what)
 
 
-def test_who_is_forgotten_is_in_no_company_any_more(acme: ApiHarness) -> None:
+def test_an_erased_customer_is_in_no_company(acme: ApiHarness) -> None:
     assert acme.call("DELETE", "/customers/me", BOB).status == 202
     assert [one["customer_id"] for one in acme.call("GET", "/companies/acme", ANN).body["members"]] == ["ann"]
     assert acme.call("GET", "/companies/acme", BOB).problem_type == "not-found"
@@ -162,7 +162,7 @@ def test_f10_beyond_a_megabyte_every_member_comes_once(acme: ApiHarness) -> None
     assert len(found) > 3
 
 
-def test_a_cursor_is_of_no_other_company_and_nobody_elses(acme: ApiHarness) -> None:
+def test_a_cursor_is_valid_only_for_its_company_and_user(acme: ApiHarness) -> None:
     cursor = acme.call("GET", "/companies/acme", STAFF, limit=1).body["cursor"]
     assert acme.call("GET", "/companies/acme", STAFF, limit=1, cursor=cursor).status == 200
     for path, token in (("/companies/initech", STAFF), ("/companies/acme", OTHER_STAFF), ("/companies/acme", ANN)):

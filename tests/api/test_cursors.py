@@ -74,7 +74,7 @@ SAME_LISTS = {"GET /orders", "GET /customers/{customer_id}/orders"}
 
 @dataclass
 class Asked:
-    """What a route asked. `request`: its ListRequest. `known`: the values of its query's keys and range."""
+    """A query of a route. `request`: its ListRequest. `known`: the values of its query's keys and range."""
 
     request: ListRequest | None = None
     known: set[str] | None = None

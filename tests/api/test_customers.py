@@ -47,26 +47,26 @@ def test_an_address_that_is_not_verified_makes_no_customer(bare: ApiHarness) -> 
     assert bare.table_images() == []
 
 
-def test_an_address_in_the_body_is_not_taken(bare: ApiHarness) -> None:
+def test_an_address_in_the_body_is_rejected(bare: ApiHarness) -> None:
     carol = create_cognito_user("carol@example.com", verified=True)
     refused = bare.call("POST", "/customers", carol, {"name": "Carol", "email": "ann@example.com"})
     assert refused.field_errors == {"email": "is not a known field"}
 
 
-def test_a_token_that_was_revoked_since_registers_nobody(bare: ApiHarness) -> None:
+def test_a_revoked_token_cannot_register_a_customer(bare: ApiHarness) -> None:
     refused = bare.call("POST", "/customers", Token("carol", bearer="revoked"), {"name": "Carol"})
     assert (refused.status, refused.problem_type) == (401, "unauthenticated")
     assert bare.table_images() == []
 
 
-def test_nobody_registers_with_anothers_token(bare: ApiHarness) -> None:
+def test_a_token_of_another_user_cannot_register_a_customer(bare: ApiHarness) -> None:
     carol = create_cognito_user("carol@example.com", verified=True)
     refused = bare.call("POST", "/customers", Token("eve", bearer=carol.bearer), {"name": "Eve"})
     assert (refused.status, refused.problem_type) == (401, "unauthenticated")
     assert bare.table_images() == []
 
 
-def test_who_is_a_customer_already_stays_as_they_are(bare: ApiHarness) -> None:
+def test_a_second_registration_does_not_change_the_customer(bare: ApiHarness) -> None:
     carol = create_cognito_user("carol@example.com", verified=True)
     bare.call("POST", "/customers", carol, {"name": "Carol"})
     refused = bare.call("POST", "/customers", carol, {"name": "Caroline"})
@@ -89,22 +89,22 @@ def test_staff_find_a_customer_by_address(api: ApiHarness, spelled: str) -> None
     assert api.call("GET", "/customers", STAFF, email=spelled).body["customer_id"] == ANN.sub
 
 
-def test_an_address_nobody_has_is_not_found(api: ApiHarness) -> None:
+def test_an_unknown_email_address_is_not_found(api: ApiHarness) -> None:
     assert api.call("GET", "/customers", STAFF, email="who@example.com").problem_type == "not-found"
 
 
 @pytest.mark.parametrize("email", ["", "ann", "a b@c", "a@" + "b" * 300, "a@b\x00"])
-def test_what_is_no_address_is_malformed(api: ApiHarness, email: str) -> None:
+def test_a_malformed_email_address_is_rejected(api: ApiHarness, email: str) -> None:
     assert list(api.call("GET", "/customers", STAFF, email=email).field_errors) == ["email"]
 
 
-def test_me_is_whoever_asks(api: ApiHarness) -> None:
+def test_me_is_the_caller(api: ApiHarness) -> None:
     assert api.call("GET", "/customers/me", ANN).body == api.call("GET", "/customers/ann", ANN).body
     assert api.call("GET", "/customers/me", BOB).problem_type == "not-found"
     assert api.call("GET", "/customers/ann", STAFF).status == 200
 
 
-def test_no_answer_shows_how_an_address_is_kept(api: ApiHarness) -> None:
+def test_no_response_shows_the_stored_form_of_an_address(api: ApiHarness) -> None:
     assert set(api.call("GET", "/customers/me", ANN).body) == {
         "customer_id", "name", "email", "company_id", "created_at", "updated_at",
     }  # fmt: skip
@@ -136,7 +136,7 @@ def carol(bare: ApiHarness) -> Token:
     return carol
 
 
-def test_a_customer_takes_the_address_that_is_verified_by_now(bare: ApiHarness, carol: Token) -> None:
+def test_a_customer_changes_to_their_currently_verified_address(bare: ApiHarness, carol: Token) -> None:
     change_cognito_email(carol, "carol@new.example")
     changed = bare.call("PUT", "/customers/me/email", carol)
     assert (changed.status, changed.body["email"], changed.body["name"]) == (200, "carol@new.example", "Carol")
@@ -166,12 +166,12 @@ def test_an_address_that_is_not_verified_yet_changes_nothing(bare: ApiHarness, c
     assert bare.table_images() == before
 
 
-def test_an_address_is_not_changed_by_saying_one(bare: ApiHarness, carol: Token) -> None:
+def test_an_address_in_the_body_changes_nothing(bare: ApiHarness, carol: Token) -> None:
     refused = bare.call("PUT", "/customers/me/email", carol, {"email": "ann@example.com"})
     assert refused.field_errors == {"email": "is not a known parameter or field"}
 
 
-def test_an_address_is_its_owners_to_change(bare: ApiHarness, carol: Token) -> None:
+def test_only_the_customer_can_change_their_address(bare: ApiHarness, carol: Token) -> None:
     bare.register_customer(ANN)
     before = bare.table_images()
     for path in (f"/customers/{carol.sub}/email", "/customers/nobody/email"):
@@ -181,7 +181,7 @@ def test_an_address_is_its_owners_to_change(bare: ApiHarness, carol: Token) -> N
     assert bare.table_images() == before
 
 
-def test_who_is_no_customer_has_no_address_to_change(bare: ApiHarness) -> None:
+def test_a_user_without_registration_cannot_change_the_email_address(bare: ApiHarness) -> None:
     dave = create_cognito_user("dave@example.com", verified=True)
     assert bare.call("PUT", "/customers/me/email", dave).problem_type == "not-found"
     assert bare.table_images() == []
@@ -208,7 +208,7 @@ def test_a_choice_is_yes_or_no_for_a_channel_there_is(api: ApiHarness, choices: 
     assert api.call("PUT", "/customers/me/settings/notifications", ANN, choices).problem_type == "malformed"
 
 
-def test_who_is_no_customer_chooses_nothing(api: ApiHarness) -> None:
+def test_a_user_without_registration_cannot_choose_settings(api: ApiHarness) -> None:
     assert api.call("PUT", "/customers/me/settings/notifications", BOB, {"sms": True}).problem_type == "not-registered"
 
 
@@ -262,14 +262,14 @@ def test_a_list_holds_twenty_unless_asked_otherwise(api: ApiHarness) -> None:
     assert page["cursor"]
 
 
-def test_a_cursor_is_of_use_to_nobody_else(api: ApiHarness) -> None:
+def test_a_cursor_is_valid_only_for_its_user(api: ApiHarness) -> None:
     summarise(api, 3)
     cursor = api.call("GET", "/customers/ann/orders", ANN, limit=1).body["cursor"]
     stolen = api.call("GET", "/customers/ann/orders", STAFF, limit=1, cursor=cursor)
     assert (stolen.status, list(stolen.field_errors)) == (400, ["cursor"])
 
 
-def test_a_cursor_is_of_use_for_no_other_question(api: ApiHarness) -> None:
+def test_a_cursor_is_valid_only_for_its_list(api: ApiHarness) -> None:
     summarise(api, 3)
     summarise(api, 3, BOB.sub)
     cursor = api.call("GET", "/customers/ann/orders", STAFF, limit=1).body["cursor"]
@@ -279,7 +279,7 @@ def test_a_cursor_is_of_use_for_no_other_question(api: ApiHarness) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "é", "=", "a" * 1001, "../..", "%00"])
-def test_what_is_no_cursor_is_malformed(api: ApiHarness, cursor: str) -> None:
+def test_a_malformed_cursor_is_rejected(api: ApiHarness, cursor: str) -> None:
     assert list(api.call("GET", "/orders", ANN, cursor=cursor).field_errors) == ["cursor"]
 
 

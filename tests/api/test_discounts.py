@@ -28,7 +28,7 @@ def place(api: ApiHarness, code: Any, key: str = "key-1", **quantities: int) -> 
     return api.call("POST", "/orders", ANN, {**order_body(**quantities), "discount_code": code}, key=key)
 
 
-def test_a_code_is_made_and_shown_with_how_often_it_is_left(api: ApiHarness) -> None:
+def test_a_new_code_shows_its_remaining_redemptions(api: ApiHarness) -> None:
     made = api.call("POST", "/discounts", STAFF, FIRST)
     assert (made.status, made.headers["location"]) == (201, "/discounts/FIRST50")
     now = made.body["created_at"]
@@ -78,7 +78,7 @@ def test_a_code_is_made_once(api: ApiHarness) -> None:
         ("left", 5),
     ],
 )
-def test_what_makes_no_code_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+def test_invalid_fields_of_a_discount_code_are_named(bare: ApiHarness, field: str, value: Any) -> None:
     assert list(bare.call("POST", "/discounts", STAFF, {**FIRST, field: value}).field_errors) == [field]
     assert bare.table_images() == []
 
@@ -124,7 +124,7 @@ def test_a_discount_is_not_for_shipping(api: ApiHarness) -> None:
     assert (placed["shipping"], placed["total"]) == (590, 2000 - 200 + 590)
 
 
-def test_a_code_that_does_not_hold_says_why_and_the_order_can_be_had_without(api: ApiHarness) -> None:
+def test_an_invalid_code_is_rejected_with_its_reason_and_the_order_succeeds_without_it(api: ApiHarness) -> None:
     offer(api, "ONCE", limit=1)
     offer(api, "BIG", minimum=10_000, currency="EUR")
     offer(api, "LATER", valid_from=to_instant(api.shop.now() + timedelta(days=1)))
@@ -143,12 +143,12 @@ def test_a_code_that_does_not_hold_says_why_and_the_order_can_be_had_without(api
 
 
 @pytest.mark.parametrize("code", ["", "a#b", "a b", " SPRING", "x" * 41, 5, [], "é", "a\n"])
-def test_what_can_be_no_code_is_malformed(api: ApiHarness, code: Any) -> None:
+def test_a_malformed_discount_code_is_rejected(api: ApiHarness, code: Any) -> None:
     assert list(place(api, code).field_errors) == ["discount_code"]
     assert api.call("GET", "/products/mug/stock").body["available"] == 10
 
 
-def test_a_code_left_out_and_no_code_are_two_requests(api: ApiHarness) -> None:
+def test_no_code_and_an_absent_code_are_different_requests(api: ApiHarness) -> None:
     api.place_order("key-1")
     assert place(api, None, "key-1").problem_type == "key-reused"
 

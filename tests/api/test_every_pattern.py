@@ -20,7 +20,7 @@ MORE: tuple[tuple[str, dict[str, str]], ...] = (
     ("/orders", {"number": "PUEW472M"}),
     ("/orders", {"status": "PENDING", "order": "oldest"}),
 )
-"""What a route asks when it is asked otherwise."""
+"""Requests with query parameters that select further access patterns."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return found
 
 
-def test_every_row_of_the_requirements_is_asked_by_a_route(
+def test_every_access_pattern_is_used_by_a_route(
     api: ApiHarness, world: dict[str, str], asked: dict[str, set[str]]
 ) -> None:
     for key in sorted(ROUTES, key=lambda key: (not key.startswith("GET"), key == "DELETE /customers/{customer_id}")):

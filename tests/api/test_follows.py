@@ -37,7 +37,7 @@ def test_a_customer_follows_a_product_and_does_not_any_more_as_often_as_they_lik
         assert api.call("GET", "/customers/me/follows", ANN).body["items"] == []
 
 
-def test_what_there_is_not_is_not_found(api: ApiHarness) -> None:
+def test_following_a_missing_product_is_not_found(api: ApiHarness) -> None:
     for method in ("PUT", "DELETE"):
         refused = api.call(method, "/products/nothing/followers/me", ANN)
         assert (refused.status, refused.problem_type, refused.body["what"]) == (404, "not-found", "product")
@@ -52,7 +52,7 @@ def test_only_customers_follow(api: ApiHarness) -> None:
     assert api.call("GET", "/products/mug/followers", STAFF).body["items"] == []
 
 
-def test_nobody_follows_for_another(api: ApiHarness) -> None:
+def test_a_customer_cannot_follow_for_another_customer(api: ApiHarness) -> None:
     api.register_customer(BOB)
     api.call("PUT", MINE, ANN)
     for method in ("PUT", "DELETE"):
@@ -61,7 +61,7 @@ def test_nobody_follows_for_another(api: ApiHarness) -> None:
     assert api.call("GET", "/products/mug/followers", STAFF).body["items"] == [{"customer_id": "ann"}]
 
 
-def test_who_follows_what_is_theirs_and_staffs_to_know(api: ApiHarness) -> None:
+def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(api: ApiHarness) -> None:
     api.call("PUT", MINE, ANN)
     for customer in ("ann", "nobody"):
         refused = api.call("GET", f"/customers/{customer}/follows", BOB)
@@ -72,7 +72,7 @@ def test_who_follows_what_is_theirs_and_staffs_to_know(api: ApiHarness) -> None:
 @pytest.mark.parametrize(
     "path", ["/products/a b/followers/me", "/products/-/followers/me", f"/products/{'x' * 65}/followers/me"]
 )
-def test_what_is_no_id_is_malformed(api: ApiHarness, path: str) -> None:
+def test_a_malformed_product_id_is_rejected(api: ApiHarness, path: str) -> None:
     with api.record_requests() as sent:
         assert api.call("PUT", path, ANN).problem_type == "malformed"
         assert api.call("DELETE", path, ANN).problem_type == "malformed"

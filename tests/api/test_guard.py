@@ -1,4 +1,4 @@
-"""The guard before the router, alone: what it lets through is parsed as it was meant, and quickly refused otherwise."""
+"""The guard that parses a request body before the router: it parses valid bodies exactly, and rejects all others."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text('xyz"\\]}', max_size=3), VALUES, max_size=4), st.booleans())
-def test_plain_json_passes_as_it_is(document: dict[str, Any], ascii_only: bool) -> None:
+def test_plain_json_passes_unchanged(document: dict[str, Any], ascii_only: bool) -> None:
     assert parse_json_object(json.dumps(document, ensure_ascii=ascii_only)) == document
 
 
@@ -50,7 +50,7 @@ def test_any_text_is_parsed_or_refused_and_never_breaks_it(text: str) -> None:
         ('{"a": -' + "9" * MAX_NUMBER_DIGITS + "}", "must not contain numbers with more than 30 digits"),
     ],
 )
-def test_what_is_wrong_with_a_text_is_said(text: str, why: str) -> None:
+def test_a_malformed_text_is_rejected_with_its_error(text: str, why: str) -> None:
     with pytest.raises(MalformedRequest) as refused:
         parse_json_object(text)
     assert refused.value.errors[0][1].startswith(why)
@@ -86,7 +86,7 @@ def test_the_field_that_is_wrong_is_named(text: str, field: str) -> None:
         '{"a": {"x": 1}, "b": {"x": 1}}',
     ],
 )
-def test_what_only_looks_dangerous_passes(text: str) -> None:
+def test_a_valid_text_that_looks_dangerous_passes(text: str) -> None:
     assert next(iter(parse_json_object(text))) == "a"
 
 
@@ -124,18 +124,18 @@ def test_a_body_is_measured_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b'{"a": "\xe9"}', '{"a": 1}'.encode("utf-16"), b"\x1f\x8b\x08\x00"])
-def test_what_is_not_utf_8_is_refused(raw: bytes) -> None:
+def test_a_body_that_is_not_utf_8_is_rejected(raw: bytes) -> None:
     with pytest.raises(MalformedRequest, match="UTF-8"):
         sanitize_body(http_event("POST", "/orders", body=raw, headers=JSON))
 
 
-def test_what_a_gateway_could_not_decode_is_refused_as_not_utf_8() -> None:
+def test_a_body_that_the_gateway_could_not_decode_is_rejected_as_not_utf_8() -> None:
     with pytest.raises(MalformedRequest, match="UTF-8"):
         sanitize_body(http_event("POST", "/orders", body='{"city": "K\ufffdln"}', headers=JSON))
 
 
 @pytest.mark.parametrize("body", ["*", "YQ", "YQ=", "é", "YQ==YQ=="])
-def test_what_says_it_is_base64_and_is_not_is_refused(body: str) -> None:
+def test_a_body_that_is_wrongly_marked_as_base64_is_rejected(body: str) -> None:
     raw = http_event("POST", "/orders", body=body, headers=JSON) | {"isBase64Encoded": True}
     with pytest.raises(MalformedRequest, match="UTF-8"):
         sanitize_body(raw)

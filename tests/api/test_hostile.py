@@ -1,4 +1,4 @@
-"""Bad input through the whole Lambda: a 4xx problem that names what is wrong, and nothing is written."""
+"""Invalid input through the whole Lambda: a 4xx problem names the invalid field, and nothing is written."""
 
 import copy
 import json
@@ -202,7 +202,9 @@ def test_a_query_that_makes_no_sense_gets_a_problem(api: ApiHarness, query: str)
         {"requestContext": {"http": {"method": "GET"}, "stage": "$default"}},
     ],
 )
-def test_an_event_that_is_no_request_is_refused_by_what_it_lacks(bare: ApiHarness, raw: dict[str, Any]) -> None:
+def test_an_event_that_is_not_a_request_is_rejected_with_the_missing_field(
+    bare: ApiHarness, raw: dict[str, Any]
+) -> None:
     answered = invoke_api(raw)
     assert (answered.status, answered.body["instance"]) == (400, "invocation-1")
     (wrong,) = answered.body["errors"]
@@ -245,14 +247,12 @@ def test_a_body_of_two_declared_types_is_refused(api: ApiHarness) -> None:
 
 @pytest.mark.parametrize("path", ["/orders", "/customers/me/page", "/companies/acme"])
 @pytest.mark.parametrize("limit", ["20.0", "%2B20", "2_0", "020", " 20", "20 ", "%D9%A2%D9%A0", "2e1"])
-def test_a_number_in_a_query_is_digits_and_nothing_that_could_be_taken_for_some(
-    api: ApiHarness, path: str, limit: str
-) -> None:
+def test_a_number_in_a_query_consists_of_digits_only(api: ApiHarness, path: str, limit: str) -> None:
     refused = invoke_api(http_event("GET", path, token=STAFF, query=f"limit={limit}"))
     assert list(refused.field_errors) == ["limit"]
 
 
-def test_an_id_and_a_line_end_is_no_id(api: ApiHarness) -> None:
+def test_an_id_with_a_line_break_is_rejected(api: ApiHarness) -> None:
     assert invoke_api(http_event("GET", "/products/mug")).status == 200
     for path in ("/products/mug\n", "/products/mug/stock\n", "/products\n"):
         assert invoke_api(http_event("GET", path)).status in (400, 404)
@@ -265,6 +265,6 @@ def test_a_group_is_a_text_in_a_list(bare: ApiHarness, claim: Any) -> None:
     assert invoke_api(raw).problem_type == "not-allowed"
 
 
-def test_the_claims_of_a_token_are_no_keys(bare: ApiHarness) -> None:
+def test_claims_of_a_token_cannot_forge_a_key(bare: ApiHarness) -> None:
     for sub in ("a#b", "", " ", "é", "x" * 65, "a\n"):
         assert invoke_api(http_event("GET", "/orders", token=Token(sub))).status == 401

@@ -1,4 +1,4 @@
-"""Files of products: what of a file is taken, what is rejected and why, and how far an import is."""
+"""Import files: accepted lines, rejected lines with their reasons, and the progress of an import."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def rejected(api: ApiHarness, accepted: HandlerResponse) -> list[tuple[int, str,
     return [(one["line"], one["field"], one["why"]) for one in page["items"]]
 
 
-# what is taken --------------------------------------------------------------------------------------------------------
+# accepted files -------------------------------------------------------------------------------------------------------
 def test_a_file_is_taken_whole_and_its_import_says_where_it_is(bare: ApiHarness) -> None:
     accepted = bare.send_file(ndjson(CUP, "{}", {**CUP, "product_id": "jug", "quantity": 5}))
     assert accepted.status == 202
@@ -95,7 +95,7 @@ def test_text_and_bytes_are_the_same_file_and_a_byte_order_mark_is_no_part_of_it
     )
 
 
-# what is rejected -----------------------------------------------------------------------------------------------------
+# rejected lines -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("line", "field", "why"),
     [
@@ -204,7 +204,7 @@ def test_any_bytes_are_lines_or_refused_and_never_break_it(media_type: str, cont
         assert numbers == sorted(set(numbers))
 
 
-# what is refused as a whole -------------------------------------------------------------------------------------------
+# files rejected as a whole --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("content", "media_type", "field"),
     [
@@ -218,7 +218,7 @@ def test_any_bytes_are_lines_or_refused_and_never_break_it(media_type: str, cont
         (cups(MAX_LINES + 1), NDJSON, "body"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused_and_nothing_is_kept(
+def test_a_malformed_file_is_rejected_and_nothing_is_stored(
     bare: ApiHarness, content: str, media_type: str, field: str
 ) -> None:
     assert bare.send_file(content, media_type=media_type).field_errors.keys() == {field}
@@ -258,6 +258,6 @@ def test_the_same_file_with_the_same_key_is_the_same_import_and_another_is_refus
     assert bare.send_file(ndjson(CUP), key="import-2").body["import_id"] != first.body["import_id"]
 
 
-def test_an_import_that_nobody_sent_is_not_found(bare: ApiHarness) -> None:
+def test_an_unknown_import_is_not_found(bare: ApiHarness) -> None:
     for path in ("/imports/none", "/imports/none/rejected"):
         assert bare.call("GET", path, STAFF).problem_type == "not-found"

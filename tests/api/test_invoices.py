@@ -32,7 +32,7 @@ def invoice_id(api: ApiHarness) -> str:
 
 
 def follow(api: ApiHarness, url: str, **changed: str) -> HandlerResponse:
-    """What a browser gets that opens a link: it sends no token."""
+    """Request a link as a browser does, without a token."""
     link = urlsplit(url)
     query: dict[str, Any] = {**dict(parse_qsl(link.query)), **changed}
     return api.call("GET", link.path, **query)
@@ -45,7 +45,7 @@ def link_to(api: ApiHarness, invoice_id: str) -> str:
 
 
 class Shown(HTMLParser):
-    """What a browser would show, element by element, and that it loads and runs nothing."""
+    """Return the elements of a page as a browser shows them, and check that the page loads and runs nothing."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def test_a_link_is_opened_without_a_token(api: ApiHarness, invoice_id: str) -> N
     opened = follow(api, url)
     assert (opened.status, opened.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert opened.headers["cache-control"] == "no-store"
-    assert opened.headers["referrer-policy"] == "no-referrer", "who has the address has the invoice"
+    assert opened.headers["referrer-policy"] == "no-referrer", "a user with the address has the invoice"
 
 
 def test_a_link_to_anothers_invoice_is_not_made(api: ApiHarness, invoice_id: str) -> None:
@@ -138,7 +138,7 @@ def test_a_link_that_has_ended_or_was_changed_is_refused(
 @pytest.mark.parametrize(
     "query", [{}, {"until": "1"}, {"until": "soon", "signature": "x"}, {"until": "1", "signature": "x" * 101}]
 )
-def test_what_is_no_link_is_malformed(api: ApiHarness, invoice_id: str, query: dict[str, Any]) -> None:
+def test_a_malformed_invoice_link_is_rejected(api: ApiHarness, invoice_id: str, query: dict[str, Any]) -> None:
     assert api.call("GET", f"/invoices/{invoice_id}/print", **query).problem_type == "malformed"
 
 
@@ -177,7 +177,7 @@ def test_the_page_says_all_that_is_on_the_invoice() -> None:
     )
 
 
-def test_the_page_leaves_out_what_there_is_not() -> None:
+def test_the_invoice_page_leaves_out_missing_fields() -> None:
     bare = invoice(name="", address=None, discount=None, shipping=0, payments=(), currency="JPY")
     assert Shown(render_page(bare, "Elm & Sons")).text == (
         "Elm & Sons Invoice Number 2026-00000042 Date 2026-11-21 Order o1 "
@@ -188,11 +188,11 @@ def test_the_page_leaves_out_what_there_is_not() -> None:
     assert "1 Elm Row Hong Kong HK" in Shown(render_page(invoice(address=no_postcode), "Elm & Sons")).text
 
 
-def test_a_shop_without_tax_speaks_of_none() -> None:
+def test_a_shop_without_tax_shows_no_tax() -> None:
     assert "tax" not in Shown(render_page(invoice(taxes=(TaxLine(rate=0, net=3490, tax=0),)), "Elm & Sons")).text
 
 
-def test_whatever_anybody_wrote_is_shown_as_text() -> None:
+def test_text_of_a_customer_is_escaped_on_the_invoice_page() -> None:
     address = Address(name=HOSTILE, street=HOSTILE, postcode="1", city=HOSTILE, country="AT")
     lines = {"pot": Line(name=HOSTILE, price=1250, quantity=1), "mug": Line(name=HOSTILE, price=1250, quantity=2)}
     hostile = Shown(render_page(invoice(name=HOSTILE, address=address, lines=lines), HOSTILE))
@@ -200,7 +200,7 @@ def test_whatever_anybody_wrote_is_shown_as_text() -> None:
     assert hostile.text.count(" ".join(HOSTILE.split())) == 1 + 1 + 3 + 2
 
 
-def test_a_browser_is_told_to_take_the_pages_own_style_and_nothing_else(api: ApiHarness, invoice_id: str) -> None:
+def test_the_invoice_page_allows_only_its_own_style(api: ApiHarness, invoice_id: str) -> None:
     opened = follow(api, link_to(api, invoice_id))
     (style,) = re.findall("<style>(.*?)</style>", opened.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -215,7 +215,7 @@ def test_a_browser_is_told_to_take_the_pages_own_style_and_nothing_else(api: Api
     assert "Elm & Sons Invoice For Ann " in Shown(opened.text).text
 
 
-def test_nobody_waits_for_the_pages_templates_but_who_opens_a_page() -> None:
+def test_importing_the_api_does_not_load_the_page_templates() -> None:
     program = "import sys; from functions.handlers import api; assert 'jinja2' not in sys.modules"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

@@ -1,4 +1,4 @@
-"""The log: one line for each request, that tells enough to find it and nothing about a person."""
+"""The log: one line for each request, with enough fields to find it and without personal data."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ def test_a_request_is_one_line(api: ApiHarness, logged: Lines) -> None:
     assert 0 < line["ms"] < 10_000
 
 
-def test_a_request_names_its_order_and_says_what_it_consumed(api: ApiHarness, logged: Lines) -> None:
+def test_a_request_logs_its_order_and_its_consumed_units(api: ApiHarness, logged: Lines) -> None:
     order_id = api.place_order().body["order_id"]
     api.call("GET", f"/orders/{order_id}", ANN)
     api.call("GET", "/orders/ann%40example.com", ANN)
@@ -47,7 +47,7 @@ def test_a_request_names_its_order_and_says_what_it_consumed(api: ApiHarness, lo
     ]
 
 
-def test_what_staff_do_is_told_by_their_id_and_of_a_customer_not_even_that(api: ApiHarness, logged: Lines) -> None:
+def test_a_log_line_has_the_id_of_staff_but_not_of_a_customer(api: ApiHarness, logged: Lines) -> None:
     order_id = api.place_order().body["order_id"]
     for who in (ANN, STAFF, WAREHOUSE):
         api.call("GET", f"/orders/{order_id}", who)
@@ -57,7 +57,7 @@ def test_what_staff_do_is_told_by_their_id_and_of_a_customer_not_even_that(api: 
     assert ANN.sub not in values
 
 
-def test_a_refused_request_says_with_which_problem(api: ApiHarness, logged: Lines) -> None:
+def test_a_rejected_request_logs_its_problem(api: ApiHarness, logged: Lines) -> None:
     api.place_order(mug=11)
     invoke_api(http_event("GET", "/secret/path", token=ANN))
     assert [(line["route"], line["status"], line["problem"]) for line in logged] == [
@@ -66,7 +66,9 @@ def test_a_refused_request_says_with_which_problem(api: ApiHarness, logged: Line
     ]
 
 
-def test_a_fault_is_a_line_of_its_own_level(api: ApiHarness, logged: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_logged_with_level_error(
+    api: ApiHarness, logged: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(**_: Any) -> None:
         raise ZeroDivisionError("1 Elm Row")
 

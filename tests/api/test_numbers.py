@@ -1,4 +1,4 @@
-"""Numbers in sort keys are padded, so that what they number comes in its order beyond the ninth, too."""
+"""Numbers in sort keys are padded, so their items are sorted correctly beyond the ninth, too."""
 
 from dataclasses import replace
 from typing import Any

@@ -62,7 +62,7 @@ def test_a_key_is_remembered_on_day_91_and_later(api: ApiHarness, world: dict[st
         before = api.table_images()
         again = send()
         assert again.headers.get("idempotent-replayed") == "true"
-        assert again.body == first.body or route == "POST /orders", "an order is shown as it is now"
+        assert again.body == first.body or route == "POST /orders", "an order is shown in its current state"
         assert api.table_images() == before
 
 

@@ -39,7 +39,7 @@ def test_it_is_served_without_a_token_and_may_be_kept_for_a_while() -> None:
     assert served.body["openapi"].startswith("3.1")
 
 
-def test_it_is_served_compressed_to_who_can_read_that() -> None:
+def test_the_document_is_served_compressed_if_the_client_accepts_it() -> None:
     raw = http_event("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
     response = handler(raw, None)
     assert response["headers"]["Content-Encoding"] == "gzip"
@@ -51,7 +51,7 @@ def test_every_route_is_described() -> None:
 
 
 @pytest.mark.parametrize("key", OPERATIONS)
-def test_a_route_says_what_it_does_and_what_it_answers(key: str) -> None:
+def test_a_route_describes_its_action_and_its_responses(key: str) -> None:
     operation = OPERATIONS[key]
     assert re.match(r"[A-Z].*\.$", operation["summary"], re.DOTALL)
     assert len(operation["tags"]) == 1
@@ -90,7 +90,7 @@ def test_placing_an_order_lists_every_way_it_may_fail() -> None:
         assert f"`{slug}`" in responses["409"]["description"]
 
 
-def test_the_balance_of_a_gift_card_says_who_may_read_it() -> None:
+def test_the_balance_of_a_gift_card_describes_its_access() -> None:
     assert "every signed-in user who knows the code" in OPERATIONS["POST /gift-cards/balance"]["summary"]
 
 
@@ -116,7 +116,7 @@ MODELS = {model.__name__: model for model in subclasses(BaseModel) if model.__mo
 
 
 @pytest.mark.parametrize("name", sorted(BODIES))
-def test_what_a_client_sends_has_an_example_that_is_valid(name: str) -> None:
+def test_every_request_body_has_a_valid_example(name: str) -> None:
     for example in DOCUMENT["components"]["schemas"][name].get("examples", ()):  # each has one: see find_omissions
         assert MODELS[name].model_validate(example)
 

@@ -1,4 +1,4 @@
-"""Where a firewall stands before the API, its own address answers nobody else."""
+"""With a firewall, the API's own address rejects all requests that do not come through CloudFront."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def fronted(api: ApiHarness, outside: pytest.MonkeyPatch) -> Iterator[ApiHarness
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @pytest.mark.parametrize("shown", [None, "", "a guess", "\u00e4\ud83d"])
-def test_what_did_not_come_through_the_front_is_refused_on_every_route(
+def test_a_request_without_the_origin_secret_is_rejected_on_every_route(
     fronted: ApiHarness, method: str, path: str, shown: str | None
 ) -> None:
     headers = {} if shown is None else {ORIGIN_SECRET_HEADER: shown}
@@ -39,17 +39,18 @@ def test_what_did_not_come_through_the_front_is_refused_on_every_route(
     assert (answer.status, answer.problem_type) == (403, "not-allowed")
 
 
-def test_what_came_through_the_front_is_answered_as_ever(fronted: ApiHarness) -> None:
+def test_a_request_with_the_origin_secret_is_answered(fronted: ApiHarness) -> None:
     shown = {ORIGIN_SECRET_HEADER: SECRET}
     statuses = [invoke_api(http_event(method, path, token=ANN, headers=shown)).status for method, path in ROUTES]
     assert statuses == [200, 404, 400, 404]
 
 
 def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) -> None:
-    """As docs/runbooks/rotate-secrets.md says: CloudFront shows the old one until a deploy has told it the new one."""
+    """Follows docs/runbooks/rotate-secrets.md: CloudFront sends the old secret until a deploy sets the new one."""
 
     def kept(**values: str) -> list[bool]:
-        """Which of old, new, none and what was never one is let in then, by a function that has looked again."""
+        """Return which of the old, the new, no and an unknown secret a function accepts after it has read the secret
+        again."""
         boto3.client("secretsmanager", region_name=REGION).put_secret_value(
             SecretId="front", SecretString=json.dumps(values)
         )
@@ -62,5 +63,5 @@ def test_the_secret_is_changed_without_a_refused_request(fronted: ApiHarness) ->
     assert kept(current="new", previous="") == [False, True, False, False]
 
 
-def test_where_nothing_stands_before_the_api_nobody_is_asked_for_it(api: ApiHarness) -> None:
+def test_without_cloudfront_no_origin_secret_is_required(api: ApiHarness) -> None:
     assert api.call("GET", "/products").status == 200

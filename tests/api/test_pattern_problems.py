@@ -1,4 +1,4 @@
-"""Whoever breaks a pattern of the API's description reads the rule in words, never the regular expression."""
+"""A value that violates a regular expression of the API's description gets the rule in words, not the expression."""
 
 import json
 import re

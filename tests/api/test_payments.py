@@ -1,4 +1,4 @@
-"""The payment provider's webhook: its signature, its events, and what comes of money that fits no order."""
+"""The payment provider's webhook: its signature, its events, and money that matches no order."""
 
 import hashlib
 import hmac
@@ -89,7 +89,7 @@ def test_money_that_comes_for_an_order_pays_it(api: ApiHarness) -> None:
     assert api.call("GET", f"/orders/{order_id}", ANN).body["status"] == "PAID"
 
 
-def test_an_event_is_taken_once_however_often_and_with_whatever_count_it_comes(api: ApiHarness) -> None:
+def test_a_repeated_provider_event_is_recorded_once_at_any_retry_count(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     first = post_webhook(api, {**payment_event(order_id, 2500), "pending_webhooks": 2})
     before = api.table_images()
@@ -161,7 +161,7 @@ def test_a_payment_that_failed_leaves_the_order_waiting_and_may_succeed_later(ap
     assert post_webhook(api, payment_event(order_id, 2500, id="evt_2")).body["status"] == "CAPTURED"
 
 
-def test_what_was_received_counts_and_not_what_was_intended(api: ApiHarness) -> None:
+def test_the_received_amount_counts_and_not_the_intended_amount(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     told = payment_event(order_id, 2500)
     told["data"]["object"]["amount_received"] = 2000
@@ -170,7 +170,7 @@ def test_what_was_received_counts_and_not_what_was_intended(api: ApiHarness) -> 
     assert (order["status"], order["paid"], order["due"]) == ("PENDING", 2000, 500)
 
 
-def test_an_order_is_paid_in_parts_and_what_is_too_much_goes_back(api: ApiHarness) -> None:
+def test_an_order_is_paid_in_parts_and_an_excess_is_refunded(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     post_webhook(api, payment_event(order_id, 900))
     post_webhook(api, payment_event(order_id, 2000, id="evt_2", payment_id="pi_2"))

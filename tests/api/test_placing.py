@@ -1,4 +1,4 @@
-"""Placing an order: what it takes, what it costs, what is refused and how, and what a retry does."""
+"""Placing an order: valid requests, prices, rejections and retries."""
 
 import json
 from typing import Any
@@ -54,12 +54,12 @@ def test_f1_an_order_is_one_read_and_one_transaction(api: ApiHarness) -> None:
 
 
 @pytest.mark.parametrize("forged", ["total", "currency", "status", "customer_id"])
-def test_f2_a_client_cannot_say_what_is_the_shops_to_say(api: ApiHarness, forged: str) -> None:
+def test_f2_a_client_cannot_set_fields_that_the_shop_computes(api: ApiHarness, forged: str) -> None:
     refused = api.call("POST", "/orders", ANN, {**order_body(), forged: 1}, key="k")
     assert refused.field_errors == {forged: "is not a known field"}
 
 
-def test_f2_the_price_is_the_products_whatever_the_client_believes(api: ApiHarness) -> None:
+def test_f2_the_price_comes_from_the_product_and_not_from_the_client(api: ApiHarness) -> None:
     body = order_body()
     body["lines"][0]["price"] = 1
     refused = api.call("POST", "/orders", ANN, body, key="k")
@@ -93,7 +93,7 @@ def test_f4_a_retry_with_the_same_key_answers_with_the_same_order(api: ApiHarnes
     assert left(api) == 8
 
 
-def test_a_replay_shows_the_order_as_it_is_by_then(api: ApiHarness) -> None:
+def test_a_replay_shows_the_current_order(api: ApiHarness) -> None:
     placed = api.place_order("key-1")
     api.call("POST", f"{placed.headers['location']}/cancel", ANN)
     assert api.place_order("key-1").body["status"] == "CANCELLED"
@@ -115,7 +115,7 @@ def test_the_order_of_fields_and_the_white_space_make_no_other_body(api: ApiHarn
     assert again.status == 200
 
 
-def test_a_price_that_is_said_later_makes_another_body(api: ApiHarness) -> None:
+def test_a_price_added_in_a_repeat_makes_another_body(api: ApiHarness) -> None:
     api.place_order("key-1")
     body = order_body()
     body["lines"][0]["price"] = 1250
@@ -131,7 +131,7 @@ def test_one_key_of_two_customers_is_two_orders(api: ApiHarness) -> None:
     assert theirs.body["order_id"] != mine.body["order_id"]
 
 
-def test_a_refused_order_does_not_burn_its_key(api: ApiHarness) -> None:
+def test_a_rejected_order_does_not_use_up_its_key(api: ApiHarness) -> None:
     assert api.place_order("key-1", mug=11).status == 409
     api.call("POST", "/products/mug/receipts", STAFF, {"quantity": 5}, key="more")
     assert api.place_order("key-1", mug=11).status == 201
@@ -177,7 +177,7 @@ def test_shipping_is_added_by_the_currency(api: ApiHarness) -> None:
     assert placed["tax"] == {"rate": 2000, "net": 1325, "tax": 265}
 
 
-def test_what_is_not_there_is_told_as_backordered_where_it_may_be(api: ApiHarness) -> None:
+def test_missing_pieces_are_backordered_if_the_product_allows_it(api: ApiHarness) -> None:
     api.call("PATCH", "/products/mug", STAFF, {"backorder": True})
     placed = api.place_order(mug=12, pot=1)
     assert [line["backordered"] for line in placed.body["lines"]] == [2, 0]
@@ -192,7 +192,7 @@ def test_unknown_products_are_named(api: ApiHarness) -> None:
     assert refused.body["product_ids"] == ["cup", "jar"]
 
 
-def test_too_few_in_stock_says_of_what_and_how_many_are_left(api: ApiHarness) -> None:
+def test_an_out_of_stock_problem_names_the_products_and_the_available_pieces(api: ApiHarness) -> None:
     refused = api.place_order(mug=11, pot=12)
     assert (refused.status, refused.problem_type) == (409, "out-of-stock")
     assert refused.body["short"] == {"mug": 10, "pot": 10}
@@ -206,7 +206,7 @@ def test_products_in_two_currencies_make_no_order(api: ApiHarness) -> None:
     assert refused.body["currencies"] == ["EUR", "USD"]
 
 
-def test_who_is_no_customer_yet_is_told_so(api: ApiHarness) -> None:
+def test_a_user_without_registration_cannot_order_and_gets_the_reason(api: ApiHarness) -> None:
     refused = api.place_order(token=BOB)
     assert (refused.status, refused.problem_type) == (409, "not-registered")
 
@@ -217,7 +217,7 @@ def test_an_order_that_costs_more_than_any_may_is_malformed(api: ApiHarness) -> 
     assert list(api.place_order(gold=10_000).field_errors) == ["lines"]
 
 
-def test_a_storm_of_conflicts_is_answered_with_when_to_come_back(
+def test_under_constant_conflicts_the_answer_says_when_to_retry(
     api: ApiHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def conflict(**_: Any) -> None:
@@ -231,7 +231,7 @@ def test_a_storm_of_conflicts_is_answered_with_when_to_come_back(
     assert (refused.status, refused.problem_type, refused.headers["retry-after"]) == (503, "busy", "1")
 
 
-def test_a_fault_is_answered_without_a_word_about_it(api: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_answered_without_details(api: ApiHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: Any) -> None:
         raise ZeroDivisionError("secret words")
 
@@ -253,7 +253,7 @@ def test_an_order_holds_ninety_products(api: ApiHarness) -> None:
     assert list(too_many.field_errors) == ["lines"]
 
 
-def test_what_is_kept_is_what_was_answered(api: ApiHarness) -> None:
+def test_the_stored_order_equals_the_response(api: ApiHarness) -> None:
     said = api.place_order().body
     kept = context.shop().table.get(ORDER_BY_ID, order_id=said["order_id"])
     assert isinstance(kept, Order)

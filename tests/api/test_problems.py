@@ -13,7 +13,7 @@ from functions.dynamodb.keys import InvalidKeyValue
 from functions.model import errors
 
 
-def test_one_slug_says_one_thing() -> None:
+def test_each_problem_type_has_one_title_and_status() -> None:
     said: dict[str, set[tuple[int, str]]] = {}
     for kind in PROBLEM_TYPES.values():
         said.setdefault(kind.slug, set()).add((kind.status, kind.title))
@@ -40,7 +40,7 @@ def test_the_docs_page_explains_every_problem_where_its_type_points() -> None:
         (RuntimeError("secret"), 500, {"detail": "the error is logged under the request id in `instance`"}),
     ],
 )
-def test_a_problem_carries_what_its_error_carries(error: Exception, status: int, said: dict[str, Any]) -> None:
+def test_a_problem_contains_the_fields_of_its_error(error: Exception, status: int, said: dict[str, Any]) -> None:
     kind, response = to_problem_response(error, "request-1")
     document = json.loads(response["body"])
     assert response["headers"]["Content-Type"] == "application/problem+json"
@@ -59,7 +59,7 @@ def test_an_error_without_a_row_is_answered_as_its_nearest_base() -> None:
     assert problem_type_of(RecursionError()).slug == "fault"
 
 
-def test_a_fault_is_logged_with_its_place_but_without_what_was_sent() -> None:
+def test_an_unexpected_error_is_logged_with_its_line_but_without_request_data() -> None:
     def fails(name: str) -> None:
         raise ValueError(name)
 

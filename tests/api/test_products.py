@@ -28,7 +28,7 @@ HOSTILE_CATEGORIES = [
 ]  # fmt: skip
 
 
-def test_a_product_is_offered_and_everybody_may_look_at_it(bare: ApiHarness) -> None:
+def test_a_new_product_is_visible_to_all_users(bare: ApiHarness) -> None:
     made = bare.call("POST", "/products", STAFF, CUP)
     assert (made.status, made.headers["location"]) == (201, "/products/cup")
     assert made.body | CUP | {"category": "/", "catalog": "main"} == made.body
@@ -57,7 +57,7 @@ def test_a_product_is_offered_once(bare: ApiHarness) -> None:
         ("colour", "blue"),
     ],
 )
-def test_what_makes_no_product_is_named(bare: ApiHarness, field: str, value: Any) -> None:
+def test_invalid_fields_of_a_product_are_named(bare: ApiHarness, field: str, value: Any) -> None:
     assert list(bare.call("POST", "/products", STAFF, {**CUP, field: value}).field_errors) == [field]
     assert bare.table_images() == []
 
@@ -74,7 +74,7 @@ def test_a_price_or_a_name_is_changed_and_the_other_stays(api: ApiHarness) -> No
     assert (seen["name"], seen["price"]) == ("Red mug", 990)
 
 
-def test_a_product_may_be_ordered_when_there_is_none_while_staff_say_so(bare: ApiHarness) -> None:
+def test_a_product_without_stock_can_be_ordered_while_staff_allow_backorders(bare: ApiHarness) -> None:
     assert bare.call("POST", "/products", STAFF, {**CUP, "backorder": True}).body["backorder"] is True
     assert bare.call("GET", "/products/cup/stock").body == {"product_id": "cup", "available": 0, "backorder": True}
     assert bare.call("PATCH", "/products/cup", STAFF, {"backorder": False}).body["backorder"] is False
@@ -130,7 +130,7 @@ def test_stock_in_parts_is_shown_as_one(bare: ApiHarness) -> None:
 @given(
     st.from_regex(r"\A/([a-z0-9-]{1,40}/){0,30}\Z") | st.text("/a-#\n\u0661", max_size=24) | st.text(max_size=400),
 )
-def test_a_category_is_a_path_of_plain_names_and_stands_in_a_key_as_it_is(text: str) -> None:
+def test_a_category_is_a_path_of_plain_names_and_is_stored_unchanged_in_a_key(text: str) -> None:
     names = text.split("/")[1:-1] if text.startswith("/") and text.endswith("/") else [""]
     good = len(text) <= 1000 and all(SEGMENT.fullmatch(name) for name in names)
     try:
@@ -164,7 +164,7 @@ def pages(api: ApiHarness, **query: Any) -> Iterator[list[str]]:
         cursor = {"cursor": said["cursor"]}
 
 
-def test_everybody_may_see_what_is_for_sale_and_how_many_there_are(api: ApiHarness) -> None:
+def test_all_users_see_the_products_of_a_category_and_their_stock(api: ApiHarness) -> None:
     offer(api, "cup", category="/kitchen/cups/")
     said = api.call("GET", "/products").body
     each = [api.call("GET", f"/products/{id}").body for id in ("mug", "pot")]
@@ -213,7 +213,7 @@ def test_a_product_of_several_parts_is_listed_with_all_there_is_and_one_that_is_
     )
 
 
-def test_each_catalogue_lists_its_own_products(api: ApiHarness) -> None:
+def test_each_catalog_lists_its_own_products(api: ApiHarness) -> None:
     offer(api, "cup", category="/kitchen/", catalog="b2b")
     offer(api, "jug", category="/kitchen/")
     assert listed(api, category="/kitchen/") == listed(api, category="/kitchen/", catalog="main") == ["jug"]
@@ -225,7 +225,7 @@ def test_each_catalogue_lists_its_own_products(api: ApiHarness) -> None:
     assert list(api.call("GET", "/products", catalog="B2B").field_errors) == ["catalog"]
 
 
-def test_products_come_once_each_by_their_ids_whatever_the_page(bare: ApiHarness) -> None:
+def test_products_are_listed_once_each_by_id_at_every_page_size(bare: ApiHarness) -> None:
     ids = ["Cup", "a", "a-b", "a.b", "a0", "ab", "b"]
     offer(bare, *reversed(ids), category="/k/")
     offer(bare, "a-a", category="/k/k/")
@@ -251,7 +251,7 @@ def test_f10_beyond_a_megabyte_every_product_of_a_category_comes_once(bare: ApiH
 
 
 @pytest.mark.parametrize("category", HOSTILE_CATEGORIES)
-def test_what_is_no_category_is_named_and_nothing_is_asked(api: ApiHarness, category: str) -> None:
+def test_a_malformed_category_is_rejected_without_a_request_to_the_table(api: ApiHarness, category: str) -> None:
     with api.record_requests() as sent:
         assert list(api.call("GET", "/products", category=category).field_errors) == ["category"]
     assert sent == []
@@ -317,7 +317,7 @@ def test_sales_are_shown_newest_first_and_by_half_open_ranges(api: ApiHarness) -
         "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "\uff12026-11-21", "2026-11-21#",
     ],
 )  # fmt: skip
-def test_what_is_no_day_or_moment_is_malformed(api: ApiHarness, moment: str) -> None:
+def test_a_malformed_day_or_time_is_rejected(api: ApiHarness, moment: str) -> None:
     assert list(api.call("GET", "/products/mug/sales", STAFF, from_=moment).field_errors) == ["from"]
 
 

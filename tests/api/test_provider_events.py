@@ -1,4 +1,4 @@
-"""What the provider tells of disputes and refunds: what is ours is kept, what is not is acknowledged and logged."""
+"""Dispute and refund events of the provider: ours are stored, all others are acknowledged and logged."""
 
 from typing import Any
 
@@ -124,7 +124,7 @@ def test_a_dispute_of_no_payment_intent_is_acknowledged(api: ApiHarness, paid: s
     )
 
 
-def test_what_comes_too_early_is_told_again_and_then_taken(api: ApiHarness) -> None:
+def test_an_event_that_comes_too_early_is_rejected_and_accepted_when_it_is_repeated(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     lost = event_of("charge.dispute.closed", dispute("lost", metadata={"order_id": order_id}), "evt_10")
     opened = event_of("charge.dispute.created", dispute("needs_response", metadata={"order_id": order_id}))
@@ -189,16 +189,14 @@ def test_a_refund_that_is_not_ours_is_acknowledged_and_logged(
 
 
 @pytest.mark.parametrize("about", [{"metadata": None}, {"metadata": {}}, {"status": None}, {"status": "new_state"}])
-def test_a_refund_without_what_we_need_is_acknowledged(
+def test_a_refund_event_with_missing_fields_is_acknowledged_and_ignored(
     api: ApiHarness, on_its_way: dict[str, str], about: dict[str, Any]
 ) -> None:
     assert post_webhook(api, event_of("refund.updated", {**refund("succeeded", on_its_way), **about})).status == 200
     assert refund_of(api, on_its_way["order_id"])["status"] == "SENT"
 
 
-def test_a_refund_that_was_tried_again_hears_only_of_its_last_attempt(
-    api: ApiHarness, on_its_way: dict[str, str]
-) -> None:
+def test_a_retried_refund_ignores_events_of_its_earlier_attempts(api: ApiHarness, on_its_way: dict[str, str]) -> None:
     order_id = on_its_way["order_id"]
     post_webhook(api, event_of("refund.failed", refund("failed", on_its_way)))
     assert api.call("POST", f"/orders/{order_id}/refunds/pi_1-1/retry", STAFF, {}).body["attempt"] == 2

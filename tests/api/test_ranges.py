@@ -1,4 +1,4 @@
-"""Lists by date: the edges of their ranges, what lies beyond a megabyte, and cursors that are nobody else's."""
+"""Lists by date: the edges of their ranges, pages beyond a megabyte, and cursors bound to their user."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,10 +21,10 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Dated:
-    """A list by date: who asks for it where, what lies in it, and by which of its fields that is told apart.
+    """A list by date: its caller, its path, its items, and the field that identifies an item.
 
-    `beside`: the same question by others, or about another. `item`: of a number and a moment. `fat`: a field of its
-    items that can be long.
+    `beside`: the same list for other users, or another list. `item`: makes an item from a number and a time. `fat`: a
+    field of its items that can be long.
     """
 
     path: str
@@ -120,7 +120,7 @@ def dated(request: pytest.FixtureRequest) -> Dated:
 
 
 # the edges ------------------------------------------------------------------------------------------------------------
-RANGES = {  # as it is asked for, from and to; the first moment in it and the last one
+RANGES = {  # requested range; the first and the last moment in it
     "a day": ("2026-11-21", "2026-11-22", "2026-11-21T00:00:00.000Z", "2026-11-21T23:59:59.999Z"),
     "a month of 30 days": ("2026-11-01", "2026-12-01", "2026-11-01T00:00:00.000Z", "2026-11-30T23:59:59.999Z"),
     "a month of 31 days": ("2026-12-01", "2027-01-01", "2026-12-01T00:00:00.000Z", "2026-12-31T23:59:59.999Z"),
@@ -198,7 +198,7 @@ def test_f10_beyond_a_megabyte_every_item_of_a_range_comes_once(api: ApiHarness,
     assert max(map(len, pages)) * len(FAT) <= MEGABYTE
 
 
-def test_items_of_one_instant_come_once_whatever_the_page(api: ApiHarness, dated: Dated) -> None:
+def test_items_of_one_instant_are_listed_once_at_every_page_size(api: ApiHarness, dated: Dated) -> None:
     dated.put(api, *["2028-02-29T23:59:59.999Z"] * 7)
     for limit in (1, 2, 3, 7):
         pages = list(dated.pages(api, limit=limit, from_="2028-02-29", to="2028-03-01"))
@@ -206,7 +206,7 @@ def test_items_of_one_instant_come_once_whatever_the_page(api: ApiHarness, dated
         assert all(len(page) <= limit for page in pages)
 
 
-def test_what_comes_while_somebody_reads_moves_no_page(api: ApiHarness, dated: Dated) -> None:
+def test_an_item_written_during_paging_moves_no_page(api: ApiHarness, dated: Dated) -> None:
     dated.put(api, *(f"2028-02-29T10:00:0{second}.000Z" for second in range(5)))
     pages = dated.pages(api, limit=2)
     seen = next(pages)
@@ -215,7 +215,7 @@ def test_what_comes_while_somebody_reads_moves_no_page(api: ApiHarness, dated: D
     assert seen + [number for page in pages for number in page] == [4, 3, 2, 1, 0]
 
 
-def test_a_customer_who_bought_several_things_at_once_sees_each_of_them(api: ApiHarness) -> None:
+def test_a_customer_who_bought_several_products_at_once_sees_each_of_them(api: ApiHarness) -> None:
     for product_id in ("cup", "mug", "pot"):
         bought = replace(SALE, product_id=product_id, placed_at=Instant("2028-02-29T23:59:59.999Z"))
         api.shop.table.client.put_item(TableName=api.shop.table.name, Item=t.ORDER_LINE.encode(bought))
@@ -228,7 +228,7 @@ def test_a_customer_who_bought_several_things_at_once_sees_each_of_them(api: Api
     assert seen == ["pot", "mug", "cup"]
 
 
-def test_a_list_of_a_range_is_one_request_a_page_however_much_lies_beside_it(api: ApiHarness, dated: Dated) -> None:
+def test_a_list_of_a_range_is_one_request_per_page_regardless_of_other_items(api: ApiHarness, dated: Dated) -> None:
     dated.put(api, *(f"2028-02-{day:02}T10:00:00.000Z" for day in range(1, 30)))
     with api.record_requests() as sent:
         assert dated.found(api, from_="2028-02-29") == [28]
@@ -246,9 +246,7 @@ def cursor(api: ApiHarness, dated: Dated) -> str:
 FEBRUARY: dict[str, Any] = {"from_": "2028-02-01", "to": "2028-03-01"}
 
 
-def test_a_cursor_goes_on_where_its_page_ended_whatever_the_next_limit(
-    api: ApiHarness, dated: Dated, cursor: str
-) -> None:
+def test_a_cursor_continues_after_its_page_with_any_limit(api: ApiHarness, dated: Dated, cursor: str) -> None:
     assert dated.found(api, limit=1, cursor=cursor, **FEBRUARY) == [1]
     assert dated.found(api, limit=100, cursor=cursor, **FEBRUARY) == [1, 0]
 

@@ -1,4 +1,4 @@
-"""Refunds over HTTP: what staff gives back, tries again, and what customers see of it."""
+"""Refunds over HTTP: staff refund and retry, and customers see the result."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def test_refunds_are_listed_page_by_page(api: ApiHarness, paid: str) -> None:
         ({"currency": "EUR"}, "malformed"),
     ],
 )
-def test_what_cannot_be_given_back_is_said(api: ApiHarness, paid: str, body: dict[str, Any], problem: str) -> None:
+def test_a_rejected_refund_has_a_reason(api: ApiHarness, paid: str, body: dict[str, Any], problem: str) -> None:
     before = api.table_images()
     refused = give(api, paid, **body)
     assert refused.problem_type == problem
@@ -180,12 +180,12 @@ def test_only_staff_gives_back(api: ApiHarness, paid: str, token: Token) -> None
     assert api.table_images() == before
 
 
-def test_anothers_refunds_are_like_none(api: ApiHarness, paid: str) -> None:
+def test_refunds_of_another_customers_order_are_not_found(api: ApiHarness, paid: str) -> None:
     give(api, paid)
     mine, unknown = (api.call("GET", f"/orders/{id}/refunds", BOB) for id in (paid, "unknown"))
     assert mine.body == unknown.body
     assert mine.problem_type == "not-found"
 
 
-def test_nobody_gives_back_without_a_token(api: ApiHarness, paid: str) -> None:
+def test_a_refund_without_a_token_is_rejected(api: ApiHarness, paid: str) -> None:
     assert api.call("POST", f"/orders/{paid}/refunds", None, {"amount": 1}, key="k").status == 401

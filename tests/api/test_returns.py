@@ -38,7 +38,7 @@ def back(api: ApiHarness, order_id: str, *lines: Any, key: str | None = "back-1"
     return api.call("POST", f"/orders/{order_id}/returns", WAREHOUSE, body, key=key)
 
 
-def test_what_comes_back_is_refunded_and_shown_with_its_order(api: ApiHarness, order_id: str) -> None:
+def test_a_return_is_refunded_and_shown_with_its_order(api: ApiHarness, order_id: str) -> None:
     made = back(api, order_id, MUG, {"product_id": "pot", "quantity": 1, "restock": False})
     assert (made.status, made.body["amount"], made.body["shipping"], made.body["currency"]) == (201, 2500, 0, "EUR")
     assert (made.body["quantities"], made.body["restocked"]) == ({"mug": 1, "pot": 1}, {"mug": 1})
@@ -63,7 +63,7 @@ def test_the_same_key_answers_the_same_and_returns_nothing_twice(api: ApiHarness
     assert api.table_images() == before
 
 
-def test_returns_are_listed_for_who_placed_the_order_and_staff_page_by_page(api: ApiHarness, order_id: str) -> None:
+def test_the_customer_and_staff_list_returns_page_by_page(api: ApiHarness, order_id: str) -> None:
     made = [back(api, order_id, MUG, key=key).body for key in ("one", "two")]
     path = f"/orders/{order_id}/returns"
     for token in (ANN, STAFF):
@@ -75,13 +75,13 @@ def test_returns_are_listed_for_who_placed_the_order_and_staff_page_by_page(api:
         assert api.call("GET", path, token).problem_type == "not-found"
 
 
-def test_a_customer_takes_back_nothing_for_themselves(api: ApiHarness, order_id: str) -> None:
+def test_a_customer_cannot_enter_a_return(api: ApiHarness, order_id: str) -> None:
     refused = api.call("POST", f"/orders/{order_id}/returns", ANN, {"lines": [MUG]}, key="k")
     assert (refused.status, refused.problem_type) == (403, "not-allowed")
     assert api.call("POST", "/orders/other/returns", WAREHOUSE, {"lines": [MUG]}, key="k").problem_type == "not-found"
 
 
-def test_what_was_not_delivered_does_not_come_back(api: ApiHarness) -> None:
+def test_an_undelivered_piece_cannot_be_returned(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     refused = back(api, order_id, MUG)
     assert (refused.problem_type, refused.body["state"], refused.body["command"]) == (
@@ -97,7 +97,7 @@ def test_no_more_comes_back_than_was_delivered(api: ApiHarness, order_id: str) -
     assert (refused.body["field"], refused.body["most"]) == ("mug", 2)
 
 
-def test_after_its_window_nothing_of_an_order_comes_back(api: ApiHarness, order_id: str, later: timedelta) -> None:
+def test_after_the_return_window_no_return_is_accepted(api: ApiHarness, order_id: str, later: timedelta) -> None:
     refused = back(api, order_id, MUG)
     assert (refused.status, refused.problem_type) == (409, "return-window-over")
     delivered = api.call("GET", f"/orders/{order_id}", ANN).body["delivered_at"]

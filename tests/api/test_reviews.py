@@ -1,4 +1,4 @@
-"""Reviews, as buyers write them and everybody reads them."""
+"""Reviews: buyers write them, and all users read them."""
 
 import base64
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def pages(api: ApiHarness, path: str, token: Token | None, **query: Any) -> Iter
         cursor = {"cursor": said["cursor"]}
 
 
-def test_a_buyer_says_something_and_everybody_reads_it_but_not_who_it_was(api: ApiHarness, bought: str) -> None:
+def test_a_review_is_shown_to_all_users_without_its_author(api: ApiHarness, bought: str) -> None:
     body = {"order_id": bought, "stars": 4, "text": "Keeps warm.\nIt is \u201cblue\u201d."}
     written = api.call("PUT", MINE, ANN, body)
     assert (written.status, written.body | body, written.body["version"]) == (200, written.body, 1)
@@ -51,7 +51,7 @@ def test_a_buyer_says_something_and_everybody_reads_it_but_not_who_it_was(api: A
     assert api.call("GET", "/customers/ann/reviews", STAFF).body["items"] == [written.body]
 
 
-def test_not_even_a_cursor_says_who_it_was(bare: ApiHarness) -> None:
+def test_a_cursor_does_not_reveal_the_author_of_a_review(bare: ApiHarness) -> None:
     for number in range(3):
         review = replace(SAMPLES[REVIEW], customer_id=f"5f0c-customer-{number}", written_at=moment(number))
         bare.shop.table.client.put_item(TableName=bare.shop.table.name, Item=REVIEW.encode(review))
@@ -74,7 +74,7 @@ def test_f10_beyond_a_megabyte_every_review_comes_once_newest_first(bare: ApiHar
         assert len(found) > 3
 
 
-def test_written_again_it_changes_and_is_taken_back_as_often_as_one_likes(api: ApiHarness, bought: str) -> None:
+def test_a_review_can_be_changed_and_deleted_repeatedly(api: ApiHarness, bought: str) -> None:
     first = api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 4}).body
     second = api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 1, "text": "It broke."}).body
     assert (second["version"], second["written_at"], second["stars"]) == (2, first["written_at"], 1)
@@ -84,7 +84,7 @@ def test_written_again_it_changes_and_is_taken_back_as_often_as_one_likes(api: A
         assert api.call("GET", "/products/mug/reviews").body["items"] == []
 
 
-def test_staff_delete_anybodys_and_a_customer_only_their_own(api: ApiHarness, bought: str) -> None:
+def test_staff_can_delete_every_review_and_a_customer_only_their_own(api: ApiHarness, bought: str) -> None:
     api.register_customer(BOB)
     api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 4})
     for path in ("/products/mug/reviews/ann", "/products/pot/reviews/ann", "/products/mug/reviews/nobody"):
@@ -96,7 +96,7 @@ def test_staff_delete_anybodys_and_a_customer_only_their_own(api: ApiHarness, bo
     assert api.call("GET", "/products/mug/reviews").body["items"] == []
 
 
-def test_only_who_bought_it_and_has_it_may(api: ApiHarness, bought: str) -> None:
+def test_only_a_buyer_who_received_the_product_may_review_it(api: ApiHarness, bought: str) -> None:
     api.register_customer(BOB)
     waiting = str(api.place_order("key-2").body["order_id"])
     bobs = {"order_id": bought, "stars": 5}
@@ -122,7 +122,7 @@ def test_only_who_bought_it_and_has_it_may(api: ApiHarness, bought: str) -> None
         ("name", "Ann"),
     ],
 )
-def test_what_makes_no_review_is_named(api: ApiHarness, field: str, value: Any) -> None:
+def test_invalid_fields_of_a_review_are_named(api: ApiHarness, field: str, value: Any) -> None:
     before = api.table_images()
     assert list(api.call("PUT", MINE, ANN, {"order_id": "o1", "stars": 5, field: value}).field_errors) == [field]
     assert api.table_images() == before
@@ -141,7 +141,7 @@ def test_a_cursor_of_reviews_belongs_to_its_list(bare: ApiHarness) -> None:
     assert list(bare.call("GET", "/customers/ann/reviews", STAFF, cursor=own).field_errors) == ["cursor"]
 
 
-def test_what_anothers_customer_says_is_listed_for_them_alone(api: ApiHarness, bought: str) -> None:
+def test_the_reviews_of_a_customer_are_listed_only_for_that_customer(api: ApiHarness, bought: str) -> None:
     api.call("PUT", MINE, ANN, {"order_id": bought, "stars": 4})
     for customer in ("ann", "nobody"):
         refused = api.call("GET", f"/customers/{customer}/reviews", BOB)

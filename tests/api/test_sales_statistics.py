@@ -1,4 +1,4 @@
-"""Best sellers for everybody, figures for staff."""
+"""Best sellers for all users, figures for staff."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ def sold(bare: ApiHarness) -> ApiHarness:
     return bare
 
 
-def test_everybody_may_see_what_sells_best_but_not_how_much(sold: ApiHarness) -> None:
+def test_all_users_see_the_best_sellers_but_not_the_units(sold: ApiHarness) -> None:
     first = sold.call("GET", "/best-sellers", limit=2).body
     assert first["items"] == [{"product_id": "cup"}, {"product_id": "mug"}]
     rest = sold.call("GET", "/best-sellers", limit=2, cursor=first["cursor"]).body
@@ -55,12 +55,12 @@ def test_metrics_are_points_in_a_range_page_by_page(sold: ApiHarness) -> None:
 @pytest.mark.parametrize(
     "season", ["2026", "2026-13", "2026-00", "2026-1", "11-2026", "2026-11-01", "\u0662026-11", ""]
 )
-def test_what_is_no_month_is_named(bare: ApiHarness, season: str) -> None:
+def test_a_malformed_month_is_rejected(bare: ApiHarness, season: str) -> None:
     assert list(bare.call("GET", "/best-sellers", season=season).field_errors) == ["season"]
     assert list(bare.call("GET", "/insight/best-sellers", STAFF, season=season).field_errors) == ["season"]
 
 
-def test_a_cursor_of_one_month_is_none_of_another(sold: ApiHarness) -> None:
+def test_a_cursor_of_one_month_is_invalid_for_another(sold: ApiHarness) -> None:
     cursor = sold.call("GET", "/best-sellers", limit=1).body["cursor"]
     assert list(sold.call("GET", "/best-sellers", season="2020-02", cursor=cursor).field_errors) == ["cursor"]
     assert sold.call("GET", "/insight/best-sellers", ANN).status == 403

@@ -49,7 +49,7 @@ def test_the_webhooks_secret_is_changed_without_a_refused_event(
     assert (taken(OLD), taken(NEW), taken("")) == (False, True, False)
 
 
-def test_a_value_that_is_no_json_refuses_events_with_a_fault_so_that_the_provider_sends_them_again(
+def test_a_secret_that_is_not_json_fails_events_with_a_5xx_so_that_the_provider_repeats_them(
     api: ApiHarness, keep: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = datetime.now(UTC) + timedelta(seconds=secrets.SECRET_CACHE_SECONDS)
@@ -76,10 +76,10 @@ def another_pepper() -> Iterator[Callable[[], None]]:
     keep(before)
 
 
-def test_another_pepper_forgets_what_was_made_by_the_one_before(
+def test_a_new_pepper_invalidates_values_made_with_the_old_one(
     api: ApiHarness, another_pepper: Callable[[], None]
 ) -> None:
-    """What changing it would mean, and why nobody does while the shop is open."""
+    """Shows the effect of a new pepper, and why it must not change while the shop is open."""
     code = api.call("POST", "/gift-cards", STAFF, {"amount": 100, "currency": "EUR"}, key="card").body["code"]
     orders = [api.place_order(key, mug=1).body["order_id"] for key in ("one", "two")]
     cursor = api.call("GET", "/orders", STAFF, status="PENDING", limit=1).body["cursor"]
@@ -90,4 +90,4 @@ def test_another_pepper_forgets_what_was_made_by_the_one_before(
     )
     assert api.call("GET", "/orders", STAFF, status="PENDING", limit=1, cursor=cursor).status == 400
     assert api.place_order("one", mug=1).body["order_id"] not in orders, "a retried request is another order"
-    assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "what is there stays there"
+    assert api.call("GET", f"/orders/{orders[0]}", ANN).status == 200, "existing orders are still found"

@@ -1,4 +1,4 @@
-"""What follows from a paid order, as the API shows it: the warehouse's part, invoices, and what was told by mail."""
+"""The consequences of a paid order in the API: shipments, invoices and sent mails."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def fulfilling(api: ApiHarness, key: str = "key-1", **quantities: int) -> tuple[
     return order_id, fulfilment.shipment.shipment_id
 
 
-def test_the_warehouse_sees_what_to_pack_and_where_it_goes(api: ApiHarness) -> None:
+def test_the_warehouse_sees_the_lines_and_the_address_of_a_shipment(api: ApiHarness) -> None:
     order_id, _ = fulfilling(api)
     parcel = api.call("GET", f"/orders/{order_id}/parcel", WAREHOUSE).body
     assert [(line["product_id"], line["quantity"]) for line in parcel["lines"]] == [("mug", 2)]
@@ -32,7 +32,7 @@ def test_the_warehouse_sees_what_to_pack_and_where_it_goes(api: ApiHarness) -> N
     assert "total" not in parcel
 
 
-def test_the_warehouse_sees_what_is_sent_already_and_what_was_not_there(api: ApiHarness) -> None:
+def test_the_warehouse_sees_the_dispatched_and_the_backordered_pieces(api: ApiHarness) -> None:
     api.call(
         "POST",
         "/products",
@@ -53,7 +53,7 @@ def test_the_warehouse_sees_what_is_sent_already_and_what_was_not_there(api: Api
     assert (rest["quantities"], rest["backordered"]) == ({"jug": 2}, {"jug": 2})
 
 
-def test_a_parcel_goes_its_way_and_everybody_concerned_sees_it(api: ApiHarness) -> None:
+def test_each_step_of_a_parcel_is_shown_to_the_customer_staff_and_the_warehouse(api: ApiHarness) -> None:
     order_id, shipment_id = fulfilling(api)
     path = f"/orders/{order_id}/shipments/{shipment_id}"
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_a_parcel_goes_its_way_and_everybody_concerned_sees_it(api: ApiHarness) 
     assert (whole["order"]["status"], whole["shipments"][0]["quantities"]) == ("DELIVERED", {"mug": 2})
 
 
-def test_an_order_is_sent_in_parts_and_its_lines_say_what_has_become_of_them(api: ApiHarness) -> None:
+def test_an_order_is_shipped_in_parts_and_its_lines_show_their_progress(api: ApiHarness) -> None:
     order_id, shipment_id = fulfilling(api, mug=2, pot=1)
     path = f"/orders/{order_id}/shipments"
     for _ in range(2):
@@ -214,7 +214,7 @@ def told(api: ApiHarness, order_id: str, effect_id: str, ends_in: timedelta) -> 
     api.shop.table.write(put_if_absent(NOTIFICATION, notification))
 
 
-def test_what_a_customer_was_told_is_shown_for_them_and_for_the_order(api: ApiHarness) -> None:
+def test_the_mails_of_a_customer_are_listed_for_the_customer_and_the_order(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     told(api, order_id, "e1", timedelta(days=180))
     (shown,) = api.call("GET", "/customers/me/notifications", ANN).body["items"]
@@ -224,7 +224,7 @@ def test_what_a_customer_was_told_is_shown_for_them_and_for_the_order(api: ApiHa
     assert api.call("GET", f"/orders/{order_id}/notifications", ANN).body["items"] == [shown]
 
 
-def test_f26_what_has_expired_is_hidden_though_it_still_lies_in_the_table(api: ApiHarness) -> None:
+def test_f26_an_expired_item_is_hidden_before_it_is_deleted(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     told(api, order_id, "e1", timedelta(days=1))
     told(api, order_id, "e2", timedelta(seconds=-1))

@@ -1,4 +1,4 @@
-"""Simulates what a browser sees on AWS: CloudFront in front of page and API, and Cognito's sign-in."""
+"""Simulates AWS for a browser: CloudFront in front of page and API, and Cognito's sign-in."""
 
 import base64
 import hashlib

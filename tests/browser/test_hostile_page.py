@@ -149,7 +149,7 @@ class Target:
         return boto3.client(service, **self.people.shop.aws.client_options)
 
     def state(self) -> dict[str, set[str]]:
-        """What an attack could change, read from outside of the browser."""
+        """The state that an attack could change, read from outside of the browser."""
         running, order_id = self.people.shop, self.order["order_id"]
         pool = running.stack.resource_name("AWS::Cognito::UserPool")
         table = running.engine.dynamodb().get_paginator("scan").paginate(TableName=running.table_name)
@@ -171,7 +171,7 @@ class Target:
         }
 
     def quiet_state(self) -> dict[str, set[str]]:
-        """The state once nothing in the shop works any longer on what happened before."""
+        """Return the state once the shop has processed all earlier changes."""
         wait_until(
             "the mail about the order", lambda: self.people.mailed_events(self.order["order_id"]) == ["OrderPlaced"]
         )
@@ -281,7 +281,7 @@ class Attacker:
     folder: Path
 
     def attack(self, ports: list[int], attacks: list[Attack]) -> list[str]:
-        """Send every attack to every port, and return what the page learnt, a line each."""
+        """Send every attack to every port, and return the information that the page got, one line each."""
         if self.source == "rebound":
             return self._attack_rebound(ports, attacks)
         host = self.source.rpartition("/")[2] if self.source in SAME_SITE else "127.0.0.1"
@@ -360,4 +360,4 @@ def test_a_hostile_page_learns_nothing_and_changes_nothing(attacker: Attacker, t
     time.sleep(1)  # a payment or a function that was accepted takes effect a moment later
     changed = [f"{name}: {text}" for name, texts in target.state().items() for text in texts ^ before[name]]
     learnt = [line for line in found if line not in on_control]
-    assert (changed, learnt) == ([], []), "what the page changed, and what it could read"
+    assert (changed, learnt) == ([], []), "changes by the page, and data that it read"

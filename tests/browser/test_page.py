@@ -59,7 +59,7 @@ def panel(page: Page, name: str) -> Locator:
 
 
 # the whole way --------------------------------------------------------------------------------------------------------
-def test_an_order_goes_all_the_way_before_ones_eyes(tab: Tab, request: pytest.FixtureRequest) -> None:
+def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureRequest) -> None:
     page = tab.page
     order_id = paid(tab)
     page.get_by_role("link", name="See its story").click()
@@ -157,7 +157,7 @@ def test_an_order_is_found_at_the_board_by_the_number_of_its_mails(tab: Tab) -> 
     expect(row).to_contain_text("Awaiting payment")
 
 
-def test_an_order_is_cancelled_after_a_question(tab: Tab) -> None:
+def test_an_order_is_cancelled_after_a_confirmation(tab: Tab) -> None:
     page = tab.page
     order_id = placed(tab)
     be(page, "staff")
@@ -189,13 +189,13 @@ def test_the_basket_keeps_goods_that_no_loaded_page_shows(tab: Tab, shop: Laptop
     page.get_by_role("button", name="Place order").click()
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
     assert all("/api/products/never-sold" in error for error in tab.seen.errors), (
-        "what does not exist leaves the basket"
+        "a product that does not exist leaves the basket"
     )
     tab.seen.errors.clear()
 
 
 # asking the table -----------------------------------------------------------------------------------------------------
-def test_a_question_is_asked_of_the_table_and_read_page_by_page(tab: Tab) -> None:
+def test_a_query_of_the_table_is_read_page_by_page(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
     page.get_by_role("link", name="Patterns").click()
@@ -230,7 +230,7 @@ def test_a_question_is_asked_of_the_table_and_read_page_by_page(tab: Tab) -> Non
     expect(page.get_by_label("Items per page")).to_have_value("1")
 
 
-def test_what_is_read_is_narrowed_and_chosen_among(tab: Tab) -> None:
+def test_a_query_is_narrowed_by_a_range_and_its_result_is_filtered(tab: Tab) -> None:
     page = tab.page
     order_id = paid(tab)
     tab.open("patterns/A14")
@@ -254,12 +254,12 @@ def test_what_is_read_is_narrowed_and_chosen_among(tab: Tab) -> None:
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_label("customer_id", exact=True).first).to_be_focused()
     expect(panel(page, "Query").get_by_role("alert")).to_contain_text("check the highlighted fields")
-    assert len(tab.seen.errors) == 1, "the browser writes down what is refused"
+    assert len(tab.seen.errors) == 1, "the browser logs rejected requests"
     tab.seen.errors.clear()
 
 
-# what sells -----------------------------------------------------------------------------------------------------------
-def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: LaptopShop) -> None:
+# best sellers ---------------------------------------------------------------------------------------------------------
+def test_a_paid_order_is_counted_on_the_page(tab: Tab, shop: LaptopShop) -> None:
     page = tab.page
     stocked(tab)  # first: once the shop has a product, the page does not offer the sample products
     people = DemoClients(shop.shop())
@@ -290,7 +290,7 @@ def test_an_order_that_is_paid_is_seen_counted(tab: Tab, shop: LaptopShop) -> No
     expect(sold.get_by_role("table")).to_be_visible()
 
 
-def test_a_time_without_a_sale_and_an_answer_that_fails_are_said(tab: Tab) -> None:
+def test_an_empty_range_and_a_failed_request_are_shown(tab: Tab) -> None:
     page = tab.page
     tab.open("insight?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&best=2020-01")
     expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
@@ -306,7 +306,7 @@ def test_a_time_without_a_sale_and_an_answer_that_fails_are_said(tab: Tab) -> No
     page.unroute("**/api/insight/metrics*")
     panel(page, "Sold").get_by_role("button", name="Try again").click()
     expect(panel(page, "Sold")).to_contain_text("Nothing was sold in this time")
-    tab.seen.errors.clear()  # the browser wrote down what was refused
+    tab.seen.errors.clear()  # the browser logged the rejected request
 
 
 def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: LaptopShop, chromium: Browser) -> None:
@@ -339,8 +339,8 @@ def test_days_and_hours_are_the_viewers_and_charts_have_round_numbers(shop: Lapt
     context.close()
 
 
-# what goes wrong ------------------------------------------------------------------------------------------------------
-def test_what_cannot_be_is_said_where_it_was_asked_for(tab: Tab) -> None:
+# errors ---------------------------------------------------------------------------------------------------------------
+def test_an_error_is_shown_beside_the_field_that_caused_it(tab: Tab) -> None:
     page = tab.page
     stocked(tab)
     page.get_by_role("button", name="Add to basket: Walnut bowl").click()
@@ -360,13 +360,13 @@ def test_what_cannot_be_is_said_where_it_was_asked_for(tab: Tab) -> None:
     page.get_by_label("a card that is declined", exact=False).check()
     page.get_by_role("button", name=re.compile("^Pay ")).click()
     expect(page.get_by_role("alert").filter(has_text="No money was taken")).to_be_visible()
-    # What the shop refuses the browser writes down as an error of its own: these two were asked for.
+    # The browser logs requests that the shop rejects as errors: these two were intended.
     assert len(tab.seen.errors) == 2
     assert all("/api/orders" in error for error in tab.seen.errors)
     tab.seen.errors.clear()
 
 
-def test_a_failing_reaction_is_told_with_its_reason_and_then_its_effect(tab: Tab) -> None:
+def test_a_failing_reaction_is_shown_with_its_reason_and_then_with_its_effect(tab: Tab) -> None:
     page = tab.page
     tab.open("stream")
     failing = page.get_by_role("form", name="Fail deliveries")
@@ -404,7 +404,7 @@ def test_a_poisoned_record_is_seen_parked_with_its_payload(tab: Tab) -> None:
     assert [json.loads(text)["reader"] for text in opened] == ["copies", "relay"]
 
 
-def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: LaptopShop) -> None:
+def test_a_parked_record_is_redriven_once_it_can_be_read(tab: Tab, shop: LaptopShop) -> None:
     stocked(tab)
     where = local_target(shop.shop())
     products = where.table.client.scan(TableName=where.table.name, **filter_by_type(PRODUCT.type))["Items"]
@@ -426,7 +426,7 @@ def test_what_was_put_aside_and_can_be_read_by_now_is_redriven(tab: Tab, shop: L
     expect(row).to_contain_text("parked, redriven")
 
 
-def test_a_look_that_fails_is_not_repeated_because_it_is_told(tab: Tab) -> None:
+def test_a_failed_request_of_the_page_is_shown_and_not_repeated(tab: Tab) -> None:
     def looks() -> int:
         return sum("/whole" in request for request in tab.seen.requests)
 
@@ -443,7 +443,7 @@ def test_a_look_that_fails_is_not_repeated_because_it_is_told(tab: Tab) -> None:
     tab.seen.errors.clear()  # the browser writes down each answer that is a fault
 
 
-def test_a_tab_that_nobody_looks_at_holds_no_connection(tab: Tab) -> None:
+def test_a_hidden_tab_holds_no_connection(tab: Tab) -> None:
     def turned(hidden: str) -> None:
         page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
@@ -457,7 +457,7 @@ def test_a_tab_that_nobody_looks_at_holds_no_connection(tab: Tab) -> None:
         turned("false")
 
 
-def test_an_address_that_names_no_view_is_the_shop(tab: Tab) -> None:
+def test_an_unknown_address_shows_the_shop(tab: Tab) -> None:
     tab.open("constructor")
     expect(tab.page.get_by_role("heading", name="Shop", exact=True)).to_be_visible()
 
@@ -475,13 +475,13 @@ def test_a_stopped_reader_and_a_killed_process_are_seen_to_come_back(tab: Tab) -
     process.get_by_role("button", name="Kill the process").click()
     expect(page.get_by_text("dynamodb: running, restarted")).to_be_visible()
     expect(page.get_by_text("restarted in").first).to_be_visible()
-    tab.seen.errors.clear()  # while the shop was away the browser wrote down what it was not answered
+    tab.seen.errors.clear()  # the browser logged the requests that failed while the shop was down
 
 
-# for everybody --------------------------------------------------------------------------------------------------------
+# layout and accessibility ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_every_view_is_for_everybody_at_every_width(tab: Tab, scheme: str, width: int) -> None:
+def test_every_view_is_accessible_at_every_width(tab: Tab, scheme: str, width: int) -> None:
     page = tab.page
     order_id = paid(tab)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
@@ -519,7 +519,7 @@ def test_the_shop_is_used_by_keyboard_alone(tab: Tab) -> None:
             focused = page.locator("button:focus")
             if focused.count() and name in (focused.get_attribute("aria-label") or focused.inner_text()):
                 return
-        pytest.fail(f"nobody comes to {name!r} by keyboard")
+        pytest.fail(f"{name!r} cannot be reached by keyboard")
 
     tab_to("Add to basket: Stoneware mug")
     page.keyboard.press("Enter")

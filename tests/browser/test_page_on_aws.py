@@ -1,4 +1,4 @@
-"""The page as AWS serves it: nothing of a laptop's is asked for, and who wants more than to look signs in."""
+"""The page as AWS serves it: it requests nothing of a laptop, and every command needs a sign-in."""
 
 import re
 import urllib.parse
@@ -39,7 +39,7 @@ def cognito(shop: LaptopShop) -> Iterator[FakeCognito]:
 
 @pytest.fixture
 def tab(cognito: FakeCognito, chromium: Browser) -> Iterator[Tab]:
-    """A tab that asks for nothing of a laptop's, and nobody but the page's own origin and Cognito."""
+    """A tab that may request only the page's own origin and Cognito."""
     url = cognito.redirect_uri.rstrip("/")
     with open_tab(chromium, url, allowed_origins=(url.removesuffix("/page"), cognito.url)) as tab:
         yield tab
@@ -62,7 +62,7 @@ def fill_address(page: Page) -> None:
         page.get_by_label(label, exact=True).fill(text)
 
 
-def test_a_stranger_looks_signs_in_orders_and_signs_out(
+def test_a_new_visitor_browses_signs_in_orders_and_signs_out(
     tab: Tab, cognito: FakeCognito, people: DemoClients, product: str
 ) -> None:
     page = tab.page
@@ -77,7 +77,7 @@ def test_a_stranger_looks_signs_in_orders_and_signs_out(
     assert page.url == f"{tab.url}/#/shop", "nothing of the sign-in stays in the address"
     assert cognito.grant_types == ["authorization_code"]
     fill_address(page)
-    page.get_by_role("button", name="Place order").click()  # what was in the basket is there still
+    page.get_by_role("button", name="Place order").click()  # the basket still has its products
     expect(page.get_by_role("heading", name="Order placed")).to_be_focused()
     expect(page.get_by_text("The shop's payment provider takes the payment")).to_be_visible()
     expect(page.locator("#account")).to_contain_text("Carol Cane")
@@ -115,23 +115,23 @@ def due(people: DemoClients, order_id: str) -> dict[str, Any]:
 
 
 def look_until(page: Page, text: str) -> None:
-    """What follows an order follows a moment later, and the page shows it when it is asked to."""
+    """Reactions to an order run later, and the page shows them after a refresh."""
     found = page.get_by_role("region", name="Story").get_by_text(text, exact=True)
     for _ in range(40):
         if found.count():
             return
         page.get_by_role("button", name="Refresh").click()
         page.wait_for_timeout(250)
-    pytest.fail(f"{text} is never told")
+    pytest.fail(f"{text} is never shown")
 
 
-def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: DemoClients, product: str) -> None:
+def test_staff_see_the_board_and_the_best_sellers(tab: Tab, people: DemoClients, product: str) -> None:
     order = people.place_order(product, quantity=1)
     page = tab.page
     tab.open("board?status=PENDING")
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     sign_in(page, "staff")
-    assert page.url.endswith("#/board?status=PENDING"), "who comes back is where they were"
+    assert page.url.endswith("#/board?status=PENDING"), "after the sign-in, the same view is shown"
     assert views(page) == ["Shop", "Board", "Insight"]
     row = page.get_by_role("row", name=order["order_id"][:8])
     expect(row.get_by_role("button", name=re.compile("^Cancel"))).to_be_visible()
@@ -139,7 +139,7 @@ def test_the_staff_sees_the_board_and_what_sells(tab: Tab, people: DemoClients, 
     expect(page.get_by_role("region", name="Best sellers", exact=True)).to_contain_text("Show as a table")
 
 
-def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_again(
+def test_a_token_is_renewed_before_it_expires_and_a_failed_renewal_shows_the_sign_in(
     tab: Tab, cognito: FakeCognito
 ) -> None:
     page = tab.page
@@ -152,13 +152,11 @@ def test_a_token_is_renewed_before_it_ends_and_who_cannot_have_one_signs_in_agai
     page.get_by_role("button", name="Refresh").click()
     expect(page.get_by_role("heading", name="Sign in required")).to_be_visible()
     expect(page.get_by_role("button", name="Sign in", exact=True).first).to_be_visible()
-    tab.seen.errors.clear()  # the browser wrote down what was refused
+    tab.seen.errors.clear()  # the browser logged the rejected request
 
 
 @pytest.mark.parametrize("answer", ["code=stolen&state=another", "code=stolen&state=", "error=access_denied&state=x"])
-def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(
-    tab: Tab, cognito: FakeCognito, answer: str
-) -> None:
+def test_a_sign_in_that_did_not_begin_in_this_tab_is_rejected(tab: Tab, cognito: FakeCognito, answer: str) -> None:
     page = tab.page
     page.goto(f"{tab.url}/?{answer}")
     expect(page.locator(".toast")).to_contain_text("did not start in this tab")
@@ -167,7 +165,7 @@ def test_a_sign_in_that_did_not_begin_here_ends_with_nobody_signed_in(
     assert urllib.parse.urlsplit(page.url).query == ""
 
 
-def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cognito: FakeCognito) -> None:
+def test_a_code_with_another_pkce_verifier_is_rejected(tab: Tab, cognito: FakeCognito) -> None:
     page = tab.page
     tab.open("shop")
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -185,7 +183,9 @@ def test_a_code_that_was_begun_with_another_proof_is_worth_nothing(tab: Tab, cog
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-def test_what_is_other_here_is_for_everybody_too(tab: Tab, people: DemoClients, product: str, width: int) -> None:
+def test_the_views_that_differ_on_aws_are_accessible_too(
+    tab: Tab, people: DemoClients, product: str, width: int
+) -> None:
     order = people.place_order(product, quantity=1)
     page = tab.page
     page.set_viewport_size({"width": width, "height": 900})

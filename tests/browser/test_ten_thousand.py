@@ -23,12 +23,12 @@ from tests.support.samples import SAMPLES
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("loopback_only")]
 MANY, PRODUCTS, BATCH = 10_000, 200, 25
 A_NAME = re.compile(r"/api/products/[^/?]+$")
-"""What a product in a list is called: not a list."""
+"""The accessible name of a product in a list."""
 UNNOTICED = """
     CREATE TRIGGER unnoticed BEFORE INSERT ON _stream_records WHEN NEW.keys_json LIKE '%many-%'
     BEGIN SELECT RAISE(IGNORE); END
 """
-"""What is written while the engine's database has this leaves no record in the stream: nobody reacts to it."""
+"""A trigger in the engine's database. While it exists, writes of these items make no stream record."""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def _write(running: RunningShop, items: list[tuple[Row[Any], Any]]) -> None:
 )
 def test_a_view_opens_at_once_and_reads_one_page(tab: Tab, view: str, shows: str, asks: dict[str, str]) -> None:
     page = tab.page
-    tab.open(view)  # the functions are warm, and who is there is known
+    tab.open(view)  # the functions are warm, and the users are registered
     page.locator(shows).first.wait_for()
     page.locator(".loading").first.wait_for(state="detached")
     page.goto("about:blank")
@@ -115,7 +115,7 @@ def test_pages_of_the_board_follow_each_other_without_a_gap(tab: Tab) -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_the_board_shows_a_stretch_of_time(tab: Tab) -> None:
+def test_the_board_can_be_limited_to_a_range_of_time(tab: Tab) -> None:
     page = tab.page
     day = datetime.now().astimezone() - timedelta(days=3)
     tab.open("board?status=SHIPPED")

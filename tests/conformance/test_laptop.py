@@ -1,4 +1,4 @@
-"""What the local shop runs on behaves as recorded in results.json, and mostly as the probes say.
+"""The components of the local shop behave as recorded in results.json, and mostly as the probes say.
 
 The tests of the marker `laptop` play the probes that need a local AWS or that wait.
 """
@@ -58,7 +58,7 @@ def test_the_local_dynamodb_answers_as_recorded(system: System, probe: ServicePr
 
 
 @pytest.mark.parametrize("probe", PATTERN_PROBES, ids=name)
-def test_a_pattern_consumes_what_its_probe_says(pattern_results: dict[str, str], probe: PatternProbe) -> None:
+def test_a_pattern_consumes_the_units_of_its_probe(pattern_results: dict[str, str], probe: PatternProbe) -> None:
     assert_recorded(probe, pattern_results[probe.name])
 
 

@@ -11,7 +11,7 @@ SUPPORTED_KEYWORDS = {"type", "const", "enum", "anyOf", "properties", "required"
 def schema_violations(schema: Mapping[str, Any], value: Any, at: str = "$") -> Iterator[str]:
     """Yield each violation of the schema, with its place. Raises ValueError for an unsupported keyword."""
     if strange := schema.keys() - SUPPORTED_KEYWORDS - IGNORED_KEYWORDS:
-        raise ValueError(f"{at}: who knows {strange}?")
+        raise ValueError(f"{at}: unknown keyword {strange}")
     if "type" in schema and (not isinstance(value, TYPES[schema["type"]]) or isinstance(value, bool)):
         yield f"{at} is no {schema['type']}"
         return
@@ -20,7 +20,7 @@ def schema_violations(schema: Mapping[str, Any], value: Any, at: str = "$") -> I
     if "enum" in schema and value not in schema["enum"]:
         yield f"{at} is none of {schema['enum']}"
     if "anyOf" in schema and all(list(schema_violations(one, value, at)) for one in schema["anyOf"]):
-        yield f"{at} is none of what it may be"
+        yield f"{at} has none of the allowed values"
     yield from _nested_violations(schema, value, at)
 
 

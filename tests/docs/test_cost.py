@@ -1,4 +1,4 @@
-"""docs/cost.md: what an order's life asks of AWS is what it asks when one is lived; prices are added up by hand."""
+"""docs/cost.md: its requests equal those of a real order's life, and its prices equal a manual calculation."""
 
 import io
 from collections import Counter
@@ -17,7 +17,7 @@ from tests.support.harness import READERS, WORKERS, ShopHarness
 
 
 class Meter:
-    """What each function asks of DynamoDB, and how often it is called."""
+    """The requests of each function to DynamoDB, and its number of invocations."""
 
     def __init__(self) -> None:
         self.working = "api"
@@ -75,7 +75,7 @@ def life(harness: ShopHarness) -> dict[str, Callable[[], Any]]:
 
 
 def lived(harness: ShopHarness, meter: Meter) -> dict[str, cost.LifeStep]:
-    """What each step asked for, to the archive when its time is over."""
+    """The requests of each step, up to the archive after the retention."""
     harness.open_shop()
     harness.process_all()
     found = {name: step(harness, meter, partial(meter.call, "api", act)) for name, act in life(harness).items()}
@@ -103,7 +103,7 @@ def step(harness: ShopHarness, meter: Meter, act: Callable[[], Any]) -> cost.Lif
     )
 
 
-def test_an_orders_life_asks_for_what_the_page_says(harness: ShopHarness, meter: Meter) -> None:
+def test_an_orders_life_makes_the_requests_that_the_page_lists(harness: ShopHarness, meter: Meter) -> None:
     assert lived(harness, meter) == cost.ORDER_LIFE
 
 
@@ -114,7 +114,7 @@ def test_a_call_leaves_no_more_in_the_log_than_the_page_says(
     for logger in (log, metrics_logger):
         monkeypatch.setattr(logger.handlers[0], "stream", told)
     used = [one for step in lived(harness, meter).values() for one in step.usage.items()]
-    calls = sum(one.calls for name, one in used if name != "api")  # which is not called here, but what it does is done
+    calls = sum(one.calls for name, one in used if name != "api")  # the api is not called here, but its command runs
     lines = told.getvalue().splitlines()
     beside = 26  # of each line CloudWatch counts so many bytes more (PutLogEvents)
     assert 0.75 * cost.LOG_BYTES < sum(len(line) + beside for line in lines) / calls <= cost.LOG_BYTES
@@ -132,7 +132,7 @@ def test_an_order_that_was_delivered_takes_no_more_room_than_the_page_says(harne
 
 
 def room(harness: ShopHarness) -> int:
-    """The bytes of all items and of what indexes hold of them (developer guide, "DynamoDB item sizes and formats")."""
+    """The bytes of all items and of their index entries (developer guide, "DynamoDB item sizes and formats")."""
     pages = harness.shop.table.client.get_paginator("scan").paginate(TableName=harness.shop.table.name)
     return sum(bytes_of(item) for page in pages for item in page["Items"])
 
@@ -175,7 +175,7 @@ STANDING = 1.8396 + 0.00876 + 0.0146001 + 0.01095 + 0.0203960
 TRACED = {1_000: 8.4315, 100_000: 53.55645, 10_000_000: 4_118.74395}
 
 
-def test_an_order_costs_what_it_costs_by_hand() -> None:
+def test_the_cost_of_an_order_equals_the_manual_calculation() -> None:
     assert sum(sum(cost.step_cost(step).values()) for step in cost.ORDER_LIFE.values()) * 1e6 == pytest.approx(
         LIFE_OF_A_MILLION
     )
@@ -184,7 +184,7 @@ def test_an_order_costs_what_it_costs_by_hand() -> None:
 
 
 @pytest.mark.parametrize("orders_a_day", [1_000, 100_000, 10_000_000])
-def test_a_month_is_its_orders_and_what_stands_there(orders_a_day: int) -> None:
+def test_the_cost_of_a_month_is_its_orders_plus_the_fixed_costs(orders_a_day: int) -> None:
     millions = orders_a_day * 365 / 12 / 1_000_000
     by_hand = millions * (LIFE_OF_A_MILLION + LOOKS_OF_A_MILLION + STORED_OF_A_MILLION) + STANDING
     by_hand += TRACED[orders_a_day]

@@ -1,4 +1,4 @@
-"""What docs/extending.md shows is real: each diff applies, alone and with the others, and is all there is to do."""
+"""The diffs of docs/extending.md are real: each applies, alone and with the others, and is complete."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def changed_files(diff: str) -> list[str]:
     return re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
 
 
-def test_a_person_opens_few_files_for_each_and_it_has_a_test() -> None:
+def test_each_extension_changes_few_files_and_has_a_test() -> None:
     opened = {name: [file for file in changed_files(diff) if file[:6] != "tests/"] for name, diff in DIFFS.items()}
     assert {name: len(files) for name, files in opened.items()} == FILES_TO_OPEN
     shown = re.findall(r"^\| an? (.+) \| (\d) \|$", TEXT, re.MULTILINE)
@@ -39,7 +39,7 @@ def test_a_person_opens_few_files_for_each_and_it_has_a_test() -> None:
 
 
 @EVERY
-def test_it_applies_its_tests_pass_and_only_records_are_missing(diff: str, tmp_path: Path) -> None:
+def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(diff: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)
     python = [file for file in changed_files(diff) if file.endswith(".py")]

@@ -1,4 +1,4 @@
-"""The generated pages are what the model says now, all of it, and the schemas hold for what is really published."""
+"""The generated pages equal the current model completely, and the schemas are valid for the published events."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def written() -> dict[str, str]:
 
 def test_generating_the_pages_again_changes_nothing(written: dict[str, str]) -> None:
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.json")}
-    assert there <= written.keys(), "delete what nothing generates"
+    assert there <= written.keys(), "delete pages that are no longer generated"
     if missing := [f"docs/{name}" for name in written if not (DOCS / name).exists()]:
         pytest.fail(f"{', '.join(missing)} is not written: run `make docs`", pytrace=False)
     stale = [name for name, text in written.items() if (DOCS / name).read_text(encoding="utf-8") != text]
@@ -142,7 +142,7 @@ def test_everything_that_is_published_fits_its_schema(harness: ShopHarness) -> N
 
 
 def everything_happens(harness: ShopHarness) -> None:
-    """All that is told of, one way or another."""
+    """Cause every published event at least once."""
     shop = harness.shop
     in_parts, refused, stopped, short, unpaid = (
         harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(5)
@@ -214,6 +214,6 @@ def archive_and_dispute(harness: ShopHarness, order_id: str) -> None:
 
 
 def tell(harness: ShopHarness, order_id: str, payment_id: str, outcome: Any, amount: int) -> None:
-    """The provider tells of a payment."""
+    """The provider reports a payment."""
     told = payments.ProviderPaymentEvent(f"{payment_id} {outcome}", payment_id, order_id, outcome, amount, "EUR")
     payments.record_payment(harness.shop, told, {"id": told.event_id})

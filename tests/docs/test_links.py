@@ -1,4 +1,4 @@
-"""Whatever the documentation points to is there: files, and the tests that show what is promised."""
+"""Every file and every test that the documentation links to exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a piece of work consumed, as DynamoDB itself counted it."""
+"""The consumed units of a piece of work, as DynamoDB itself counts them."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def test_reads_and_writes_are_counted_apart_with_their_indexes_until_they_are_ta
     assert units.consumed_since_last_call() == {"read": 0, "write": 0}
 
 
-def test_who_asks_for_another_count_is_given_that(engine: Engine, name: str) -> None:
+def test_a_client_that_requests_index_capacity_gets_it(engine: Engine, name: str) -> None:
     client = engine.dynamodb()
     units = ConsumedCapacityCounter()
     units.instrument(client)

@@ -102,7 +102,7 @@ ITEMS = entities(KINDS, "Item").flatmap(lambda kind: st.tuples(st.just(kind.hint
 
 
 def plain(value: Any) -> Any:
-    """A value as boto3's deserializer shows it: what is None or an empty set is no attribute of an item."""
+    """A value as boto3's deserializer returns it. None or an empty set is not an attribute of an item."""
     match value:
         case bool() | None | str() | Decimal():
             return value
@@ -132,7 +132,7 @@ def deserialized(image: Mapping[str, Any]) -> dict[str, Any]:
 
 @given(ITEMS)
 @settings(max_examples=many(200, 20))
-def test_what_is_written_reads_back_equal_and_as_boto3_reads_it(made: tuple[type[Any], Any]) -> None:
+def test_a_written_item_reads_back_equal_and_boto3_reads_the_same(made: tuple[type[Any], Any]) -> None:
     cls, item = made
     image = build_encoder(cls)(item)
     assert build_decoder(cls)(image) == item
@@ -192,7 +192,7 @@ def box(text: str) -> dict[str, Any]:
     return build_encoder(Box)(Box(name="b", parts={"one": Part(text=text, none=None)}))
 
 
-def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for() -> None:
+def test_equal_values_of_two_images_are_decoded_once_and_only_on_access() -> None:
     image = box("long")
     broken = build_lazy_decoder(Box)(image, None)
     del image["parts"]["M"]["one"]["M"]["none"]
@@ -205,7 +205,7 @@ def test_what_two_images_have_alike_is_read_once_and_only_when_it_is_asked_for()
 
 
 @pytest.mark.parametrize("parts", [{"L": []}, {"M": [1]}, {"M": {"one": {"S": "x"}}}, {"M": {"one": None}}, "M", None])
-def test_parts_that_are_none_are_unreadable_at_the_latest_when_they_are_asked_for(parts: Any) -> None:
+def test_malformed_parts_are_unreadable_at_the_latest_on_access(parts: Any) -> None:
     with pytest.raises(Unreadable):
         len(build_lazy_decoder(Box)({"name": {"S": "b"}, "parts": parts}, None).parts)
 
@@ -288,18 +288,18 @@ def test_an_attribute_of_another_type_is_unreadable(wrong: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("image", [None, [], "text", 5])
-def test_what_is_no_image_at_all_is_unreadable(image: Any) -> None:
+def test_an_image_that_is_not_a_map_is_unreadable(image: Any) -> None:
     with pytest.raises(Unreadable):
         build_decoder(Thing)(image)
 
 
-def test_base64_that_is_none_is_unreadable() -> None:
+def test_invalid_base64_is_unreadable() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
         build_decoder(cls)({"data": {"B": "no base64!"}})
 
 
-def test_a_number_is_not_taken_for_as_many_bytes() -> None:
+def test_a_number_in_a_binary_attribute_is_unreadable() -> None:
     cls = entity_of({"data": SCALARS[5]}, "Blob")
     with pytest.raises(Unreadable):
         build_decoder(cls)({"data": {"B": 3}})
@@ -336,7 +336,7 @@ def test_attributes_that_are_not_declared_are_passed_over() -> None:
     )
 
 
-def test_two_parts_of_one_name_are_not_taken_for_each_other() -> None:
+def test_two_parts_of_the_same_name_are_not_confused() -> None:
     one, two = entity_of({"a": SCALARS[0]}, "Part"), entity_of({"a": SCALARS[3]}, "Part")
     whole = entity_of({"one": Kind(one, st.none()), "two": Kind(two, st.none())}, "Whole")
     item = whole(one=one(a="text"), two=two(a=5))
@@ -371,7 +371,7 @@ def test_a_type_that_an_item_cannot_hold_without_loss_is_refused(hint: Any) -> N
         build_encoder(cls)
 
 
-def test_a_set_with_a_default_is_refused_because_an_empty_one_would_read_as_it() -> None:
+def test_a_set_with_a_default_is_rejected_because_an_empty_set_is_not_stored() -> None:
     @entity
     class Odd:
         tags: frozenset[str] = frozenset({"new"})

@@ -1,4 +1,4 @@
-"""Cursors: opaque, and good only for who got them and what they asked."""
+"""Cursors: opaque, and valid only for their user and their query."""
 
 import base64
 
@@ -17,7 +17,7 @@ def test_a_cursor_gives_back_the_position_it_was_made_of(after: str, bound: list
     cursor = encode_cursor(SECRET, after, *bound)
     assert decode_cursor(SECRET, cursor, *bound) == after
     assert cursor.isascii()
-    assert not set(cursor) & set("+/=&?# "), "it stands in a URL as it is"
+    assert not set(cursor) & set("+/=&?# "), "it needs no escaping in a URL"
 
 
 @given(st.text(min_size=1, max_size=30), BOUND, BOUND)
@@ -38,7 +38,7 @@ def test_a_cursor_whose_position_or_signature_was_touched_is_refused(after: str,
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz-0123456789", min_size=8, max_size=100))
 def test_a_cursor_does_not_show_its_position(customer_id: str) -> None:
-    """Whoever asks for a public list must not learn from its cursor whose item a page ended with."""
+    """A caller of a public list must not learn from its cursor whose item a page ended with."""
     cursor = encode_cursor(SECRET, f"REVIEW#2026-11-21T09:30:00.000Z#{customer_id}", "", "A9", "mug")
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
     assert customer_id.encode() not in raw
@@ -59,6 +59,6 @@ def test_any_other_text_is_refused_and_raises_nothing_else(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "=", "é", "\ud800", "a" * 100, "ab==", "-_-_"])
-def test_what_a_caller_may_try_is_refused(text: str) -> None:
+def test_a_forged_cursor_is_rejected(text: str) -> None:
     with pytest.raises(InvalidCursor):
         decode_cursor(SECRET, text, "ann")

@@ -1,4 +1,4 @@
-"""Keys: what no two items may share, what must sort, and what is refused when a row is declared."""
+"""Keys: they are unique, they sort, and an invalid row is rejected at its declaration."""
 
 import re
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def test_two_different_items_never_spell_the_same_key(
 
 @given(templates(), templates(), ITEMS, ITEMS)
 @settings(max_examples=many(400, 25))
-def test_templates_that_are_not_alike_never_spell_the_same_key(
+def test_templates_that_cannot_collide_never_make_the_same_key(
     half: KeyTemplate, other: KeyTemplate, one: dict[str, str], two: dict[str, str]
 ) -> None:
     assert may_collide(half, other) == may_collide(other, half)
@@ -76,7 +76,7 @@ def test_templates_that_are_not_alike_never_spell_the_same_key(
         ("A", "A", True),
     ],
 )
-def test_templates_are_alike_where_some_values_make_them_spell_the_same(half: str, other: str, expected: bool) -> None:
+def test_templates_may_collide_if_some_values_make_the_same_key(half: str, other: str, expected: bool) -> None:
     assert may_collide(KeyTemplate(half), KeyTemplate(other)) is expected
 
 
@@ -117,14 +117,14 @@ def test_f5_instants_sort_as_the_moments_they_are_in_any_time_zone(moments: list
 
 def test_f5_a_moment_without_a_time_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
-        to_instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  this is what it is about
+        to_instant(datetime(2026, 11, 21, 9, 30))  # noqa: DTZ001  the test is about this
 
 
 def test_an_epoch_second_is_an_instant() -> None:
     assert instant_from_epoch(1_700_000_000) == "2023-11-14T22:13:20.000Z"
 
 
-# what is refused when a row is declared -------------------------------------------------------------------------------
+# rejected declarations of rows ----------------------------------------------------------------------------------------
 @entity
 class Parcel:
     parcel_id: str
@@ -143,7 +143,7 @@ class Parcel:
         return "0"
 
     @property
-    def unsaid(self):  # type: ignore[no-untyped-def]  # that is what it is about
+    def unsaid(self):  # type: ignore[no-untyped-def]  # the test is about this
         return "0"
 
 
@@ -200,7 +200,7 @@ def test_an_attribute_the_table_keeps_for_itself_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["version", "created_at"])
-def test_a_primary_without_a_version_or_a_beginning_is_refused(missing: str) -> None:
+def test_a_primary_without_version_or_created_at_is_rejected(missing: str) -> None:
     fields = {"odd_id": str, "created_at": Instant, "version": int}
     del fields[missing]
     with pytest.raises(TypeError, match="is a primary"):
@@ -252,7 +252,7 @@ def test_a_row_may_take_the_place_of_the_one_it_replaces() -> None:
     assert key_conflicts((one, Row(Letter, GOOD, replaces=one))) == []
 
 
-# what is written ------------------------------------------------------------------------------------------------------
+# writing --------------------------------------------------------------------------------------------------------------
 def parcel(**changed: Any) -> Parcel:
     at = instant_from_epoch(0)
     values: dict[str, Any] = {
@@ -279,10 +279,10 @@ def test_an_item_is_written_with_its_keys_its_type_and_its_schema() -> None:
     assert ROW.key(parcel_id="p1") == ROW.key_of(parcel()) == {"PK": image["PK"], "SK": image["SK"]}
 
 
-def test_an_item_whose_property_is_none_is_not_in_that_index() -> None:
+def test_an_item_with_a_missing_property_is_not_in_that_index() -> None:
     assert not {"GSI2PK", "GSI2SK"} & ROW.encode(parcel(place=None)).keys()
 
 
-def test_a_key_with_a_field_that_nobody_gave_is_a_mistake_of_the_program() -> None:
+def test_a_key_with_a_missing_field_raises_a_type_error() -> None:
     with pytest.raises(TypeError, match="needs parcel_id"):
         ROW.key()

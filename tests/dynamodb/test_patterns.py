@@ -1,4 +1,4 @@
-"""Access patterns: what is refused when one is declared, and the exact range of keys each asks for."""
+"""Access patterns: rejected declarations, and the exact range of keys that each queries."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def test_a_row_with_the_same_beginning_as_the_only_one_of_a_query_is_found(main:
     assert overlapping_rows(LOANS, (LOAN, Row(Visit, main))) == ["Visit"]
 
 
-def test_a_query_of_the_whole_partition_reads_whatever_lies_there() -> None:
+def test_a_query_of_the_whole_partition_reads_all_its_items() -> None:
     assert overlapping_rows(WHOLE, (BOOK, LOAN, Row(Visit, "BOOK#{book_id} / CARD#{visit_id}"))) == []
 
 
@@ -111,13 +111,13 @@ def test_a_query_of_the_whole_partition_reads_whatever_lies_there() -> None:
         (WHOLE, (), []),
     ],
 )
-def test_what_a_pattern_would_show_but_its_index_does_not_hold_is_found(
+def test_an_attribute_that_a_pattern_needs_but_its_index_lacks_is_found(
     pattern: Any, projected: tuple[str, ...] | None, expected: list[str]
 ) -> None:
     assert missing_attributes(pattern, {"GSI1": projected}) == expected
 
 
-def test_an_index_without_the_ttl_of_what_expires_cannot_hide_it() -> None:
+def test_a_projection_without_ttl_cannot_hide_expired_items() -> None:
     @entity
     class Shown:
         book_id: str
@@ -137,7 +137,7 @@ def test_a_range_is_half_open_and_stays_in_its_rows() -> None:
     assert before < low <= first < last < high < beyond
 
 
-def test_what_the_asker_knows_of_the_sort_key_narrows_the_range() -> None:
+def test_known_sort_key_fields_narrow_the_range() -> None:
     low, high = LOANS.sort_key_range({"book_id": "b1", "at": moment(0)})
     assert (low, high) == (f"LOAN#{moment(0)}#", f"LOAN#{moment(0)}#" + HIGHEST_CHARACTER)
 
@@ -159,7 +159,7 @@ def test_a_time_range_is_refused_without_a_value_for_each_field_before_the_time(
     assert visits.sort_key_range({"book_id": "b1"}) == ("DESK#", "DESK#" + HIGHEST_CHARACTER), "all hours, all times"
 
 
-def test_all_below_a_path_is_what_goes_on_from_it_without_itself() -> None:
+def test_the_range_below_a_path_excludes_the_path_itself() -> None:
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}")
     query = Query[Visit](id="X", description="", rows=(row,), path_prefix="hour")
     assert query.required_fields == ("book_id", "hour")
@@ -171,18 +171,18 @@ def test_all_below_a_path_is_what_goes_on_from_it_without_itself() -> None:
 
 
 @pytest.mark.parametrize("below", ["hour", "visit_id", "book_id"])
-def test_all_below_what_is_not_alone_in_a_sort_key_is_refused(below: str) -> None:
+def test_a_path_prefix_requires_a_sort_key_with_only_that_field(below: str) -> None:
     row = Row(Visit, "HOURS#{book_id} / AT#{hour}#{visit_id}")
     with pytest.raises(TypeError, match=f"must contain only the field {below}"):
         Query[Visit](id="X", description="", rows=(row,), path_prefix=below).check()
 
 
-def test_what_the_asker_knows_cannot_forge_a_key() -> None:
+def test_query_arguments_cannot_forge_a_key() -> None:
     with pytest.raises(InvalidKeyValue):
         LOANS.sort_key_range({"at": "2026#"})
 
 
-def test_the_asker_never_needs_to_know_the_shard() -> None:
+def test_the_caller_never_needs_the_shard() -> None:
     assert AT_DESK.required_fields == ("desk",)
     assert TITLE_OF.required_fields == ("book_id",)
     assert LOANS.required_fields == ("book_id",)

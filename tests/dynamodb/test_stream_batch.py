@@ -84,7 +84,7 @@ def test_a_failed_record_holds_back_later_records_of_its_item_and_no_others() ->
     assert run.applied == ["2", "4"]
 
 
-def test_what_can_never_succeed_is_parked_with_its_reason_and_nobody_waits() -> None:
+def test_a_record_that_can_never_succeed_is_parked_with_its_reason_and_blocks_no_other() -> None:
     run = Run({"1": "parked", "2": "applied"})
     assert run([record(1, "a"), record(2, "a")]) == []
     assert run.parked == [("1", "Permanent: never heals")]
@@ -118,7 +118,7 @@ def test_an_item_is_its_whole_key() -> None:
 
 
 @pytest.mark.parametrize("poison", [{}, {"dynamodb": {}}, {"dynamodb": {"SequenceNumber": "5"}}, {"dynamodb": None}])
-def test_a_record_that_is_none_is_parked_and_does_not_stop_the_others(poison: dict[str, Any]) -> None:
+def test_a_malformed_record_is_parked_and_does_not_stop_the_others(poison: dict[str, Any]) -> None:
     parked: list[Any] = []
     applied: list[Any] = []
     batch = StreamBatch([poison, record(6, "a")], lambda record, reason: parked.append(record), lambda *_: None)

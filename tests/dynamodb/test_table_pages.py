@@ -1,4 +1,4 @@
-"""Paging: whatever the limit and however items are spread, each is seen once, in order, and never skipped."""
+"""Paging: at every limit and every distribution of items, each item is seen once, in order."""
 
 from collections.abc import Callable
 from itertools import count
@@ -127,7 +127,7 @@ def test_a_page_may_be_short_of_its_limit_though_more_follow(loans: Table) -> No
     assert list(loans.query(LOANS_OLDEST, book_id=desk, limit=3, after=page.after).items) == items[3:]
 
 
-def test_what_is_written_while_somebody_pages_moves_nothing_they_have_not_seen(loans: Table) -> None:
+def test_an_item_written_during_paging_moves_no_unread_item(loans: Table) -> None:
     desk = f"d{next(DESKS)}"
     items = [loan(f"l{n}", book_id=desk, desk=desk, shard=str(n % SHARDS), at=moment(n)) for n in range(6)]
     load(loans, items)

@@ -1,4 +1,4 @@
-"""Reading through the store: the exact requests, what is hidden, and what is tried again."""
+"""Reading through the store: the exact requests, hidden items, and retries."""
 
 from datetime import timedelta
 from typing import Any
@@ -44,7 +44,7 @@ def test_get_is_one_consistent_read(library: Table, wire: WireTap) -> None:
     assert library.get(BY_ID, book_id="none") is None
 
 
-def test_get_finds_what_has_taken_the_items_place(library: Table) -> None:
+def test_get_finds_the_item_that_replaced_another(library: Table) -> None:
     stub = LostBook(book_id="b1", created_at=moment(0), version=2)
     library.write(put_if_absent(BOOK, book()))
     library.write(replace_with(BOOK, book(), LOST, stub))
@@ -71,7 +71,7 @@ def test_an_item_of_no_known_type_is_unreadable(library: Table) -> None:
         library.batch_get([BOOK.key(book_id="b1")])
 
 
-def test_what_the_asker_gives_cannot_forge_a_key(library: Table, wire: WireTap) -> None:
+def test_arguments_of_a_read_cannot_forge_a_key(library: Table, wire: WireTap) -> None:
     with pytest.raises(InvalidKeyValue):
         library.get(BY_ID, book_id="b1#LOAN")
     with pytest.raises(InvalidKeyValue):
@@ -110,7 +110,7 @@ def test_a_query_is_one_request_of_exactly_its_keys(library: Table, wire: WireTa
     }
 
 
-def test_a_query_of_what_never_expires_needs_no_filter(library: Table, wire: WireTap) -> None:
+def test_a_query_of_items_without_expiry_needs_no_filter(library: Table, wire: WireTap) -> None:
     library.write(put_if_absent(BOOK, book(shelf="A")))
     wire.clear()
     assert library.query(ON_SHELF, shelf="A").items == (book(shelf="A"),)
@@ -141,7 +141,7 @@ def test_an_empty_range_finds_nothing(library: Table, since: float, until: float
     assert library.query(LOANS, book_id="b1", since=moment(since), until=moment(until)).items == ()
 
 
-def test_what_the_asker_knows_of_the_sort_key_narrows_the_query(library: Table) -> None:
+def test_known_sort_key_fields_narrow_the_query(library: Table) -> None:
     lend(library, 1, 2, 2.001)
     found = library.query(LOANS, book_id="b1", at=moment(2)).items
     assert [each.loan_id for each in found] == ["l1"]
@@ -167,7 +167,7 @@ def test_a_query_passes_over_rows_it_does_not_name(library: Table) -> None:
     assert [type(each).__name__ for each in library.query(LOANS, book_id="b1").items] == ["Loan"]
 
 
-def test_every_goes_on_to_the_end(library: Table, wire: WireTap) -> None:
+def test_query_all_reads_to_the_end(library: Table, wire: WireTap) -> None:
     lend(library, *range(5))
     wire.clear()
     page = library.query(LOANS, book_id="b1", limit=2)
@@ -178,12 +178,12 @@ def test_every_goes_on_to_the_end(library: Table, wire: WireTap) -> None:
     assert [each.loan_id for each in library.query_all(LOANS, book_id="b1")] == ["l4", "l3", "l2", "l1", "l0"]
 
 
-# what has expired -----------------------------------------------------------------------------------------------------
+# expired items --------------------------------------------------------------------------------------------------------
 NOW = int(START.timestamp())
 
 
 @pytest.mark.parametrize(("ttl", "is_shown"), [(NOW - 1, False), (NOW, False), (NOW + 1, True)])
-def test_f26_what_expired_is_hidden_from_every_read(library: Table, ttl: int, is_shown: bool) -> None:
+def test_f26_an_expired_item_is_hidden_from_every_read(library: Table, ttl: int, is_shown: bool) -> None:
     library.write(put_if_absent(BOOK, book()))
     library.write(put_if_absent(LOAN, loan(ttl=ttl)))
     shown = [loan(ttl=ttl)] if is_shown else []
@@ -198,7 +198,7 @@ def test_f26_what_expired_is_hidden_from_every_read(library: Table, ttl: int, is
     assert library.decode(LOAN.encode(loan(ttl=ttl))) == one
 
 
-def test_f26_what_expires_while_the_shop_runs_disappears(library: Table, clock: ManualClock) -> None:
+def test_f26_an_item_that_expires_while_the_shop_runs_disappears(library: Table, clock: ManualClock) -> None:
     library.write(put_if_absent(LOAN, loan(ttl=NOW + 60)))
     clock.now += timedelta(seconds=59.999)
     assert library.query(LOANS, book_id="b1").items
@@ -268,7 +268,7 @@ def test_a_read_that_is_throttled_is_busy(library: Table, wire: WireTap, code: s
         library.batch_get([BOOK.key(book_id="b1")])
 
 
-def test_any_other_error_of_a_read_is_raised_as_it_is(library: Table, wire: WireTap) -> None:
+def test_any_other_error_of_a_read_is_raised_unchanged(library: Table, wire: WireTap) -> None:
     wire.reply_next("GetItem", error_reply("ResourceNotFoundException"))
     with pytest.raises(ClientError):
         library.get(BY_ID, book_id="b1")

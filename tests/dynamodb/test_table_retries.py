@@ -1,4 +1,4 @@
-"""What the store tries again, when it gives up, and how it knows its own writes after an answer was lost."""
+"""Retries of the store: which errors, for how long, and how it recognizes its own write after a lost answer."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ def test_a_conflict_is_tried_again_with_the_same_token_until_it_holds(
 
 
 @pytest.mark.parametrize("code", sorted(RETRYABLE_ERROR_CODES))
-def test_whatever_may_heal_is_tried_again(library: Table, wire: WireTap, clock: ManualClock, code: str) -> None:
+def test_every_transient_error_is_retried(library: Table, wire: WireTap, clock: ManualClock, code: str) -> None:
     wire.reply_next("TransactWriteItems", error_reply(code), transaction_cancelled_reply("None", code))
     library.write(put_if_absent(BOOK, book()), put_if_absent(LOAN, loan()))
     wire.reply_next("PutItem", error_reply(code))
@@ -174,7 +174,7 @@ def test_a_lost_answer_of_a_single_write_is_taken_for_its_own(
     ],
     ids=["put", "change"],
 )
-def test_what_another_wrote_meanwhile_is_not_taken_for_its_own(
+def test_a_write_by_another_process_is_not_mistaken_for_its_own(
     library: Table, wire: WireTap, mine: Any, theirs: Any
 ) -> None:
     library.write(put_if_absent(BOOK, book()))
@@ -187,7 +187,7 @@ def wire_operation(write: Any) -> str:
     return {"Put": "PutItem", "Update": "UpdateItem"}[write.kind]
 
 
-def test_what_was_changed_again_after_the_lost_answer_is_not_taken_for_its_own(
+def test_a_write_that_was_overwritten_after_a_lost_answer_is_not_mistaken_for_its_own(
     patient_library: Table, patient_wire: WireTap
 ) -> None:
     def lost_and_overtaken(request: Any) -> None:
@@ -220,9 +220,7 @@ def test_a_lost_answer_of_an_addition_by_itself_does_not_add_twice(
     assert get_book(patient_library) == book(copies=3, version=2)
 
 
-def test_a_change_that_only_takes_an_attribute_away_is_known_again(
-    patient_library: Table, patient_wire: WireTap
-) -> None:
+def test_a_removed_attribute_is_recognized_as_an_own_write(patient_library: Table, patient_wire: WireTap) -> None:
     before = book(shelf="A")
     patient_library.write(put_if_absent(BOOK, before))
     patient_wire.reply_next("UpdateItem", lose_response)
@@ -231,7 +229,7 @@ def test_a_change_that_only_takes_an_attribute_away_is_known_again(
 
 
 # deleting -------------------------------------------------------------------------------------------------------------
-def test_delete_goes_in_chunks_and_minds_nothing_that_is_missing(library: Table, wire: WireTap) -> None:
+def test_batch_delete_works_in_chunks_and_ignores_missing_items(library: Table, wire: WireTap) -> None:
     for number in range(30):
         library.write(put_if_absent(LOAN, loan(f"l{number:02}")))
     keys = [LOAN.key_of(loan(f"l{number:02}")) for number in range(60)]

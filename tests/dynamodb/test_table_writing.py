@@ -64,10 +64,10 @@ def test_the_first_refused_write_in_the_order_given_raises_its_own_error(
             )
         )
     assert refusal.value.name == expected
-    assert refusal.value.found == book(f"b{expected}"), "it is told what lies there"
+    assert refusal.value.found == book(f"b{expected}"), "the error gets the stored item"
 
 
-def test_a_refusal_is_told_when_nothing_lies_there(library: Table) -> None:
+def test_a_failed_condition_on_a_missing_item_is_reported(library: Table) -> None:
     for write in (
         take_copies(1),
         update(BOOK, book(), book(title="new", version=2), condition_error=refusal_named("take")),
@@ -77,7 +77,7 @@ def test_a_refusal_is_told_when_nothing_lies_there(library: Table) -> None:
         assert (refusal.value.name, refusal.value.found) == ("take", None)
 
 
-def test_a_refusal_is_told_of_the_item_of_another_row_that_took_the_place(library: Table) -> None:
+def test_a_failed_condition_names_the_item_of_another_row_with_the_same_key(library: Table) -> None:
     stub = LostBook(book_id="b1", created_at=moment(0), version=2)
     library.write(put_if_absent(BOOK, book()))
     library.write(replace_with(BOOK, book(), LOST, stub))
@@ -133,7 +133,7 @@ def test_a_write_whose_condition_does_not_hold_changes_nothing(library: Table, n
     assert library.query(LOANS, book_id="b1").items == ()
 
 
-def test_absent_holds_only_where_there_is_nothing(library: Table) -> None:
+def test_check_absent_succeeds_only_without_an_item(library: Table) -> None:
     library.write(check_absent(BOOK, KEY, condition_error=refusal_named("absent")), put_if_absent(LOAN, loan("l1")))
     library.write(put_if_absent(BOOK, book()))
     with pytest.raises(RefusedWrite):
@@ -141,7 +141,7 @@ def test_absent_holds_only_where_there_is_nothing(library: Table) -> None:
     assert [each.loan_id for each in library.query(LOANS, book_id="b1").items] == ["l1"]
 
 
-def test_a_change_leaves_alone_what_this_code_does_not_know(library: Table) -> None:
+def test_an_update_keeps_attributes_that_the_code_does_not_know(library: Table) -> None:
     later = {**BOOK.encode(book(shelf="A")), "binding": {"S": "cloth"}}
     library.client.put_item(TableName=library.name, Item=later)
     library.write(update(BOOK, book(shelf="A"), book(shelf=None, title="new", version=2)))

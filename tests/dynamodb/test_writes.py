@@ -40,7 +40,7 @@ def test_put_writes_an_item_that_is_not_there_yet() -> None:
     assert refusal.found == book()
 
 
-def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
+def test_put_if_newer_writes_a_copy_unless_a_newer_one_exists() -> None:
     write = put_if_newer(BOOK, book(version=3))
     assert (write.kind, write.resulting_attributes) == ("Put", BOOK.encode(book(version=3)))
     assert write.request == {
@@ -51,12 +51,12 @@ def test_put_newer_writes_a_copy_unless_a_newer_one_is_there() -> None:
     }
 
 
-def test_put_newer_writes_a_copy_of_the_same_version_anew_if_it_is_to() -> None:
+def test_put_if_newer_can_overwrite_the_same_version() -> None:
     write = put_if_newer(BOOK, book(version=3), or_same_version=True)
     assert write.request["ConditionExpression"] == "attribute_not_exists(PK) OR #version <= :version"
 
 
-def test_put_over_takes_the_place_of_what_somebody_held() -> None:
+def test_put_if_held_by_replaces_only_the_item_of_the_holder() -> None:
     write = put_if_held_by(BOOK, book(title="Persuasion"), "title", "Emma")
     assert write.request == {
         "Item": BOOK.encode(book(title="Persuasion")),
@@ -66,7 +66,7 @@ def test_put_over_takes_the_place_of_what_somebody_held() -> None:
     }
 
 
-def test_change_sends_only_what_differs_its_index_keys_and_the_version_that_was_read() -> None:
+def test_update_sends_only_changed_attributes_their_index_keys_and_the_read_version() -> None:
     write = update(BOOK, book(shelf="A", copies=1), book(shelf=None, copies=2, version=2))
     assert write.kind == "Update"
     assert write.request == {
@@ -87,12 +87,12 @@ def test_change_sends_only_what_differs_its_index_keys_and_the_version_that_was_
 
 
 @pytest.mark.parametrize("version", [1, 3, 0])
-def test_a_change_that_does_not_raise_the_version_by_one_is_a_mistake_of_the_program(version: int) -> None:
+def test_an_update_that_does_not_raise_the_version_by_one_raises_an_error(version: int) -> None:
     with pytest.raises(ValueError, match=r"after\.version must be before\.version"):
         update(BOOK, book(), book(title="Persuasion", version=version))
 
 
-def test_turn_puts_another_row_in_the_place_of_an_item_as_it_was_read() -> None:
+def test_replace_with_requires_the_item_as_it_was_read() -> None:
     stub = LostBook(book_id="b1", created_at=moment(0), version=5)
     assert replace_with(BOOK, book(version=4), LOST, stub).request == {
         "Item": LOST.encode(stub),
@@ -102,7 +102,7 @@ def test_turn_puts_another_row_in_the_place_of_an_item_as_it_was_read() -> None:
     }
 
 
-def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> None:
+def test_adjust_adds_at_any_version_if_the_result_is_not_negative() -> None:
     write = adjust(BOOK, KEY, add={"copies": -2}, at_least={"copies": 2}, condition_error=Refused)
     assert (write.kind, write.resulting_attributes) == ("Update", None)
     assert write.request == {
@@ -114,7 +114,7 @@ def test_adjust_adds_whatever_the_version_is_as_long_as_enough_is_there() -> Non
     }
 
 
-def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
+def test_check_unchanged_check_absent_and_check_exists_write_nothing() -> None:
     assert (check_unchanged(BOOK, book(version=4)).kind, check_unchanged(BOOK, book(version=4)).request) == (
         "ConditionCheck",
         {
@@ -131,7 +131,7 @@ def test_unchanged_absent_and_present_write_nothing_and_check() -> None:
         assert (check.kind, check.request) == ("ConditionCheck", {"Key": KEY, "ConditionExpression": condition})
 
 
-def test_delete_held_deletes_what_somebody_holds_and_nobody_elses() -> None:
+def test_delete_if_held_by_deletes_only_the_item_of_the_holder() -> None:
     write = delete_if_held_by(BOOK, KEY, "title", "Emma")
     assert write.kind == "Delete"
     assert write.request == {
@@ -142,7 +142,7 @@ def test_delete_held_deletes_what_somebody_holds_and_nobody_elses() -> None:
     }
 
 
-def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
+def test_delete_if_older_deletes_a_copy_unless_a_newer_one_exists() -> None:
     write = delete_if_older(BOOK, book(version=3))
     assert write.kind == "Delete"
     assert write.request == {
@@ -167,18 +167,18 @@ def test_delete_older_deletes_a_copy_unless_a_newer_one_is_there() -> None:
     ],
     ids=["put", "put_newer", "put_over", "change", "turn", "unchanged", "delete_held", "delete_older"],
 )
-def test_a_refusal_that_nobody_named_says_that_the_item_changed(write: Any) -> None:
+def test_a_failed_condition_without_a_named_error_is_a_write_conflict(write: Any) -> None:
     refusal = write.condition_error(None)
     assert isinstance(refusal, WriteConflict)
     assert refusal.item_type == write.row.type
 
 
-def test_a_log_entry_has_no_version_and_is_put_all_the_same() -> None:
+def test_a_log_entry_without_a_version_is_put() -> None:
     assert put_if_absent(LOAN, loan()).request["Item"] == LOAN.encode(loan())
     assert "version" not in LOAN.encode(loan())
 
 
-def test_copied_writes_what_is_another_items_and_leaves_the_version_as_it_is() -> None:
+def test_copy_attributes_writes_copied_attributes_without_a_new_version() -> None:
     write = copy_attributes(
         BOOK, KEY, {"author": "Jane Austen", "pen_name": None}, ("author_version", 4), ("shelf", ("A", "B"))
     )

@@ -50,8 +50,8 @@ DEAD = {"fulfilment": "fulfilment-dead", "archive": "archive-dead"}
 
 @dataclass
 class Scene:
-    """A shop in which something goes wrong. `known`: what whoever follows the runbook knows; `stack`: what is undone at
-    the end; `values`: what CloudWatch has of AWS's own metrics, by their names."""
+    """A shop in which a failure is planted. `known`: the values that the operator of the runbook knows; `stack`: undone
+    at the end; `values`: CloudWatch's values of AWS's own metrics, by their names."""
 
     harness: ShopHarness
     told: EmittedMetrics
@@ -63,7 +63,7 @@ class Scene:
     late: list[dict[str, Any]] = field(default_factory=list)
 
     def seen(self, alarm: AlarmDefinition) -> Sequence[float]:
-        """The values of what an alarm looks at, of the period since the last look."""
+        """The values of an alarm's metric, for the period since the last evaluation."""
         if isinstance(alarm.metric, MetricDefinition):
             return self.told.values(alarm.metric)
         return self.values[alarm.metric]()
@@ -79,7 +79,7 @@ class Scene:
         return [self.harness.now().timestamp() - message.sent_timestamp / 1000 for message in untouched]  # type: ignore[operator]
 
     def off(self, function: str) -> None:
-        """Somebody switches a function's mapping off. What it would read is here a queue, which it is not asked for."""
+        """Disable the mapping of a function. Here a queue stands for the records that wait for it."""
         client, source = clients.client("lambda"), clients.client("sqs").create_queue(QueueName=f"{function}-source")
         if function not in [one["FunctionName"] for one in client.list_functions()["Functions"]]:
             role = clients.client("iam").create_role(RoleName=function, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
@@ -133,7 +133,7 @@ def scene(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sce
     find = FailureRepository.for_target
     monkeypatch.setattr(
         FailureRepository, "for_target", lambda there, **_: find(there)
-    )  # a queue here says at once what it has
+    )  # a queue here reports its length at once
     monkeypatch.setattr(hot_keys, "boto3", SimpleNamespace(client=_figures))
     secretsmanager = clients.client("secretsmanager")
     for name, value in VARIABLES.items():
@@ -178,11 +178,11 @@ def _arn(url: str) -> str:
     return str(found["Attributes"]["QueueArn"])
 
 
-# what happens, and how it goes on -------------------------------------------------------------------------------------
+# failures and their ends ----------------------------------------------------------------------------------------------
 Story = Iterator[None]
-"""Before its first yield all is well. Then the condition is there, until the next. Then, after the runbook's commands,
-the shop goes on as by itself: nothing here ends what the commands are there to end. What a deploy brought is in
-`trouble`, and goes with the deploy that the runbook asks for."""
+"""Before the first yield, the shop is healthy. After it, the alarm's condition holds. The test then runs the commands
+of the runbook. After the second yield, the shop continues by itself: this code does nothing that the commands must do.
+Changes by a deploy are in `trouble`, and end with the deploy that the runbook requires."""
 
 
 def standing(scene: Scene, alarm: AlarmDefinition) -> Story:
@@ -224,11 +224,11 @@ def lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def stream_lagging(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """A deploy has taken a right away from copies; what its mapping gave up lies in the failure store."""
+    """A deploy removed a permission of copies; the batches that its mapping gave up are in the failure store."""
     harness = scene.harness
 
     def delivered() -> Sequence[float]:
-        """The mapping calls the reader once more: how old was what it read?"""
+        """Return the age of the records when the mapping calls the reader again."""
         behind = [harness.now().timestamp() - it["dynamodb"]["ApproximateCreationDateTime"] for it in scene.late]
         scene.late = failing(READERS["copies"].handler({"Records": scene.late}, None), scene.late)
         return [1000 * seconds for seconds in behind]
@@ -258,7 +258,7 @@ def given_up_on(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def parked(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """Code that was rolled back reads what newer code has written."""
+    """Code that was rolled back reads items of newer code."""
     watch({}, None)
     yield
     scene.harness.place_order(mug=1)
@@ -293,7 +293,7 @@ def dead_letters(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """Money comes for an order that nobody placed."""
+    """Money arrives for an order that does not exist."""
     watch({}, None)
     yield
     answered = post_webhook(ApiHarness(scene.harness.shop), payment_event("nobodys", 2500, payment_id="pi_9"))
@@ -307,7 +307,7 @@ def unmatched(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """Somebody has put the provider's secret in as it is, not as JSON: its webhooks cannot be checked."""
+    """The provider's secret was stored as plain text, not as JSON: its webhooks cannot be checked."""
     harness, api = scene.harness, ApiHarness(scene.harness.shop)
     order_id = harness.place_order(mug=1)
     scene.values[alarm.metric] = lambda: [float(status >= 500) for status in scene.statuses]  # type: ignore[index]
@@ -328,7 +328,7 @@ def faulty_api(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """A deploy has left out what every function is told: the api dies at each call, and answers nothing."""
+    """A deploy removed a variable of every function: the api fails at each call, and answers nothing."""
     harness, crashed = scene.harness, list[float]()
     api = ApiHarness(harness.shop)
     scene.values[alarm.metric] = lambda: crashed  # type: ignore[index]
@@ -354,7 +354,7 @@ def crashing(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """Somebody has set a limit to the table's units: it takes none of what copies write, for longer than they try."""
+    """A limit was set to the table's units: it rejects the writes of copies for longer than their retries."""
     harness, wired = scene.harness, clients.create_shop
 
     def passing(seconds: float) -> None:
@@ -378,7 +378,7 @@ def throttled(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """Somebody has switched the schedule of lapse off: no run fails, because there is none."""
+    """The schedule of lapse was disabled: no run fails, because no run starts."""
     harness = scene.harness
     watch({}, None)
     yield
@@ -400,7 +400,7 @@ def not_lapsing(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """Somebody has switched the schedule of watch off: no alarm of its gauges is raised any more, or ends."""
+    """The schedule of watch was disabled: no alarm of its gauges is raised or ends any more."""
 
     def invoked() -> Sequence[float]:
         """The runs of a quarter of an hour."""
@@ -415,7 +415,7 @@ def unwatched(scene: Scene, alarm: AlarmDefinition) -> Story:
 
 
 def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
-    """The archive dies once the object is written; then somebody writes beside the order."""
+    """The archive crashes after it wrote the object; then another process writes an item beside the order."""
     harness = scene.harness
     watch({}, None)
     yield
@@ -485,7 +485,9 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
     now = alarm_state(alarm, scene.seen(alarm), now)
     assert now == "ALARM", "and the commands are typed while it is"
     scene.told.clear()
-    assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", "what nobody has looked at again is as it was"
+    assert not alarm.is_level or alarm_state(alarm, [], now) == "ALARM", (
+        "an alarm without a new evaluation keeps its state"
+    )
     for command in runbook_commands(alarm.runbook_path):
         run_command(command, scene.known, deploy=scene.trouble.close)
     next(story, None)
@@ -494,7 +496,7 @@ def test_an_alarm_is_raised_by_its_condition_and_over_once_its_runbooks_commands
 
 # ----------------------------------------------------------------------------------------------------------------------
 def given_up(records: Sequence[Mapping[str, Any]]) -> None:
-    """What the mapping of copies leaves of a batch, as Lambda keeps it."""
+    """Return a batch that the mapping of copies gave up, as Lambda stores it."""
     told = {"functionArn": "arn:aws:lambda:eu-central-1:1:function:copies", "condition": "RetryAttemptsExhausted"}
     document = {"requestContext": told, "payload": json.dumps({"Records": [*records]})}
     key = "aws/lambda/copies-mapping/shard/2026/11/21/1"

@@ -1,4 +1,4 @@
-"""The reaction to what has expired: whatever dies on the way, all of it lies in the archive once, byte for byte."""
+"""The reaction to expired items: under every crash, all of them are archived once, byte for byte."""
 
 import hashlib
 import json
@@ -95,7 +95,7 @@ def test_an_answer_that_is_lost_sends_the_message_again_and_the_step_is_found_do
 
 
 @pytest.mark.parametrize("step", [step[:2] for step in STEPS if step[2] == 1])
-def test_two_who_archive_the_same_order_at_once_come_to_one_end(
+def test_two_workers_that_archive_the_same_order_at_once_reach_one_result(
     harness: ShopHarness, order_id: str, step: tuple[str, str]
 ) -> None:
     before = order_partition(harness, order_id)
@@ -106,7 +106,7 @@ def test_two_who_archive_the_same_order_at_once_come_to_one_end(
 
 
 @pytest.mark.parametrize("how", ["it is missing there", "it was another then"])
-def test_what_an_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str, how: str) -> None:
+def test_an_item_that_the_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str, how: str) -> None:
     before = images_to_archive(order_partition(harness, order_id))
     order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
     written = [image for image in before if image["type"]["S"] != "Payment"]
@@ -124,7 +124,7 @@ def test_what_an_object_lacks_is_not_deleted(harness: ShopHarness, order_id: str
     assert json.loads(document)["reason"] == f"Mismatch: {key} lacks 1 items that the table has"
 
 
-def test_what_an_object_has_beyond_the_table_is_no_matter(harness: ShopHarness, order_id: str) -> None:
+def test_an_object_with_more_items_than_the_table_is_accepted(harness: ShopHarness, order_id: str) -> None:
     before = images_to_archive(order_partition(harness, order_id))
     order = harness.shop.table.decode(next(image for image in before if image["type"]["S"] == "Order"))
     more = {**before[-1], "SK": {"S": "TIMELINE#9"}}
@@ -139,7 +139,7 @@ def test_what_an_object_has_beyond_the_table_is_no_matter(harness: ShopHarness, 
     assert stub.sha256 == hashlib.sha256(body).hexdigest()
 
 
-def test_while_the_copies_are_behind_an_order_is_left_as_it_is_and_archived_later(harness: ShopHarness) -> None:
+def test_an_order_whose_copies_are_behind_is_archived_later(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all()
@@ -170,7 +170,7 @@ def test_an_order_that_is_not_closed_is_never_archived(harness: ShopHarness) -> 
     assert (order_partition(harness, order_id), archived_objects(harness, "orders/")) == (before, {})
 
 
-def test_f14_what_a_person_deletes_is_not_archived_what_ends_by_itself_is(harness: ShopHarness) -> None:
+def test_f14_an_expired_item_is_archived_but_an_item_deleted_by_a_user_is_not(harness: ShopHarness) -> None:
     harness.open_shop()
     by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
@@ -195,7 +195,7 @@ def test_while_s3_is_away_nothing_leaves_the_table(harness: ShopHarness, order_i
     assert_archived(harness, order_id, before)
 
 
-# what is returned and refunded ----------------------------------------------------------------------------------------
+# returns and refunds --------------------------------------------------------------------------------------------------
 def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **quantities: int) -> str:
     """So many pieces came back; the id of the refund, which is brought nowhere yet."""
     lines = {id: returns.ReturnedGoods(quantity, restock=True) for id, quantity in quantities.items()}
@@ -205,7 +205,7 @@ def take_back(harness: ShopHarness, order_id: str, *, to: Any = "original", **qu
 
 
 def set_refund(harness: ShopHarness, order_id: str, refund_id: str, status: str) -> None:
-    """What has become of a refund meanwhile."""
+    """Change the stored status of a refund."""
     harness.shop.table.client.update_item(
         TableName=harness.shop.table.name,
         Key={"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": f"REFUND#{refund_id}"}},
@@ -260,9 +260,7 @@ def test_an_order_with_an_amount_that_no_total_includes_yet_is_archived_after_it
 
 
 @pytest.mark.parametrize("status", ["REQUESTED", "SENT"])
-def test_while_money_is_on_its_way_back_an_order_is_left_as_it_is_and_archived_later(
-    harness: ShopHarness, order_id: str, status: str
-) -> None:
+def test_an_order_with_a_pending_refund_is_archived_later(harness: ShopHarness, order_id: str, status: str) -> None:
     refund_id = take_back(harness, order_id, mug=2, pot=1)
     set_refund(harness, order_id, refund_id, status)
     before = order_partition(harness, order_id)
@@ -374,7 +372,9 @@ def test_a_refund_to_an_account_does_not_come_back_and_is_not_waited_for(harness
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
-def test_money_that_is_sent_anew_just_when_the_archive_comes_is_waited_for(harness: ShopHarness, order_id: str) -> None:
+def test_the_archive_waits_for_a_refund_that_is_sent_again_at_the_same_time(
+    harness: ShopHarness, order_id: str
+) -> None:
     refund_id = take_back(harness, order_id, mug=2, pot=1)
     set_refund(harness, order_id, refund_id, "SUCCEEDED")
     (message,) = order_messages(expire_everything(harness))
@@ -402,10 +402,8 @@ def test_an_order_that_was_returned_when_its_end_had_come_stays_until_its_new_en
     assert_archived(harness, order_id, before, "PARTIALLY_RETURNED")
 
 
-# what comes after -----------------------------------------------------------------------------------------------------
-def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_look_at(
-    harness: ShopHarness, order_id: str
-) -> None:
+# after the archive ----------------------------------------------------------------------------------------------------
+def test_a_late_payment_of_an_archived_order_is_kept_for_staff(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
     assert payments.record_payment(harness.shop, told, {"id": "evt_late"}).result == {
@@ -416,9 +414,7 @@ def test_a_late_webhook_meets_the_stub_and_its_money_is_kept_for_a_person_to_loo
     assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
 
 
-def test_of_an_archived_orders_payment_a_late_webhook_without_money_leaves_nothing(
-    harness: ShopHarness, order_id: str
-) -> None:
+def test_a_late_event_without_money_leaves_nothing_beside_the_stub(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     before = order_partition(harness, order_id)
     for outcome in ("failed", "authorised"):
@@ -427,7 +423,7 @@ def test_of_an_archived_orders_payment_a_late_webhook_without_money_leaves_nothi
     assert order_partition(harness, order_id) == before
 
 
-def test_a_key_that_is_used_again_meets_the_stub(harness: ShopHarness, order_id: str) -> None:
+def test_a_repeated_key_of_an_archived_order_returns_the_stub(harness: ShopHarness, order_id: str) -> None:
     run_archive(*expire_everything(harness))
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
     again = placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 2, "pot": 1}})
@@ -436,7 +432,9 @@ def test_a_key_that_is_used_again_meets_the_stub(harness: ShopHarness, order_id:
         placing.place_order(harness.shop, ANN, "key-1", wanted, HOME_ADDRESS, {"lines": {"mug": 3}})
 
 
-def test_the_stub_says_where_the_order_lies_order_where_its_stub_says(harness: ShopHarness, order_id: str) -> None:
+def test_the_stub_names_the_object_of_its_order_and_the_object_contains_the_order(
+    harness: ShopHarness, order_id: str
+) -> None:
     run_archive(*expire_everything(harness))
     stub = orders.get_order(harness.shop, STAFF, order_id)
     assert isinstance(stub, ArchivedOrder)
@@ -468,7 +466,7 @@ def test_f18_of_thirty_orders_that_end_together_every_one_is_archived(harness: S
 
 
 def test_f18_an_order_of_more_than_a_page_is_archived_with_all_of_it(harness: ShopHarness, order_id: str) -> None:
-    """DynamoDB answers a megabyte at a time; somebody's own attributes make an order larger than that."""
+    """DynamoDB returns one megabyte per page; additional large attributes make an order larger than that."""
     payment = next(image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment")
     for number in range(5):
         scan: Any = {**payment, "SK": {"S": f"PAYMENT#big-{number}"}, "scan": {"B": b"x" * 300_000}}
@@ -494,7 +492,7 @@ def whole(harness: ShopHarness, order_id: str) -> list[dict[str, Any]]:
     return [image for page in pages for image in page["Items"]]
 
 
-def test_f18_an_archive_that_runs_again_and_again_puts_no_end_off(harness: ShopHarness, order_id: str) -> None:
+def test_f18_repeated_archive_runs_do_not_postpone_an_expiry(harness: ShopHarness, order_id: str) -> None:
     messages = expire_everything(harness)
     for _ in range(3):
         with fail_calls("s3", "PutObject", "SlowDown"):
@@ -505,7 +503,7 @@ def test_f18_an_archive_that_runs_again_and_again_puts_no_end_off(harness: ShopH
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
 
 
-def test_f18_nothing_that_has_gone_comes_back_whatever_is_delivered_again(harness: ShopHarness, order_id: str) -> None:
+def test_f18_redelivered_records_do_not_restore_archived_items(harness: ShopHarness, order_id: str) -> None:
     begins = len(harness.all_records)
     messages = expire_everything(harness)
     assert run_archive(*messages) == []

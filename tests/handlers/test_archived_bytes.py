@@ -1,4 +1,4 @@
-"""What lies in the archive is what lay in the table: every type of every attribute, and activity by day."""
+"""Archived items equal the items of the table: every type of every attribute, and activity by day."""
 
 import gzip
 import hashlib
@@ -74,7 +74,7 @@ def test_f18_all_ten_types_come_back_from_the_archive_as_they_were(images: list[
     assert parse_archive(serialize_archive(ORDER, images)) == images
 
 
-def test_attributes_this_code_knows_nothing_of_come_back_too(harness: ShopHarness) -> None:
+def test_unknown_attributes_are_archived_and_restored_too(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     (payment,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "Payment"]
     strange: Image = {
@@ -95,7 +95,7 @@ def test_attributes_this_code_knows_nothing_of_come_back_too(harness: ShopHarnes
 # activity -------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def two_days(harness: ShopHarness) -> list[Image]:
-    """What a customer did on two days."""
+    """The activity of a customer on two days."""
     harness.clock_offset = timedelta(days=-2)
     harness.open_shop()
     harness.place_order("one", mug=1)
@@ -119,7 +119,7 @@ def by_id(images: list[Image]) -> list[Image]:
     return sorted(images, key=lambda image: str(image["change_id"]))
 
 
-def test_activity_that_ended_lies_in_the_archive_by_day_as_it_was(harness: ShopHarness, two_days: list[Image]) -> None:
+def test_expired_activity_is_archived_by_day_unchanged(harness: ShopHarness, two_days: list[Image]) -> None:
     messages = expire_everything(harness)
     assert run_archive(*messages) == []
     days = {f"day={image['at']['S'][:10]}" for image in two_days}
@@ -139,7 +139,7 @@ def test_activity_that_comes_again_makes_no_second_object(harness: ShopHarness, 
     assert harness.objects("archive") == before
 
 
-def test_activity_that_comes_again_in_other_company_lies_there_twice_under_the_same_ids(
+def test_activity_redelivered_in_another_batch_is_archived_twice_with_the_same_ids(
     harness: ShopHarness, two_days: list[Image]
 ) -> None:
     messages = expire_everything(harness)

@@ -1,4 +1,4 @@
-"""The copies' reader on a real stream's records: what it writes, in which order, and what a redelivery changes."""
+"""The copies reader on a real stream's records: its writes, their order, and the effect of a redelivery."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ from tests.support.scale import many
 
 Record = dict[str, Any]
 DERIVED = {row.type for row in ROWS_BY_TYPE.values() if row.kind in ("snapshot", "log", "counter")} - {"Rating"}
-"""What is derived of orders."""
+"""The types that are derived from orders."""
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
 
 
@@ -94,7 +94,7 @@ def told(harness: ShopHarness) -> list[Record]:
 def copies_made_by(
     harness: ShopHarness, new_table: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]]:
-    """All that lies in an empty table once the reader was handed these batches, one after the other."""
+    """Return all items of an empty table after the reader got these batches, one after the other."""
 
     def made(batches: Sequence[Sequence[Record]]) -> list[dict[str, Any]]:
         table = new_table()
@@ -107,7 +107,7 @@ def copies_made_by(
     return made
 
 
-# what one record makes ------------------------------------------------------------------------------------------------
+# writes for one record ------------------------------------------------------------------------------------------------
 def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2, pot=1)
@@ -123,7 +123,7 @@ def test_f13_the_header_carries_its_lines_so_one_record_makes_every_copy(harness
     assert [image["event"]["S"] for image in made["TimelineEvent"] + made["Activity"]] == ["OrderPaid", "OrderPaid"]
 
 
-def test_what_happened_to_an_order_is_its_customers_activity_and_the_days(harness: ShopHarness) -> None:
+def test_the_changes_of_an_order_are_activity_of_its_customer_and_of_the_day(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all(times=2)
@@ -162,14 +162,14 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     harness.open_shop()
     kept, cancelled = harness.place_order("one", mug=3), harness.place_order("two", mug=1)
     harness.process_all()
-    assert sold(harness) == [], "nobody has paid yet"
+    assert sold(harness) == [], "not paid yet"
     harness.pay_order(kept, "evt_1", "pi_1")
     harness.pay_order(cancelled, "evt_2", "pi_2")
     harness.process_all(("copies",))
     assert sorted(sold(harness)) == sorted([(kept, 3, 0), (cancelled, 1, 0)])
     cancellation.cancel_order(harness.shop, ANN, cancelled)
     harness.process_all()
-    assert sold(harness) == [(kept, 3, 0)], "what was cancelled after all is no sale"
+    assert sold(harness) == [(kept, 3, 0)], "a cancelled order is no sale"
     fulfil_order(harness.shop, kept)
     harness.dispatch_order(kept)
     harness.deliver_order(kept)
@@ -178,7 +178,7 @@ def test_f7_product_sales_follow_their_orders_from_payment_on(harness: ShopHarne
     assert sold(harness) == [(kept, 3, 2)]
 
 
-def test_f7_what_was_dropped_from_an_order_is_not_sold(harness: ShopHarness) -> None:
+def test_f7_dropped_pieces_of_an_order_are_not_sold(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=3, pot=1)
     harness.pay_order(order_id)
@@ -219,7 +219,7 @@ def test_a_copy_that_a_change_leaves_as_it_was_is_not_written_again(harness: Sho
     assert sorted(put["Item"]["type"]["S"] for put in puts) == ["Activity", "OrderSummary", "TimelineEvent"]
 
 
-def test_f15_records_of_what_is_derived_make_no_write(harness: ShopHarness, told: list[Record]) -> None:
+def test_f15_records_of_copies_cause_no_write(harness: ShopHarness, told: list[Record]) -> None:
     derived = [record for record in told if type_of(record) in DERIVED]
     assert {type_of(record) for record in derived} == DERIVED
     with ExitStack() as watching:
@@ -289,7 +289,7 @@ def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iter
 
 
 @pytest.mark.thorough
-def test_whatever_is_delivered_again_the_copies_end_the_same(
+def test_copies_converge_under_every_redelivery(
     harness: ShopHarness,
     told: list[Record],
     copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]],

@@ -38,7 +38,7 @@ OTHER = Caller("5f0c-99")
 
 
 def canaries(person: Caller) -> dict[str, str]:
-    """Five words that nobody else has."""
+    """Return five words that no other person has."""
     number = person.id.rpartition("-")[2]
     return {
         "name": f"Zebulon{number} Quillfeather",
@@ -114,7 +114,7 @@ def live(harness: ShopHarness, *people: Caller) -> dict[Caller, dict[str, str]]:
 
 
 def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
-    """What a mapping gives up, as Lambda keeps it; and what a reader cannot read, as the reader does."""
+    """Store documents as a mapping does that gave up a batch, and as a reader does that cannot read a record."""
     body = json.dumps({"version": "1.0", "payload": json.dumps({"Records": records})})
     clients.client("s3").put_object(Bucket="failures", Key="aws/lambda/copies/shard/x", Body=body.encode())
     written = [one for one in records if "NewImage" in one["dynamodb"]]
@@ -126,7 +126,7 @@ def give_up(harness: ShopHarness, records: list[dict[str, Any]]) -> None:
 
 
 def everything(harness: ShopHarness) -> Iterator[tuple[str, str]]:
-    """Where, and what lies there: every item, every version of every object, every message. But for invoices."""
+    """All stored data with its place: every item, every version of every object, every message. Except invoices."""
     client = harness.shop.table.client
     for page in client.get_paginator("scan").paginate(TableName=harness.shop.table.name):
         for image in page["Items"]:
@@ -175,7 +175,7 @@ def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: Sh
     assert run(harness) == {"waiting": len(PEOPLE), "finished": 0}
     harness.process_all()
     packed = {f"table ORDER#{each['packed']} ORDER" for each in those.values()}
-    assert set().union(*found(harness).values()) == packed, "what is on its way still needs its address"
+    assert set().union(*found(harness).values()) == packed, "an order in delivery still needs its address"
 
     for person in PEOPLE:
         harness.dispatch_order(those[person]["packed"])
@@ -191,7 +191,7 @@ def test_an_erased_customers_data_is_left_nowhere_except_on_invoices(harness: Sh
     assert run(harness) == {"waiting": 0, "finished": 0}
 
 
-def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_it_any_more(
+def test_a_parked_record_still_names_the_same_change_after_the_erasure(
     harness: ShopHarness,
 ) -> None:
     (eve, *_) = PEOPLE
@@ -211,7 +211,7 @@ def test_a_record_that_was_put_aside_tells_of_the_same_change_when_nobody_is_in_
     assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
 
 
-def test_bookkeeping_and_everybody_else_stay_as_they_were(harness: ShopHarness) -> None:
+def test_an_erasure_keeps_bookkeeping_and_the_data_of_other_customers(harness: ShopHarness) -> None:
     those = live(harness, *FEW, OTHER)
     other = {place: text for place, text in everything(harness) if OTHER.id in text and place.split()[0] in STAYS}
     for person in FEW:
@@ -235,7 +235,7 @@ def test_bookkeeping_and_everybody_else_stay_as_they_were(harness: ShopHarness) 
         assert [("address" in image, image["total"]) for image in whole] == [(False, {"N": "1250"})]
 
 
-def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(harness: ShopHarness) -> None:
+def test_an_erased_customer_is_unknown_at_once_and_stays_erased(harness: ShopHarness) -> None:
     live(harness, *FEW)
     ann, name = PEOPLE[0], canaries(PEOPLE[0])
     first = erase_customer(harness.shop, ann, ann.id)
@@ -251,13 +251,13 @@ def test_who_is_forgotten_is_unknown_at_once_and_does_not_come_back(harness: Sho
     customers.register_customer(harness.shop, Caller("new"), name["email"], "Somebody new")
 
 
-def test_an_address_that_was_given_up_before_is_found_nowhere_either(harness: ShopHarness) -> None:
+def test_a_former_address_of_an_erased_customer_is_left_nowhere(harness: ShopHarness) -> None:
     ann, own = PEOPLE[0], canaries(PEOPLE[0])["email"]
     customers.register_customer(harness.shop, ann, own, "Ann")
     customers.change_email(harness.shop, ann, ann.id, lambda: "ann@new.example")
     give_up(harness, harness.new_records())
     told = " ".join(text for _, text in everything(harness))
-    assert own in told, "what a reader gave up knows the address before too"
+    assert own in told, "a batch that was given up has the old address too"
     erase_customer(harness.shop, ann, ann.id)
     give_up(harness, harness.new_records())
     run(harness)
@@ -265,7 +265,7 @@ def test_an_address_that_was_given_up_before_is_found_nowhere_either(harness: Sh
     assert not [address for address in (own, "ann@new.example") if address in told]
 
 
-def test_who_is_forgotten_is_in_no_company_and_the_others_stay(harness: ShopHarness) -> None:
+def test_an_erased_customer_leaves_the_company_and_the_other_members_stay(harness: ShopHarness) -> None:
     companies.create_company(harness.shop, STAFF, "acme", "Acme")
     for person in FEW:
         customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
@@ -278,7 +278,7 @@ def test_who_is_forgotten_is_in_no_company_and_the_others_stay(harness: ShopHarn
     assert not [word for word in canaries(FEW[0]).values() if word in found(harness)]
 
 
-def test_only_oneself_and_staff_can_have_somebody_forgotten(harness: ShopHarness) -> None:
+def test_only_the_customer_and_staff_can_request_an_erasure(harness: ShopHarness) -> None:
     live(harness, *FEW, OTHER)
     for caller in (OTHER, WAREHOUSE):
         with pytest.raises(NotFound):
@@ -306,8 +306,8 @@ def test_an_order_that_is_listed_late_loses_its_address_too(harness: ShopHarness
     assert order.address is None
 
 
-def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_late_too(harness: ShopHarness) -> None:
-    """Somebody says something while they are forgotten: it is written when the erasure has been there already."""
+def test_an_erasure_deletes_reviews_with_all_their_records_and_late_ones_too(harness: ShopHarness) -> None:
+    """A customer writes a review during the erasure: it is written after the erasure has passed the reviews."""
     ann, other = PEOPLE[0], OTHER
     those = live(harness, ann, other)
     word = canaries(ann)["name"]
@@ -323,7 +323,7 @@ def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_l
     assert {place.partition(" ")[0] for place in found(harness)[word]} >= {"table", "failures"}
     run(harness)
     left = {place for place in found(harness)[word] if "ORDER#" not in place}
-    assert left == set(), "what is with the warehouse keeps its address, and nothing else its words"
+    assert left == set(), "only orders at the warehouse keep their address"
     assert reviews.list_reviews_by_customer(harness.shop, STAFF, ann.id, 10, None).items == ()
     assert len(reviews.list_reviews_of_product(harness.shop, "mug", 10, None).items) == 1, "the other's"
     harness.dispatch_order(those[ann]["packed"])
@@ -332,12 +332,12 @@ def test_what_a_customer_said_is_deleted_with_all_records_of_it_and_what_comes_l
     run(harness)
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     harness.shop.table.write(put_if_absent(REVIEW, replace(late, customer_id=ann.id, product_id="tea")))
-    assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
     assert run(harness) == {"waiting": 1, "finished": 1}
 
 
-def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(harness: ShopHarness) -> None:
+def test_an_erasure_deletes_all_follows_and_late_ones_too(harness: ShopHarness) -> None:
     ann = PEOPLE[0]
     for person in (ann, OTHER):
         customers.register_customer(harness.shop, person, canaries(person)["email"], canaries(person)["name"])
@@ -350,9 +350,9 @@ def test_who_is_forgotten_follows_nothing_any_more_and_what_comes_late_goes_too(
     erase_customer(harness.shop, ann, ann.id)
     assert run(harness) == {"waiting": 1, "finished": 0}
     assert follows.list_follows_of_customer(harness.shop, STAFF, ann.id, 100, None).items == ()
-    harness.shop.table.write(put_if_absent(FOLLOW, late))  # by who had looked before they were forgotten
+    harness.shop.table.write(put_if_absent(FOLLOW, late))  # by a command that read the customer before the erasure
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
-    assert run(harness) == {"waiting": 1, "finished": 0}, "as long as something is found nobody is done"
+    assert run(harness) == {"waiting": 1, "finished": 0}, "an erasure that still finds data is not finished"
     followers = [follows.list_followers_of_product(harness.shop, STAFF, id, 100, None).items for id in followed]
     assert [[one.customer_id for one in each] for each in followers] == [[OTHER.id], *[[]] * 29]
     harness.clock_offset += SETTLE_PERIOD + timedelta(hours=1)
@@ -378,7 +378,7 @@ def test_an_erasure_that_dies_at_any_call_is_finished_by_the_next(
     assert left == {f"table ORDER#{those[ann]['packed']} ORDER"}
 
 
-def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while_they_lie_there(
+def test_unreadable_documents_block_no_customer_but_no_erasure_finishes_while_they_exist(
     harness: ShopHarness,
 ) -> None:
     those = live(harness, *FEW)
@@ -402,10 +402,10 @@ def test_documents_that_cannot_be_read_stop_no_customer_but_nobody_is_done_while
     assert run(harness) == {"waiting": 2, "finished": 2}
 
 
-def test_what_is_given_up_days_after_an_address_was_taken_holds_it_no_longer_when_all_is_done(
+def test_a_finished_erasure_leaves_no_address_in_records_that_were_given_up_days_later(
     harness: ShopHarness,
 ) -> None:
-    """The record of the very write that takes an address holds it, as what was there before."""
+    """The stream record of the write that removes an address contains this address in its old image."""
     ann = PEOPLE[0]
     packed = live(harness, ann)[ann]["packed"]
     harness.dispatch_order(packed)
@@ -436,7 +436,7 @@ def test_a_record_that_comes_again_after_an_erasure_brings_nothing_back(harness:
     assert not any("failures" in place for places in found(harness).values() for place in places)
 
 
-def test_a_customer_who_fails_stops_no_other_and_no_cleaning(
+def test_a_failing_erasure_blocks_no_other_customer_and_no_cleanup(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live(harness, *FEW)
@@ -460,7 +460,7 @@ def test_a_customer_who_fails_stops_no_other_and_no_cleaning(
 
 
 def test_a_customer_whose_order_was_cut_short_is_forgotten_in_the_end(harness: ShopHarness) -> None:
-    """What never came kept the order open, and the address in it."""
+    """The pieces that never arrived kept the order open, and the address in it."""
     ann = PEOPLE[0]
     live(harness, ann)
     order_id = place(harness, ann, "in parts", mug=2)

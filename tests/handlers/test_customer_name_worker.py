@@ -46,7 +46,7 @@ def handle(*messages: Message) -> list[str]:
 
 
 def relayed(harness: ShopHarness) -> list[Message]:
-    """What waits for the reaction, once the relay alone has seen what happened."""
+    """Return the messages of the reaction, after only the event publisher has processed the records."""
     event_publisher.handler({"Records": harness.new_records()}, None)
     return harness.take_messages("names")
 
@@ -97,7 +97,7 @@ def test_staff_sees_the_name_in_the_work_queue_too(harness: ShopHarness) -> None
     assert [(order.customer_name, order.version) for order in page.items] == [("Ann Elm", 1)]
 
 
-def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log(harness: ShopHarness) -> None:
+def test_a_copied_name_causes_no_event_no_copy_and_no_log_entry(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order()
     harness.process_all()
@@ -113,7 +113,7 @@ def test_a_name_that_comes_to_an_order_is_no_event_no_copy_and_no_entry_of_a_log
     assert harness.partition(f"ORDER#{order_id}") + harness.partition("CUSTOMER#ann") == lying
 
 
-# what comes between ---------------------------------------------------------------------------------------------------
+# concurrent changes ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("reaction", ["before the order's copies are made", "after they are made"])
 def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_in_the_end(
     harness: ShopHarness, reaction: str
@@ -125,14 +125,14 @@ def test_an_order_that_is_placed_while_its_customer_is_renamed_has_the_new_name_
     assert name_on(harness, order_id) == ("Ann Ash", 1)
     if reaction == "before the order's copies are made":
         assert handle(*relayed(harness)) == []
-        assert name_on(harness, order_id) == ("Ann Ash", 1), "nobody has listed it yet"
+        assert name_on(harness, order_id) == ("Ann Ash", 1), "it is in no list yet"
         copies_reader.handler({"Records": harness.all_records}, None)
     else:
         harness.process_all(("copies",))
     assert name_on(harness, order_id) == ("Ann Elm", 2)
 
 
-def test_who_is_renamed_after_an_orders_copies_looked_is_found_by_who_goes_over_the_summaries(
+def test_a_rename_after_the_copies_were_written_reaches_the_order_through_the_summaries(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()
@@ -144,7 +144,7 @@ def test_who_is_renamed_after_an_orders_copies_looked_is_found_by_who_goes_over_
     assert name_on(harness, order_id) == ("Ann Elm", 2)
 
 
-def test_of_two_new_names_the_later_stays_in_whichever_order_they_are_told(harness: ShopHarness) -> None:
+def test_the_later_of_two_names_stays_in_any_order_of_their_events(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order()
     harness.process_all()
@@ -167,7 +167,7 @@ steps = some.lists(some.sampled_from(["rename", "place", "copies", "copies again
 
 @settings(max_examples=many(25, 8))
 @given(steps)
-def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
+def test_every_open_order_ends_with_the_current_name_under_every_redelivery(
     harness: ShopHarness, life: list[str]
 ) -> None:
     if not harness.all_records:
@@ -203,7 +203,7 @@ def test_whatever_comes_when_and_again_every_open_order_bears_the_name_at_last(
     assert {order.customer_name for order in mine} <= {now.name}
 
 
-# what goes wrong ------------------------------------------------------------------------------------------------------
+# failures -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("operation", ["GetItem", "Query", "UpdateItem"])
 def test_a_reaction_that_dies_at_any_call_is_done_by_the_next_delivery(
@@ -248,7 +248,7 @@ def test_a_name_that_a_reader_lost_is_recovered_from_the_state(harness: ShopHarn
     assert name_on(harness, racing)[0] == customers.get_customer(harness.shop, ANN, ANN.id).name
 
 
-def test_an_old_record_of_an_order_that_is_redriven_brings_the_name_as_it_is_now(harness: ShopHarness) -> None:
+def test_a_redriven_old_record_of_an_order_writes_the_current_name(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order()
     (placed,) = [one for one in harness.new_records() if one["dynamodb"]["Keys"]["PK"]["S"] == f"ORDER#{order_id}"]
@@ -273,7 +273,7 @@ def test_a_name_is_in_no_event_and_no_line_of_the_log(harness: ShopHarness, monk
     assert "Quill" not in json.dumps(details) + log.getvalue()
 
 
-def test_who_is_forgotten_has_no_name_on_open_orders_at_once_nor_on_one_that_is_placed_just_then(
+def test_an_erased_customer_has_no_name_on_open_orders_or_on_a_concurrent_order(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()

@@ -1,4 +1,4 @@
-"""The relay on a real stream's records: what it publishes in which calls, and what becomes of what the bus refuses."""
+"""The event publisher on a real stream's records: its calls to the bus, and its handling of rejected entries."""
 
 import json
 from collections import defaultdict
@@ -25,7 +25,7 @@ Entry = dict[str, Any]
 
 
 class Bus:
-    """A bus that answers each entry with what `refuse` says: an error code, or None where it takes the entry."""
+    """A bus that answers each entry with the result of `refuse`: an error code, or None if it accepts the entry."""
 
     def __init__(self, refuse: Callable[[Entry], str | None] = lambda entry: None) -> None:
         self.refuse = refuse
@@ -86,11 +86,11 @@ def busy(harness: ShopHarness) -> list[Record]:
 
 
 def without_stock(records: Sequence[Record]) -> list[Record]:
-    """Stock is in every order's way; what of it the relay is called for is little."""
+    """Every order changes stock, but the event publisher is called for few of these records."""
     return [record for record in records if type_of(record) != "Stock"]
 
 
-# what is published ----------------------------------------------------------------------------------------------------
+# publishing -----------------------------------------------------------------------------------------------------------
 def test_every_event_is_published_once_in_calls_of_ten_with_one_record_of_an_item_at_most(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
@@ -152,7 +152,7 @@ def test_a_record_that_comes_again_has_the_same_event_with_the_same_id(
     assert bus.taken == first + first
 
 
-def test_f15_records_of_what_is_derived_make_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
+def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -164,9 +164,7 @@ def test_f15_records_of_what_is_derived_make_no_event(harness: ShopHarness, onto
     assert bus.calls == []
 
 
-def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_not(
-    harness: ShopHarness, onto: Callable[[Bus], Bus]
-) -> None:
+def test_f14_only_an_expiry_by_dynamodb_is_an_orders_expiry(harness: ShopHarness, onto: Callable[[Bus], Bus]) -> None:
     harness.open_shop()
     by_hand, by_time = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     for order_id in (by_hand, by_time):
@@ -182,8 +180,8 @@ def test_f14_only_the_end_of_its_time_is_an_orders_expiry_a_persons_delete_is_no
     assert [(detail["type"], detail["data"]["order_id"]) for detail in bus.taken] == [("OrderExpired", by_time)]
 
 
-# what is refused ------------------------------------------------------------------------------------------------------
-def test_f28_only_the_refused_entries_and_what_follows_of_their_items_are_sent_again(
+# rejected entries -----------------------------------------------------------------------------------------------------
+def test_f28_only_rejected_entries_and_later_entries_of_their_items_are_sent_again(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
@@ -204,7 +202,7 @@ def test_f28_only_the_refused_entries_and_what_follows_of_their_items_are_sent_a
 
 
 @pytest.mark.thorough
-def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_loses_its_order(
+def test_f28_rejections_by_the_bus_lose_no_event_and_keep_the_order_per_item(
     busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)
@@ -227,12 +225,12 @@ def test_f28_whatever_the_bus_refuses_for_how_long_nothing_is_lost_and_no_item_l
             versions[item_key_of(records[detail["id"]])].append(detail["version"])
         for seen in versions.values():
             firsts = list(dict.fromkeys(seen))
-            assert firsts == sorted(firsts), "a later change was told before an earlier one"
+            assert firsts == sorted(firsts), "a later change was published before an earlier one"
 
     any_refusals()
 
 
-def test_f28_an_entry_that_is_refused_for_good_is_parked_and_nobody_waits_for_it(
+def test_f28_an_entry_that_is_rejected_permanently_is_parked_and_blocks_no_other(
     harness: ShopHarness, busy: list[Record], onto: Callable[[Bus], Bus]
 ) -> None:
     records = ids(busy)

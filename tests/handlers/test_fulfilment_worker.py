@@ -1,4 +1,4 @@
-"""The reaction to a paid order: one invoice with the next number and one shipment, whatever happens on the way."""
+"""The reaction to a paid order: one invoice with the next number and one shipment, under every failure."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -73,7 +73,7 @@ def test_a_crash_at_the_write_leaves_nothing_half_done_and_nothing_twice(
     is_fulfilled_once(harness, paid)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, paid: str) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(harness: ShopHarness, paid: str) -> None:
     (message,) = harness.take_messages("fulfilment")
     with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
@@ -81,7 +81,7 @@ def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, paid: 
     is_fulfilled_once(harness, paid)
 
 
-def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(harness: ShopHarness, paid: str) -> None:
+def test_a_temporary_failure_retries_only_its_own_message(harness: ShopHarness, paid: str) -> None:
     other = harness.place_order("two", mug=2, pot=1)
     harness.pay_order(other, "evt_2", "pi_2")
     event_publisher.handler({"Records": harness.new_records()}, None)
@@ -93,7 +93,7 @@ def test_a_write_that_fails_for_now_has_only_its_own_message_sent_again(harness:
     is_fulfilled_once(harness, paid, number=2)
 
 
-def test_invoice_numbers_have_no_gap_and_no_double_though_many_are_issued_at_once(harness: ShopHarness) -> None:
+def test_concurrent_invoices_have_consecutive_and_unique_numbers(harness: ShopHarness) -> None:
     harness.open_shop(available=100)
     placed = [harness.place_order(f"key-{number}", mug=2, pot=1) for number in range(8)]
     for order_id in placed:
@@ -132,7 +132,7 @@ def test_the_invoice_names_the_payments_as_of_its_issue(harness: ShopHarness, pa
     assert payment["M"] == {"payment_id": {"S": "pi_1"}, "amount": {"N": "3750"}, "method": {"S": "CARD"}}
 
 
-def test_an_order_that_was_cancelled_before_it_was_fulfilled_gets_neither(harness: ShopHarness, paid: str) -> None:
+def test_an_order_cancelled_before_fulfilment_gets_no_invoice_and_no_shipment(harness: ShopHarness, paid: str) -> None:
     cancellation.cancel_order(harness.shop, ANN, paid)
     assert handle(*harness.take_messages("fulfilment")) == []
     assert (of_type(harness, paid, "Invoice"), of_type(harness, paid, "Shipment")) == ([], [])
@@ -189,7 +189,7 @@ def test_a_crash_while_a_batch_is_written_leaves_no_gap_and_nothing_twice(harnes
     assert [int(number.partition("-")[2]) for number in issued] == [1, 2, 3, 4]
 
 
-def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(harness: ShopHarness) -> None:
+def test_a_free_order_is_fulfilled_when_it_is_placed(harness: ShopHarness) -> None:
     harness.open_shop()
     discounts.create_discount(harness.shop, STAFF, "gift", 100)
     wanted = {"mug": placing.RequestedLine(2), "pot": placing.RequestedLine(1)}
@@ -202,7 +202,7 @@ def test_an_order_that_costs_nothing_is_fulfilled_as_it_is_placed(harness: ShopH
     assert shipment["status"] == {"S": "REQUESTED"}
 
 
-def test_f12_invoice_and_mail_are_reactions_of_their_own_neither_waits_for_the_other(
+def test_f12_invoice_and_mail_are_separate_reactions_and_neither_waits_for_the_other(
     harness: ShopHarness, paid: str
 ) -> None:
     bills, mails = harness.take_messages("fulfilment"), harness.take_messages("notifications")
@@ -230,7 +230,7 @@ def test_f12_each_effect_happens_once_though_every_record_and_every_message_is_d
     subjects = [mail.subject for mail in harness.sent_mails()]
     assert len(subjects) == len(set(subjects)) == 4, "placed, paid, on its way, arrived: one mail each"
     asked = [json.loads(message["body"])["detail"]["id"] for message in harness.take_messages("warehouse")]
-    assert (len(asked), len(set(asked))) == (2, 1), "the warehouse is told twice, and knows it by the event's id"
+    assert (len(asked), len(set(asked))) == (2, 1), "the warehouse gets the event twice, with one id"
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
     harness.process_all(times=2)
     assert [image["type"]["S"] for image in harness.partition(f"ORDER#{order_id}")] == ["Invoice", "ArchivedOrder"]

@@ -1,6 +1,6 @@
-"""What each function imports when it starts, by name: a cold start is mostly this, and grows unseen.
+"""The modules that each function imports when it starts, by name: imports are most of a cold start.
 
-Who adds an import that belongs there adds its name here; who did not mean to finds out.
+If an added import is intended, add its name here.
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ from tests.support.places import place_in
 
 FUNCTIONS = PROJECT / "functions"
 SDK = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
-"""boto3, and what that imports itself (certifi where it finds it: a bundle has none)."""
+"""boto3 and its own imports (certifi if it is installed: a bundle has none)."""
 VALIDATION = {"annotated_types", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"} | {
     "typing_inspection"
 }
@@ -24,11 +24,11 @@ MORE_PACKAGES = {"api": VALIDATION, "order_notification_worker": TEMPLATES, "pro
 
 POWERTOOLS = """event_handler exceptions logging metrics middleware_factory package_logger shared tracing utilities
     utilities.data_classes utilities.jmespath_utils warnings"""
-"""What the API's resolver imports of Powertools: its packages, and those of its utilities."""
+"""The imports of the API's resolver from Powertools: its packages, and those of its utilities."""
 
 HEAVY = """asyncio concurrent.futures ctypes doctest email fractions http.client http.server logging.config
     multiprocessing pdb pydoc smtplib sqlite3 statistics tkinter unittest wsgiref xml.etree xmlrpc zoneinfo"""
-"""Of the standard library what takes milliseconds."""
+"""The modules of the standard library that take milliseconds."""
 HEAVY_IN_SDK = "concurrent.futures email http.client multiprocessing xml.etree"
 MORE_HEAVY = {"api": "asyncio fractions zoneinfo"}
 
@@ -107,7 +107,7 @@ for module in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def imported() -> dict[str, set[str]]:
-    """The names of what each function imports."""
+    """Return the names of the imports of each function."""
     command = [sys.executable, "-c", START, *MODULES]
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     return {module: set(names) for module, names in map(json.loads, ran.stdout.splitlines())}
@@ -119,7 +119,7 @@ def test_every_handler_is_a_module_of_the_handlers() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_imports_what_its_budget_names_and_nothing_else(imported: dict[str, set[str]], module: str) -> None:
+def test_a_function_imports_only_the_modules_of_its_budget(imported: dict[str, set[str]], module: str) -> None:
     names = imported[module]
     top = {name.partition(".")[0] for name in names}
     installed = {name for name in top if not name.startswith("_") and importlib.util.find_spec(name)}
@@ -138,5 +138,5 @@ def test_a_function_imports_what_its_budget_names_and_nothing_else(imported: dic
 
 
 def within(package: str, names: set[str]) -> set[str]:
-    """What of these is in a package, as it is called there."""
+    """Return the modules of a package, by their names in it."""
     return {name.removeprefix(f"{package}.") for name in names if name.startswith(f"{package}.")}

@@ -1,4 +1,4 @@
-"""The reaction to lines of an import: each is written once and counted once, whatever happens on the way."""
+"""The reaction to lines of an import: each is written once and counted once, under every failure."""
 
 import itertools
 import json
@@ -83,8 +83,8 @@ def all_are_there_once(harness: ShopHarness, lines: Sequence[ParsedLine]) -> Non
     assert stock == {one.product["product_id"]: (one.quantity, one.quantity, 1) for one in lines}
 
 
-# what is written ------------------------------------------------------------------------------------------------------
-def test_new_products_are_made_and_those_there_are_changed_and_what_came_in_is_put_into_stock(
+# writing --------------------------------------------------------------------------------------------------------------
+def test_an_import_creates_new_products_updates_existing_ones_and_adds_received_stock(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop(available=10)
@@ -118,7 +118,7 @@ def test_a_line_in_a_category_that_does_not_exist_is_rejected_with_its_field(har
     assert why(harness, import_id) == [(1, "category", reason), (2, "category", reason)]
 
 
-def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(harness: ShopHarness) -> None:
+def test_an_import_of_stock_alone_does_not_change_the_product(harness: ShopHarness) -> None:
     harness.open_shop(available=10)
     import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1250))
     handle(*queued(harness))
@@ -139,7 +139,7 @@ def test_goods_that_come_in_alone_are_written_and_the_product_stays_as_it_is(har
         ({"product_id": "a#b"}, "product_id", "must not be empty, too long, or contain '#' or unprintable characters"),
     ],
 )
-def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_is_not(
+def test_a_line_that_the_current_items_forbid_is_rejected_and_the_next_is_written(
     harness: ShopHarness, said: dict[str, Any], field: str, reason: str
 ) -> None:
     harness.open_shop()
@@ -150,7 +150,7 @@ def test_a_line_that_cannot_be_written_as_things_stand_is_rejected_and_the_next_
     assert (held(harness, "mug"), products.get_product(harness.shop, "can").version) == ([(10, 10)], 1)
 
 
-def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(harness: ShopHarness) -> None:
+def test_a_line_that_the_table_rejects_is_rejected_and_the_next_is_written(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(3))
     messages = queued(harness)
     with fail_calls("dynamodb", "TransactWriteItems", "ValidationException", times=1):
@@ -159,7 +159,7 @@ def test_a_line_that_the_table_does_not_take_is_rejected_and_the_next_is_not(har
     assert why(harness, import_id) == [(1, "line", "cannot be stored")]
 
 
-def test_what_was_wrong_at_once_and_what_turns_out_to_be_stand_in_one_report_in_the_order_of_lines(
+def test_errors_at_upload_and_errors_at_work_are_in_one_report_in_the_order_of_lines(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()
@@ -179,7 +179,7 @@ def test_a_line_is_one_transaction_with_the_part_that_counts_it(harness: ShopHar
 
 
 # once -----------------------------------------------------------------------------------------------------------------
-def test_a_message_that_comes_again_writes_nothing_even_over_what_was_changed_since(harness: ShopHarness) -> None:
+def test_a_redelivered_message_writes_nothing_even_over_later_changes(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(3))
     messages = queued(harness)
     handle(*messages)
@@ -204,13 +204,13 @@ def test_a_crash_at_any_line_leaves_none_half_done_and_none_twice(harness: ShopH
     with crash_at("dynamodb", "TransactWriteItems", when, call):
         handle(*messages)
     found = report(harness, import_id)
-    assert found.written == call - (when == "before"), "what is counted is what is written"
+    assert found.written == call - (when == "before"), "exactly the written lines are counted"
     assert handle(*messages, delivery=2) == []
     assert counts(harness, import_id)[:4] == ("DONE", 3, 0, 0)
     all_are_there_once(harness, lines)
 
 
-def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells_of_it(harness: ShopHarness) -> None:
+def test_a_crash_before_the_next_part_is_sent_loses_nothing_because_the_stream_sends_it(harness: ShopHarness) -> None:
     with crash_at("dynamodb", "TransactWriteItems", "after"):
         send(harness, *jugs(2))
     (message,) = queued(harness)
@@ -219,7 +219,7 @@ def test_a_crash_before_a_part_is_told_of_loses_nothing_because_the_stream_tells
     assert counts(harness, import_id) == ("DONE", 2, 0, 0, 0)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(harness: ShopHarness) -> None:
     lines = jugs(2)
     import_id = send(harness, *lines)
     messages = queued(harness)
@@ -244,7 +244,7 @@ def test_two_that_work_the_same_part_at_once_write_each_line_once(harness: ShopH
     all_are_there_once(harness, lines)
 
 
-def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retried(harness: ShopHarness) -> None:
+def test_a_concurrent_change_is_kept_and_the_line_counts_as_retried(harness: ShopHarness) -> None:
     harness.open_shop()
     ensure_category(harness.shop, "/mugs/")
     import_id = send(harness, line(1, "mug", 5, name="Blue mug", price=1390), line(2, "jug"))
@@ -261,7 +261,7 @@ def test_what_another_changes_meanwhile_is_not_lost_and_the_line_counts_as_retri
     assert counts(harness, import_id) == ("DONE", 2, 0, 0, 1)
 
 
-def test_a_product_that_another_makes_meanwhile_is_changed(harness: ShopHarness) -> None:
+def test_a_product_that_is_created_concurrently_is_updated(harness: ShopHarness) -> None:
     import_id = send(harness, line(1, "jug", 5))
 
     def made() -> None:
@@ -276,7 +276,7 @@ def test_a_product_that_another_makes_meanwhile_is_changed(harness: ShopHarness)
 
 
 # throttled ------------------------------------------------------------------------------------------------------------
-def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_is_not_written_is_counted_exactly(
+def test_f20_throttled_writes_are_retried_by_one_loop_with_jitter_and_unwritten_lines_are_counted_exactly(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = jugs(5)
@@ -303,7 +303,7 @@ def test_f20_what_is_throttled_is_tried_again_by_one_loop_with_jitter_and_what_i
 
 
 def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
-    """Nobody waits: a pause moves the clock on."""
+    """Replace waiting: a pause moves the clock forward."""
     made = clients.create_shop
 
     def shop(table_name: str, **settings: Any) -> Any:
@@ -319,7 +319,7 @@ def _time_passes(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, pauses: 
     monkeypatch.setattr(clients, "create_shop", shop)
 
 
-# what can never be written --------------------------------------------------------------------------------------------
+# lines that can never be written --------------------------------------------------------------------------------------
 def test_an_import_ends_when_its_last_part_ends(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(LINES_PER_PART + 1))
     first, second = queued(harness)
@@ -333,7 +333,7 @@ def test_an_import_ends_when_its_last_part_ends(harness: ShopHarness) -> None:
     assert ended_at >= at
 
 
-def test_a_part_whose_time_is_over_is_left_alone(harness: ShopHarness) -> None:
+def test_an_expired_part_is_ignored(harness: ShopHarness) -> None:
     send(harness, *jugs(2))
     messages = queued(harness)
     harness.advance_days(days=91)
@@ -343,7 +343,7 @@ def test_a_part_whose_time_is_over_is_left_alone(harness: ShopHarness) -> None:
     assert harness.objects("failures") == {}
 
 
-def test_a_part_whose_lines_are_gone_is_put_aside_and_a_person_looks(harness: ShopHarness) -> None:
+def test_a_part_without_its_lines_is_parked_for_a_person(harness: ShopHarness) -> None:
     import_id = send(harness, *jugs(2))
     messages = queued(harness)
     kept = harness.shop.table.get(IMPORT_LINES_BY_PART, import_id=import_id, part=0)

@@ -1,4 +1,4 @@
-"""What the passing of time does to orders: by the schedule's own time, once, and only to those it is due for."""
+"""Deadlines of orders: by the schedule's own time, once, and only for orders that are due."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -123,7 +123,7 @@ def test_a_queue_that_cannot_be_read_stops_no_other(harness: ShopHarness) -> Non
     assert run(harness, late)["lapsed"] == 1
 
 
-def test_what_was_paid_of_an_order_that_lapses_is_given_back(harness: ShopHarness) -> None:
+def test_the_payments_of_an_expired_order_are_refunded(harness: ShopHarness) -> None:
     harness.open_shop(available=5)
     order_id = harness.place_order(mug=2)
     account_id = accounts.issue_store_credit(harness.shop, STAFF, "k", ANN.id, 700, "EUR").result["account_id"]
@@ -135,14 +135,16 @@ def test_what_was_paid_of_an_order_that_lapses_is_given_back(harness: ShopHarnes
 
 
 # shipped --------------------------------------------------------------------------------------------------------------
-def test_a_shipped_order_nobody_confirmed_counts_as_delivered_in_the_end(harness: ShopHarness, shipped: str) -> None:
+def test_a_shipped_order_without_confirmation_is_finally_marked_as_delivered(
+    harness: ShopHarness, shipped: str
+) -> None:
     assert run(harness, harness.now() + timedelta(days=29))["assumed_delivered"] == 0
     assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 0, "assumed_delivered": 1}
     assert status(harness, shipped) == "DELIVERED"
     assert run(harness, harness.now() + timedelta(days=31))["assumed_delivered"] == 0
 
 
-def test_its_days_count_from_when_it_was_shipped_not_from_when_it_was_placed(harness: ShopHarness) -> None:
+def test_the_days_count_from_the_shipment_and_not_from_the_order(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -177,24 +179,22 @@ def send(harness: ShopHarness, order_id: str, parcel: int, quantities: dict[str,
     )
 
 
-def test_looking_scans_nothing(harness: ShopHarness, shipped: str) -> None:
+def test_the_deadlines_scan_nothing(harness: ShopHarness, shipped: str) -> None:
     harness.place_order("two", mug=1)
     with record_calls("dynamodb", "Scan") as scans, record_calls("dynamodb", "Query") as queries:
         assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}
     assert scans == []
-    assert len(queries) == 2 * SHARD_COUNT + 1, "both queues, and the parcels of what was shipped"
+    assert len(queries) == 2 * SHARD_COUNT + 1, "both queues, and the parcels of the shipped order"
 
 
-def test_what_is_assumed_delivered_has_its_return_window_and_retention_before_it(
-    harness: ShopHarness, shipped: str
-) -> None:
+def test_an_order_assumed_delivered_keeps_its_return_window_and_retention(harness: ShopHarness, shipped: str) -> None:
     run(harness, harness.now() + timedelta(days=31))
     (expiry,) = [image for image in harness.partition(f"ORDER#{shipped}") if image["type"]["S"] == "Expiry"]
     days = (int(expiry["ttl"]["N"]) - harness.now().timestamp()) / 86400
     assert 394 < days <= 395, "30 days to return it, then 365"
 
 
-def test_the_handler_takes_the_schedules_event_as_it_is(harness: ShopHarness) -> None:
+def test_the_handler_accepts_the_event_of_the_schedule(harness: ShopHarness) -> None:
     harness.open_shop()
     event = {"version": "0", "detail-type": "Scheduled Event", "time": "2026-11-21T09:30:00Z", "detail": {}}
     assert order_deadlines.handler(event, None) == {"lapsed": 0, "assumed_delivered": 0}

@@ -1,4 +1,4 @@
-"""The reaction that tells customers: who is told of what, and that a mail goes out once."""
+"""The reaction that sends mails to customers: the recipients, the events, and one mail for each."""
 
 import hashlib
 import json
@@ -47,12 +47,12 @@ def claims_run_out(harness: ShopHarness) -> None:
 
 
 def known(harness: ShopHarness, order_id: str) -> list[tuple[str, str]]:
-    """What the customer was told of the order, as the table knows it."""
+    """The mails to the customer about the order, from the table."""
     found = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
     return [(one.event, one.status) for one in found]
 
 
-# who is told ----------------------------------------------------------------------------------------------------------
+# recipients -----------------------------------------------------------------------------------------------------------
 def test_a_mail_goes_to_the_customer_from_the_shop(harness: ShopHarness, order_id: str) -> None:
     assert handle(*messages(harness)) == []
     (mail,) = harness.sent_mails()
@@ -61,7 +61,7 @@ def test_a_mail_goes_to_the_customer_from_the_shop(harness: ShopHarness, order_i
     assert known(harness, order_id) == [("OrderPlaced", "SENT")]
 
 
-def test_a_customer_who_wants_no_mail_gets_none(harness: ShopHarness, order_id: str) -> None:
+def test_a_customer_who_disabled_mails_gets_no_mail(harness: ShopHarness, order_id: str) -> None:
     customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
     assert handle(*messages(harness)) == []
     assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
@@ -102,7 +102,7 @@ def test_a_late_replica_neither_drops_a_mail_nor_shows_an_order_before_its_event
     assert [next(iter(read["RequestItems"].values()))["ConsistentRead"] for read in reads[-2:]] == [False, True]
 
 
-def test_nobody_is_told_of_an_order_that_is_archived_by_now(harness: ShopHarness, order_id: str) -> None:
+def test_no_mail_is_sent_for_an_archived_order(harness: ShopHarness, order_id: str) -> None:
     late = messages(harness)
     key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
     harness.shop.table.client.delete_item(TableName=harness.shop.table.name, Key=key)
@@ -121,9 +121,7 @@ def about(event: str, order_id: str, **data: Any) -> Message:
 @pytest.mark.parametrize(
     "event", next(reaction.event_names for reaction in REACTIONS if reaction.name == "notifications")
 )
-def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(
-    harness: ShopHarness, order_id: str, event: str
-) -> None:
+def test_every_event_of_the_reaction_sends_its_own_mail(harness: ShopHarness, order_id: str, event: str) -> None:
     message = about(event, order_id)
     assert [handle(message), handle(message)] == [[], []]
     (mail,) = harness.sent_mails()
@@ -131,19 +129,19 @@ def test_every_event_of_the_reaction_is_told_in_a_mail_of_its_own(
     assert known(harness, order_id) == [(event, "SENT")]
 
 
-def test_money_that_fits_no_order_is_nobodys_to_be_told_of(harness: ShopHarness, order_id: str) -> None:
+def test_money_that_matches_no_order_sends_no_mail(harness: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, customer_id=None)) == []
     assert handle(about("RefundSucceeded", "none", customer_id=None)) == []
     assert (harness.sent_mails(), known(harness, order_id)) == ([], [])
 
 
-def test_a_refund_is_told_with_its_amount_whatever_the_order_cost(harness: ShopHarness, order_id: str) -> None:
+def test_a_refund_mail_shows_the_refunded_amount(harness: ShopHarness, order_id: str) -> None:
     assert handle(about("RefundSucceeded", order_id, amount=990)) == []
     (mail,) = harness.sent_mails()
     assert "We have refunded 9.90 EUR to you." in mail.body
 
 
-def test_who_was_forgotten_is_told_nothing_any_more(harness: ShopHarness, order_id: str) -> None:
+def test_an_erased_customer_gets_no_mail(harness: ShopHarness, order_id: str) -> None:
     late = messages(harness)
     erasure.erase_customer(harness.shop, ANN, ANN.id)
     assert handle(*late, about("OrderCancelled", order_id)) == []
@@ -252,7 +250,9 @@ def test_two_senders_with_the_same_message_send_one_mail(harness: ShopHarness, o
     assert len(harness.sent_mails()) == 1
 
 
-def test_of_two_who_take_over_a_dead_senders_claim_one_sends(harness: ShopHarness, order_id: str) -> None:
+def test_if_two_workers_take_over_the_claim_of_a_dead_sender_only_one_sends(
+    harness: ShopHarness, order_id: str
+) -> None:
     (message,) = messages(harness)
     with crash_at("sesv2", "SendEmail", "before"):
         handle(message)
@@ -264,7 +264,7 @@ def test_of_two_who_take_over_a_dead_senders_claim_one_sends(harness: ShopHarnes
     assert len(harness.sent_mails()) == 1
 
 
-# what never succeeds --------------------------------------------------------------------------------------------------
+# permanent failures ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("error", ["BadRequestException", "MessageRejected"])
 def test_a_mail_that_the_provider_will_never_take_is_parked_at_once(
     harness: ShopHarness, order_id: str, error: str

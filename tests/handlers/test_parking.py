@@ -1,4 +1,5 @@
-"""What can never be handled is put aside at once, whole, with the reason; where even that fails it is sent again."""
+"""Records that can never be processed are parked at once, completely, with the reason; if parking fails, they are
+retried."""
 
 import copy
 import json
@@ -44,7 +45,7 @@ WAYS = (
 
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("reader", READERS)
-def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
+def test_f11_a_record_that_cannot_be_processed_is_parked_completely_and_blocks_no_other(
     harness: ShopHarness, reader: str, how: str
 ) -> None:
     harness.open_shop()
@@ -72,7 +73,7 @@ def test_f11_a_record_nobody_can_handle_is_parked_whole_and_nobody_waits_for_it(
         assert sorted(event.name for event in told) == ["OrderPaid", "OrderPlaced"]
 
 
-def test_where_a_line_of_an_order_cannot_be_read_its_record_is_parked_before_anything_is_written(
+def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()
@@ -130,7 +131,7 @@ BAD_BODIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("worker", WORKERS)
-def test_a_message_nobody_can_handle_is_parked_whole_and_the_others_are_handled(
+def test_a_message_that_cannot_be_processed_is_parked_completely_and_the_others_are_processed(
     harness: ShopHarness, worker: str
 ) -> None:
     harness.open_shop()
@@ -158,7 +159,7 @@ def test_a_message_that_cannot_even_be_parked_is_sent_again(harness: ShopHarness
     assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
 
 
-def test_what_is_parked_is_named_by_what_it_is_and_says_why(harness: ShopHarness) -> None:
+def test_a_parked_document_is_named_by_its_content_and_states_its_reason(harness: ShopHarness) -> None:
     park = dead_letters.dead_letter_writer("failures", "copies")
     park({"eventID": "1"}, "NotReadable: total")
     park({"eventID": "1"}, "NotReadable: total")

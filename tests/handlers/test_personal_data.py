@@ -25,7 +25,7 @@ from tests.support.harness import READERS, STAFF, WORKERS, ShopHarness
 CANARY = Caller("5f0c")
 NAME, EMAIL = "Zebulon Quillfeather", "zeb.quill@example.com"
 HOME = Address(name=NAME, street="7 Moonstone Alley", postcode="QX7-31", city="Llanfair", country="GB")
-# Each is longer than what a random id spells by chance.
+# Each is longer than any word that a random id contains by chance.
 CANARIES = ("Zebulon", "Quillfeather", "zeb.quill", "Moonstone", "QX7-31", "Llanfair")
 
 
@@ -73,14 +73,14 @@ def live(harness: ShopHarness) -> None:
 
 @contextmanager
 def published() -> Iterator[list[str]]:
-    """What goes onto the bus."""
+    """Return the entries that are sent to the bus."""
     details: list[str] = []
     with record_calls("events", "PutEvents") as calls:
         yield details
     details += [json.dumps(entry) for call in calls for entry in call["Entries"]]
 
 
-def test_no_event_on_the_bus_tells_who_somebody_is(harness: ShopHarness) -> None:
+def test_no_event_on_the_bus_identifies_a_person(harness: ShopHarness) -> None:
     with published() as details:
         live(harness)
     types = {json.loads(json.loads(detail)["Detail"])["type"] for detail in details}
@@ -88,7 +88,7 @@ def test_no_event_on_the_bus_tells_who_somebody_is(harness: ShopHarness) -> None
     assert [told(detail) for detail in details] == [[]] * len(details)
 
 
-def test_no_key_tells_who_somebody_is(harness: ShopHarness) -> None:
+def test_no_key_identifies_a_person(harness: ShopHarness) -> None:
     live(harness)
     names = {name for pair in KEY_ATTRIBUTES.values() for name in pair}
     images = [record["dynamodb"].get("NewImage") or record["dynamodb"]["OldImage"] for record in harness.all_records]
@@ -99,7 +99,7 @@ def test_no_key_tells_who_somebody_is(harness: ShopHarness) -> None:
         assert told(" ".join(harness.objects(bucket))) == []
 
 
-def test_no_log_line_tells_who_somebody_is_when_all_goes_well(harness: ShopHarness, log: io.StringIO) -> None:
+def test_no_log_line_identifies_a_person_when_all_commands_succeed(harness: ShopHarness, log: io.StringIO) -> None:
     live(harness)
     harness.lapse("2126-11-21T09:30:00Z")
     messages = {json.loads(line)["message"] for line in log.getvalue().splitlines()}
@@ -108,7 +108,7 @@ def test_no_log_line_tells_who_somebody_is_when_all_goes_well(harness: ShopHarne
     assert told(log.getvalue()) == []
 
 
-def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(harness: ShopHarness, log: io.StringIO) -> None:
+def test_no_log_line_identifies_a_person_when_commands_fail(harness: ShopHarness, log: io.StringIO) -> None:
     customers.register_customer(harness.shop, CANARY, EMAIL, NAME)
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     products.receive_stock(harness.shop, STAFF, "first", "mug", 10)
@@ -135,7 +135,7 @@ def test_no_log_line_tells_who_somebody_is_when_things_go_wrong(harness: ShopHar
         ):
             worker.handler({"Records": batch}, None)
     parked = harness.objects("failures")
-    assert any(told(body.decode()) for body in parked.values()), "what is parked is whole"
+    assert any(told(body.decode()) for body in parked.values()), "the parked document is complete"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert {"record_parked", "record_failed"} <= {line["message"] for line in lines}
     assert told(log.getvalue()) == []
@@ -154,10 +154,10 @@ OF_EACH_FUNCTION = {
     "deadlines_checked": "lapse",
     "erasures_processed": "erasure",
 }
-"""What each function logs when its work is done."""
+"""The log line of each function when its work is done."""
 
 
-def test_no_function_logs_who_somebody_is_from_their_first_order_until_they_are_forgotten(
+def test_no_function_logs_the_identity_of_a_customer_from_the_first_order_to_the_erasure(
     harness: ShopHarness, log: io.StringIO
 ) -> None:
     assert {*OF_EACH_FUNCTION.values()} == {*WORKERS, *READERS, "lapse", "erasure"}, "a new function is in here, too"

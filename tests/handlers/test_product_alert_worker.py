@@ -1,4 +1,4 @@
-"""The reaction that tells the followers of a product: of what, whom, and each of them once."""
+"""The reaction that sends alerts to the followers of a product: its events, its recipients, and one mail for each."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ BACK, CHEAPER = "StockReplenished", "PriceDropped"
 
 @pytest.fixture
 def shop(harness: ShopHarness) -> ShopHarness:
-    """Seven people follow a mug of which there is none. They are told three at a time."""
+    """Seven customers follow a sold-out mug. A page has three followers."""
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     for caller in PEOPLE:
         customers.register_customer(harness.shop, caller, f"{caller.id}@example.com", f"Name of {caller.id}")
@@ -39,8 +39,8 @@ def shop(harness: ShopHarness) -> ShopHarness:
 
 
 def messages(harness: ShopHarness) -> list[Message]:
-    """What waits in the queue, once everything that has happened is told on the bus; by the floor's clock, which the
-    engine does not know."""
+    """Return the messages in the queue, after all changes are published. Uses the harness's clock, which the engine
+    does not know."""
     records = harness.new_records()
     for record in records:
         record["dynamodb"]["ApproximateCreationDateTime"] += harness.clock_offset.total_seconds()
@@ -55,7 +55,7 @@ def handle(*batch: Message) -> list[str]:
 
 
 def work(harness: ShopHarness, *batch: Message) -> int:
-    """Handle messages and what they bring about until nothing is left; how many that were."""
+    """Handle messages and the messages that they cause until none is left; return their number."""
     waiting, handled = list(batch) or messages(harness), 0
     while waiting:
         handled += 1
@@ -80,7 +80,7 @@ def sell_out(harness: ShopHarness, key: str) -> None:
 
 
 def told(harness: ShopHarness) -> Counter[str]:
-    """How often somebody was told, by their address."""
+    """Return the number of mails by address."""
     return Counter(mail.destinations["ToAddresses"][0] for mail in harness.sent_mails())
 
 
@@ -96,8 +96,8 @@ def claims_run_out(harness: ShopHarness) -> None:
     harness.clock_offset += timedelta(seconds=PRODUCT_ALERT_CLAIM_SECONDS + 1)
 
 
-# of what --------------------------------------------------------------------------------------------------------------
-def test_when_a_product_is_back_in_stock_each_follower_is_told_page_after_page(shop: ShopHarness) -> None:
+# events ---------------------------------------------------------------------------------------------------------------
+def test_when_a_product_is_back_in_stock_each_follower_gets_a_mail_page_by_page(shop: ShopHarness) -> None:
     receive(shop, "first")
     assert work(shop) == 3
     assert told(shop) == EVERYBODY
@@ -110,7 +110,7 @@ def test_when_a_product_is_back_in_stock_each_follower_is_told_page_after_page(s
     assert (mine.status, mine.version) == ("TOLD", 4)
 
 
-def test_when_a_product_costs_less_its_followers_are_told_what_it_costs_by_then(shop: ShopHarness) -> None:
+def test_when_the_price_drops_followers_get_a_mail_with_the_current_price(shop: ShopHarness) -> None:
     costs(shop, 990)
     waiting = messages(shop)
     costs(shop, 890)
@@ -120,7 +120,7 @@ def test_when_a_product_costs_less_its_followers_are_told_what_it_costs_by_then(
     assert "https://elm.example/mug" in shop.sent_mails()[0].body
 
 
-def test_of_a_higher_price_another_name_and_more_stock_nobody_is_told(shop: ShopHarness) -> None:
+def test_a_higher_price_a_new_name_or_more_stock_sends_no_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     shop.new_records()  # lost
     receive(shop, "second")
@@ -129,7 +129,7 @@ def test_of_a_higher_price_another_name_and_more_stock_nobody_is_told(shop: Shop
     assert messages(shop) == []
 
 
-def test_what_is_backordered_is_back_when_more_comes_than_was_owed(shop: ShopHarness) -> None:
+def test_a_backordered_product_is_back_in_stock_when_more_pieces_arrive_than_are_owed(shop: ShopHarness) -> None:
     products.update_product(shop.shop, STAFF, "mug", backorder=True)
     placing.place_order(shop.shop, PEOPLE[0], "key", {"mug": placing.RequestedLine(3)}, HOME_ADDRESS, {})
     receive(shop, "owed", 3)
@@ -139,7 +139,9 @@ def test_what_is_backordered_is_back_when_more_comes_than_was_owed(shop: ShopHar
     assert told(shop) == EVERYBODY
 
 
-def test_a_receipt_of_stock_in_parts_is_one_campaign_and_a_part_that_was_empty_alone_is_none(shop: ShopHarness) -> None:
+def test_a_receipt_for_several_stock_parts_is_one_campaign_and_one_empty_part_starts_no_campaign(
+    shop: ShopHarness,
+) -> None:
     products.create_product(shop.shop, STAFF, "pot", "Blue pot", 1250, "EUR", 3)
     follows.follow_product(shop.shop, PEOPLE[0], "pot")
     receive(shop, "first", 10, "pot")
@@ -163,7 +165,7 @@ def test_a_receipt_of_stock_in_parts_is_one_campaign_and_a_part_that_was_empty_a
 
 
 # whom -----------------------------------------------------------------------------------------------------------------
-def test_who_wants_no_mails_follows_no_more_or_was_forgotten_is_not_told(shop: ShopHarness) -> None:
+def test_customers_who_disabled_mails_unfollowed_or_were_erased_get_no_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     assert handle(first) == []
@@ -174,7 +176,7 @@ def test_who_wants_no_mails_follows_no_more_or_was_forgotten_is_not_told(shop: S
     assert EVERYBODY - told(shop) == Counter(f"c{number}@example.com" for number in (3, 4, 5))
 
 
-def test_who_followed_no_more_though_the_index_says_so_still_is_not_told(shop: ShopHarness) -> None:
+def test_a_customer_who_unfollowed_gets_no_mail_although_the_index_is_stale(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     with run_before_call(
@@ -184,7 +186,7 @@ def test_who_followed_no_more_though_the_index_says_so_still_is_not_told(shop: S
     assert told(shop) == Counter(["c0@example.com", "c2@example.com"])
 
 
-def test_who_begins_to_follow_when_the_others_are_being_told_is_not_told(shop: ShopHarness) -> None:
+def test_a_customer_who_follows_during_a_campaign_gets_no_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     assert handle(first) == []
@@ -196,14 +198,14 @@ def test_who_begins_to_follow_when_the_others_are_being_told_is_not_told(shop: S
     assert told(shop) == EVERYBODY
 
 
-def test_a_product_that_nobody_follows_has_no_campaign(harness: ShopHarness) -> None:
+def test_a_product_without_followers_has_no_campaign(harness: ShopHarness) -> None:
     products.create_product(harness.shop, STAFF, "mug", "Blue mug", 1250, "EUR", 1)
     receive(harness, "first")
     assert work(harness) == 1
     assert campaign(harness) is None
 
 
-def test_an_address_that_is_never_taken_holds_back_nobody(shop: ShopHarness) -> None:
+def test_an_address_that_is_always_rejected_blocks_no_other_follower(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     with fail_calls("sesv2", "SendEmail", "MessageRejected", times=1):
@@ -213,7 +215,7 @@ def test_an_address_that_is_never_taken_holds_back_nobody(shop: ShopHarness) -> 
 
 
 # once -----------------------------------------------------------------------------------------------------------------
-def test_whatever_comes_again_nobody_is_told_again_and_no_page_goes_on_twice(shop: ShopHarness) -> None:
+def test_redelivered_messages_send_no_second_mail_and_start_no_page_twice(shop: ShopHarness) -> None:
     receive(shop, "first")
     pages, waiting = [], messages(shop)
     while waiting:
@@ -228,7 +230,7 @@ def test_whatever_comes_again_nobody_is_told_again_and_no_page_goes_on_twice(sho
     assert (sent, shop.take_messages("notices"), told(shop)) == ([], [], EVERYBODY)
 
 
-def test_within_a_day_no_other_event_of_its_kind_is_told_and_then_the_next_is(shop: ShopHarness) -> None:
+def test_within_a_day_a_second_event_of_its_kind_sends_no_mails_and_the_next_event_does(shop: ShopHarness) -> None:
     receive(shop, "first")
     work(shop)
     sell_out(shop, "all")
@@ -245,10 +247,10 @@ def test_within_a_day_no_other_event_of_its_kind_is_told_and_then_the_next_is(sh
     assert set(told(shop).values()) == {3}
     a_day_later(shop)
     assert work(shop, second) == 1
-    assert set(told(shop).values()) == {3}, "what is older than what was told is old news"
+    assert set(told(shop).values()) == {3}, "an event older than the campaign's is ignored"
 
 
-def test_of_two_events_that_are_handled_at_once_one_is_told(shop: ShopHarness) -> None:
+def test_of_two_concurrent_events_only_one_becomes_a_campaign(shop: ShopHarness) -> None:
     costs(shop, 990)
     costs(shop, 890)
     one, two = messages(shop)
@@ -261,7 +263,7 @@ def test_of_two_events_that_are_handled_at_once_one_is_told(shop: ShopHarness) -
     assert told(shop) == EVERYBODY
 
 
-def test_two_who_have_the_same_page_in_hand_tell_each_follower_once(shop: ShopHarness) -> None:
+def test_two_workers_on_the_same_page_send_one_mail_to_each_follower(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     answers: list[list[str]] = []
@@ -290,7 +292,7 @@ CRASHES = (  # service, operation, which call of it
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(("service", "operation", "call"), CRASHES)
-def test_whoever_dies_on_a_page_each_follower_is_told_once_but_for_a_mail_that_nobody_could_mark(
+def test_after_a_crash_on_a_page_each_follower_gets_one_mail_except_an_unmarked_one(
     shop: ShopHarness, service: str, operation: str, call: int, when: Any
 ) -> None:
     receive(shop, "first")
@@ -309,7 +311,7 @@ def test_whoever_dies_on_a_page_each_follower_is_told_once_but_for_a_mail_that_n
     assert mine.status == "TOLD"
 
 
-def test_whoever_dies_on_any_page_leaves_no_more_than_that_page_to_be_looked_at_again(shop: ShopHarness) -> None:
+def test_a_crash_on_a_page_repeats_no_more_than_that_page(shop: ShopHarness) -> None:
     receive(shop, "first")
     handle(*messages(shop))
     (second,) = shop.take_messages("notices")
@@ -323,7 +325,7 @@ def test_whoever_dies_on_any_page_leaves_no_more_than_that_page_to_be_looked_at_
 
 
 @pytest.mark.parametrize("error", ["TooManyRequestsException", "SendingPausedException"])
-def test_while_the_provider_refuses_mails_the_page_comes_again_and_nobody_is_left_out(
+def test_while_the_provider_rejects_mails_the_page_is_retried_and_no_follower_is_skipped(
     shop: ShopHarness, error: str
 ) -> None:
     receive(shop, "first")
@@ -331,14 +333,14 @@ def test_while_the_provider_refuses_mails_the_page_comes_again_and_nobody_is_lef
     with fail_calls("sesv2", "SendEmail", error, times=2):
         assert handle(first) == [first["messageId"]]
     assert told(shop) == Counter(["c2@example.com"]), "the others did not wait"
-    assert handle(first) == [first["messageId"]], "their claims still hold: somebody may be sending"
+    assert handle(first) == [first["messageId"]], "their claims still hold: a sender may be at work"
     assert shop.take_messages("notices") == []
     claims_run_out(shop)
     work(shop, first)
     assert told(shop) == EVERYBODY
 
 
-def test_a_provider_that_takes_nothing_is_not_asked_for_everybody(shop: ShopHarness, monkeypatch: Any) -> None:
+def test_a_page_stops_early_if_the_provider_accepts_no_mail(shop: ShopHarness, monkeypatch: Any) -> None:
     monkeypatch.setenv("PAGE_SIZE", "7")
     load_environment.cache_clear()
     receive(shop, "first")
@@ -348,7 +350,7 @@ def test_a_provider_that_takes_nothing_is_not_asked_for_everybody(shop: ShopHarn
     assert len(asked) == 5
 
 
-def test_an_answer_that_is_lost_is_one_mail_more(shop: ShopHarness) -> None:
+def test_a_lost_answer_sends_one_more_mail(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     with lose_response("sesv2", "SendEmail"):
@@ -358,8 +360,8 @@ def test_an_answer_that_is_lost_is_one_mail_more(shop: ShopHarness) -> None:
     assert told(shop) - EVERYBODY == Counter(["c0@example.com"])
 
 
-# what is not so any more ----------------------------------------------------------------------------------------------
-def test_when_the_price_is_up_again_nobody_else_is_told_and_the_next_drop_goes_on_from_there(shop: ShopHarness) -> None:
+# conditions that ended ------------------------------------------------------------------------------------------------
+def test_a_price_increase_stops_the_campaign_and_the_next_drop_continues_it(shop: ShopHarness) -> None:
     costs(shop, 990)
     (first,) = messages(shop)
     assert handle(first) == []
@@ -386,7 +388,7 @@ def test_when_the_price_is_up_again_nobody_else_is_told_and_the_next_drop_goes_o
     assert set(told(shop).values()) == {2}
 
 
-def test_when_it_is_sold_out_again_nobody_else_is_told(shop: ShopHarness) -> None:
+def test_a_campaign_stops_when_the_product_is_sold_out_again(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     handle(first)
@@ -395,7 +397,7 @@ def test_when_it_is_sold_out_again_nobody_else_is_told(shop: ShopHarness) -> Non
     assert told(shop).total() == 3
 
 
-def test_what_is_gone_before_anybody_was_told_does_not_keep_the_next_from_being_told(shop: ShopHarness) -> None:
+def test_a_campaign_that_was_dropped_before_its_first_mail_does_not_block_the_next(shop: ShopHarness) -> None:
     receive(shop, "first")
     sell_out(shop, "all")
     assert work(shop) == 1
@@ -406,7 +408,7 @@ def test_what_is_gone_before_anybody_was_told_does_not_keep_the_next_from_being_
     assert told(shop) == EVERYBODY
 
 
-# what it takes --------------------------------------------------------------------------------------------------------
+# cost -----------------------------------------------------------------------------------------------------------------
 def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGE_SIZE", "100")
     load_environment.cache_clear()
@@ -443,7 +445,7 @@ def test_a_page_is_a_few_requests_and_each_mail_two_writes(shop: ShopHarness, mo
     assert (len(shop.sent_mails()), shop.take_messages("notices")) == (130, [])
 
 
-def test_a_page_that_was_told_costs_one_look(shop: ShopHarness) -> None:
+def test_a_page_that_was_sent_already_costs_one_read(shop: ShopHarness) -> None:
     receive(shop, "first")
     (first,) = messages(shop)
     work(shop, first)
@@ -468,7 +470,7 @@ def test_mails_keep_the_pace_that_the_provider_allows(shop: ShopHarness, monkeyp
     handle(*messages(shop))
     assert len(paused) == 2, "before all but the first"
     assert all(0 < seconds <= 1.0 for seconds in paused)
-    assert sum(paused) > 1.0, "the second is due after half a second, the third after one; nobody really slept"
+    assert sum(paused) > 1.0, "the second is due after half a second, the third after one; the sleep is simulated"
 
 
 def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:
@@ -481,6 +483,6 @@ def test_a_message_for_no_page_is_parked(shop: ShopHarness) -> None:
     assert told(shop).total() == 0
 
 
-def test_its_environment_is_all_it_knows_of_the_mail_provider(shop: ShopHarness) -> None:
+def test_the_environment_has_the_page_size_and_the_queue_url(shop: ShopHarness) -> None:
     assert load_environment(ProductAlertsEnvironment).page_size == 3
     assert load_environment(ProductAlertsEnvironment).queue_url == shop.queues["notices"]

@@ -1,4 +1,4 @@
-"""The reaction to money that is to be given back: once, over the wire, whatever happens on the way."""
+"""The reaction to a refund: it is paid once, over HTTP, under every failure."""
 
 import json
 from collections.abc import Iterator
@@ -66,7 +66,9 @@ def test_money_is_given_back_by_the_provider(harness: ShopHarness, bank: FakeStr
     assert asked.headers["authorization"] == "Bearer sk_1", "without the line's end that an editor left"
 
 
-def test_a_message_that_comes_again_asks_nobody(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+def test_a_redelivered_message_makes_no_request_to_the_provider(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str
+) -> None:
     (message,) = harness.take_messages("refunds")
     assert handle(message, message) == []
     assert handle({**message, "messageId": "another delivery"}) == []
@@ -86,7 +88,9 @@ def test_a_crash_at_the_write_asks_again_with_the_same_key(
     is_given_back_once(harness, bank, cancelled)
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(
+    harness: ShopHarness, bank: FakeStripe, cancelled: str
+) -> None:
     (message,) = harness.take_messages("refunds")
     with lose_response("dynamodb", "TransactWriteItems"):
         assert handle(message) == [message["messageId"]]
@@ -94,7 +98,7 @@ def test_a_write_whose_answer_is_lost_is_found_done(harness: ShopHarness, bank: 
     is_given_back_once(harness, bank, cancelled)
 
 
-def test_a_write_that_fails_for_now_is_made_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
+def test_a_temporary_write_error_is_retried_later(harness: ShopHarness, bank: FakeStripe, cancelled: str) -> None:
     (message,) = harness.take_messages("refunds")
     with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=1):
         assert handle(message) == [message["messageId"]]
@@ -106,7 +110,7 @@ def test_a_write_that_fails_for_now_is_made_later(harness: ShopHarness, bank: Fa
     "reply",
     [(500, stripe_error(kind="api_error")), (429, stripe_error()), (401, stripe_error()), (409, stripe_error())],
 )
-def test_what_passes_has_only_its_own_message_sent_again(
+def test_a_temporary_error_retries_only_its_own_message(
     harness: ShopHarness, bank: FakeStripe, cancelled: str, reply: Any
 ) -> None:
     other = harness.place_order("two")
@@ -122,7 +126,7 @@ def test_what_passes_has_only_its_own_message_sent_again(
     assert [it.status for it in harness.shop.table.query_all(REFUNDS_OF_ORDER, order_id=other)] == ["SUCCEEDED"]
 
 
-def test_what_is_refused_for_good_waits_for_a_person_and_nothing_they_said_is_logged(
+def test_a_permanently_rejected_refund_waits_for_staff_and_the_providers_message_is_not_logged(
     harness: ShopHarness, bank: FakeStripe, cancelled: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bank.replies.append((400, stripe_error("charge_disputed")))
@@ -161,7 +165,7 @@ def test_money_that_goes_onto_store_credit_asks_no_provider(harness: ShopHarness
     assert bank.requests == []
 
 
-def test_a_day_later_the_provider_is_asked_what_it_has_done(
+def test_a_retry_a_day_later_lists_the_refunds_of_the_provider_first(
     harness: ShopHarness, bank: FakeStripe, cancelled: str
 ) -> None:
     (message,) = harness.take_messages("refunds")
@@ -196,7 +200,7 @@ def test_a_key_that_was_changed_is_used_within_minutes(
     assert bank.requests[-1].headers["authorization"] == "Bearer sk_3"
 
 
-def test_what_is_no_event_is_parked(harness: ShopHarness, bank: FakeStripe) -> None:
+def test_a_malformed_event_is_parked(harness: ShopHarness, bank: FakeStripe) -> None:
     assert handle({"messageId": "1", "body": "no event"}) == []
     (kept,) = harness.objects("failures")
     assert kept.startswith("parked/refunds/")

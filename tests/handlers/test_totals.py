@@ -1,4 +1,4 @@
-"""Totals as the copies' reader keeps them on a real stream's records: every order counts once, whatever comes again."""
+"""Totals that the copies reader keeps from a real stream's records: every order counts once under every redelivery."""
 
 import random
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 def items(harness: ShopHarness) -> list[Any]:
-    """All that lies in the table, read."""
+    """Return all items of the table, decoded."""
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     return [ROWS_BY_TYPE[image["type"]["S"]].decode(image) for image in images]
 
@@ -88,7 +88,7 @@ def opened(harness: ShopHarness) -> ShopHarness:
     return harness
 
 
-# what counts ----------------------------------------------------------------------------------------------------------
+# counting -------------------------------------------------------------------------------------------------------------
 def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
     order_id = opened.place_order(mug=2, pot=1)
     opened.process_all(("copies",))
@@ -99,7 +99,7 @@ def test_an_order_counts_once_it_is_paid(opened: ShopHarness) -> None:
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_what_is_cancelled_after_it_was_paid_counts_no_more(opened: ShopHarness) -> None:
+def test_an_order_cancelled_after_payment_no_longer_counts(opened: ShopHarness) -> None:
     paid(opened, "one", mug=3)
     cancelled = paid(opened, "two", mug=1, pot=2)
     opened.process_all(("copies",))
@@ -110,7 +110,7 @@ def test_what_is_cancelled_after_it_was_paid_counts_no_more(opened: ShopHarness)
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_of_an_order_that_was_cut_short_counts_what_was_sent(opened: ShopHarness) -> None:
+def test_a_shortened_order_counts_with_its_shipped_pieces(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=3, pot=1)
     opened.process_all(("copies",))
     fulfil_order(opened.shop, order_id)
@@ -122,7 +122,7 @@ def test_of_an_order_that_was_cut_short_counts_what_was_sent(opened: ShopHarness
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_what_comes_back_is_taken_off_when_it_does(opened: ShopHarness) -> None:
+def test_a_return_is_subtracted_when_it_happens(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=3)
     opened.process_all()
     opened.dispatch_order(order_id)
@@ -143,7 +143,7 @@ def test_an_order_that_costs_nothing_counts_too(opened: ShopHarness) -> None:
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_what_the_archive_does_to_an_order_sells_nothing_and_takes_nothing_back(opened: ShopHarness) -> None:
+def test_archiving_an_order_changes_no_sales(opened: ShopHarness) -> None:
     order_id = paid(opened, mug=3)
     opened.process_all()
     opened.dispatch_order(order_id)
@@ -196,7 +196,7 @@ def rating(harness: ShopHarness) -> tuple[int, int]:
     return found.reviews, found.stars
 
 
-def test_a_rating_follows_what_is_written_changed_taken_back_and_written_anew(opened: ShopHarness) -> None:
+def test_a_rating_follows_reviews_that_are_written_changed_deleted_and_rewritten(opened: ShopHarness) -> None:
     order_id = bought(opened)
     assert rating(opened) == (0, 0)
     for stars in (2, 5):
@@ -224,7 +224,7 @@ def test_a_review_written_again_by_a_clock_that_is_behind_counts(opened: ShopHar
     assert rating(opened) == (1, 4)
 
 
-def test_what_another_says_counts_beside_it(opened: ShopHarness) -> None:
+def test_reviews_of_several_customers_count(opened: ShopHarness) -> None:
     order_id = bought(opened)
     other = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
     opened.shop.table.write(put_if_absent(REVIEW, other))
@@ -233,7 +233,7 @@ def test_what_another_says_counts_beside_it(opened: ShopHarness) -> None:
     assert rating(opened) == (2, 5)
 
 
-def test_a_review_whose_end_nobody_heard_of_is_taken_off_by_state(opened: ShopHarness) -> None:
+def test_a_review_whose_deletion_record_was_lost_is_subtracted_by_its_state(opened: ShopHarness) -> None:
     order_id = bought(opened)
     kept = replace(SAMPLES[REVIEW], customer_id="bob", stars=1)
     opened.shop.table.write(put_if_absent(REVIEW, kept))
@@ -262,7 +262,7 @@ def test_the_end_of_a_review_that_was_kept_is_redriven(opened: ShopHarness) -> N
     assert rating(opened) == (0, 0)
 
 
-def test_orders_whose_payment_nobody_heard_of_are_counted_by_state(opened: ShopHarness) -> None:
+def test_orders_whose_payment_record_was_lost_are_counted_by_their_state(opened: ShopHarness) -> None:
     paid(opened, "one", mug=2)
     opened.new_records()  # lost
     paid(opened, "two", mug=1)
@@ -357,9 +357,7 @@ def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opene
     assert is_what_the_primaries_add_up_to(opened)
 
 
-def test_f16_more_shards_lose_nothing_of_what_was_counted_with_fewer(
-    opened: ShopHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f16_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
     opened.process_all(("copies",))
     monkeypatch.setattr(sharding, "SHARD_COUNT", 64)
@@ -373,8 +371,10 @@ def test_f16_more_shards_lose_nothing_of_what_was_counted_with_fewer(
     assert (units(opened), metric(opened)) == ({"mug": 8}, (8, 8, 10_000))
 
 
-# what it costs --------------------------------------------------------------------------------------------------------
-def test_counting_is_one_read_and_one_transaction_and_what_changes_no_total_costs_nothing(opened: ShopHarness) -> None:
+# cost -----------------------------------------------------------------------------------------------------------------
+def test_a_contribution_costs_one_read_and_one_transaction_and_an_unchanged_one_costs_nothing(
+    opened: ShopHarness,
+) -> None:
     order_id = paid(opened, mug=2, pot=1)
     records = opened.new_records()
     with record_calls("dynamodb", "BatchGetItem") as reads, record_calls("dynamodb", "TransactWriteItems") as writes:
@@ -400,7 +400,7 @@ def test_the_largest_order_is_counted_in_one_transaction(opened: ShopHarness) ->
     assert metric(opened) == (1, MAX_PRODUCTS, 100 * MAX_PRODUCTS)
 
 
-def test_what_an_item_was_counted_with_is_remembered_longer_than_its_records_can_come_again(
+def test_the_contribution_of_an_item_is_kept_longer_than_its_records_can_be_redelivered(
     opened: ShopHarness,
 ) -> None:
     paid(opened, mug=2)

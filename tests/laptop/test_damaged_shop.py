@@ -40,7 +40,7 @@ def sell(shop: LaptopShop) -> str:
 
 
 def refused(state: Path) -> str:
-    """What a start says that ends by itself."""
+    """Return the output of a start that ends by itself."""
     ports = [word for name in ("", "provider-", "page-") for word in (f"--{name}port", str(processes.free_port()))]
     command = [*START, "--state", str(state), "up", *ports]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=60)
@@ -70,7 +70,9 @@ def test_damaged_caches_are_built_again_with_a_line_and_other_ports_work(own: La
 @pytest.mark.parametrize(
     "name", ["aws/saved/state/secretsmanager.json", "aws/saved/manifest.json", "engine/dynamodb.sqlite"]
 )
-def test_damaged_truth_stops_the_start_and_changes_nothing(own: LaptopShop, tmp_path: Path, name: str) -> None:
+def test_a_damaged_table_or_archive_stops_the_start_and_changes_nothing(
+    own: LaptopShop, tmp_path: Path, name: str
+) -> None:
     state = tmp_path / "state"
     shutil.copytree(own.state, state)
     (state / name).write_bytes((state / name).read_bytes()[:700])

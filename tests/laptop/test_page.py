@@ -1,4 +1,4 @@
-"""What the page is answered by the running shop, and what its switches break, seen from outside."""
+"""The answers of the running shop to the page, and the failures that its switches cause, seen from outside."""
 
 import json
 import time
@@ -81,7 +81,7 @@ def order(people: DemoClients) -> Any:
 
 
 def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: None) -> T:
-    """What is seen at last. `meanwhile` happens every few seconds until then."""
+    """Wait until a value appears, and return it. `meanwhile` runs every few seconds until then."""
     give_up = time.monotonic() + PATIENCE_SECONDS
     looks = 0
     while not (seen := look()):
@@ -94,7 +94,8 @@ def eventually(look: Callable[[], T], meanwhile: Callable[[], object] = lambda: 
 
 
 def others_buy(people: DemoClients) -> Callable[[], object]:
-    """What a function logs too late for the local AWS to see it at its call, on a slow machine, comes with its next."""
+    """Return a function that places another order. On a slow machine, the local AWS may read a function's last log
+    lines only with the next invocation."""
     return lambda: people.pay_order(people.place_order(people.create_stocked_product(1), quantity=1))
 
 
@@ -107,7 +108,7 @@ def delivered(people: DemoClients, order: Any) -> Callable[[], bool]:
 
 
 # looking --------------------------------------------------------------------------------------------------------------
-def test_an_orders_story_is_told_from_its_write_to_its_archive(
+def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
     id = order["order_id"]
@@ -149,9 +150,7 @@ def test_an_orders_story_is_told_from_its_write_to_its_archive(
     assert of_kind(browser.story(id), "record", type="Expiry", by="expiry")
 
 
-def test_an_archived_order_is_restored_from_the_page_and_nobody_is_told(
-    browser: Browser, people: DemoClients, order: Any
-) -> None:
+def test_an_order_restored_from_the_page_causes_no_effect(browser: Browser, people: DemoClients, order: Any) -> None:
     id = order["order_id"]
     people.pay_order(order)
     eventually(delivered(people, order))
@@ -181,7 +180,7 @@ def test_entries_are_pushed_as_they_happen(browser: Browser, people: DemoClients
         assert next(pushed)["order_id"] == order["order_id"]
 
 
-def test_the_api_is_handed_on_as_it_is(browser: Browser, people: DemoClients) -> None:
+def test_the_page_server_forwards_the_api_unchanged(browser: Browser, people: DemoClients) -> None:
     product = people.create_stocked_product(3)
     assert browser.get(f"/api/products/{product}")["product_id"] == product
     assert browser.ask("GET", "/api/orders") == (401, {"message": "Unauthorized"})
@@ -204,11 +203,11 @@ def test_the_api_is_handed_on_as_it_is(browser: Browser, people: DemoClients) ->
 
 # guarding -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("path", ["/", "/local/shop", "/local/events", "/api/docs"])
-def test_a_foreign_name_that_leads_here_is_refused(browser: Browser, path: str) -> None:
+def test_a_foreign_host_name_is_rejected(browser: Browser, path: str) -> None:
     assert browser.ask("GET", path, Host="shop.example.com")[0] == 403
 
 
-def test_no_form_of_another_page_can_throw_a_switch(browser: Browser) -> None:
+def test_a_form_of_another_page_cannot_use_a_switch(browser: Browser) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
         status, said = browser.ask("POST", "/local/chaos", {"switch": "poison"}, Content_Type=kind)
         assert (status, said["errors"][0]["field"]) == (400, "body")
@@ -222,7 +221,7 @@ def test_only_files_of_the_page_are_served(browser: Browser, path: str) -> None:
 
 
 @pytest.mark.parametrize("way_out", ["..", "%2e%2e", "."])
-def test_nothing_but_the_api_is_handed_on(browser: Browser, way_out: str) -> None:
+def test_only_requests_to_the_api_are_forwarded(browser: Browser, way_out: str) -> None:
     connection = HTTPConnection(urllib.parse.urlsplit(browser.url).netloc)
     with closing(connection):
         connection.request("GET", f"/api/{way_out}/{way_out}/{way_out}/_ministack/ses/messages")
@@ -260,7 +259,7 @@ def test_entries_are_followed_from_a_number(browser: Browser) -> None:
     assert browser.ask("GET", "/local/events?after=soon")[0] == 400
 
 
-def test_the_page_may_load_its_own_things_and_nothing_else(browser: Browser) -> None:
+def test_the_page_loads_only_its_own_resources(browser: Browser) -> None:
     answer = browser.pool.request("GET", f"{browser.url}/")
     assert answer.status == 200
     assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
@@ -283,7 +282,7 @@ def test_the_page_may_load_its_own_things_and_nothing_else(browser: Browser) -> 
         ("/local/tokens", {}, "user"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_its_field(browser: Browser, path: str, body: Any, field: str) -> None:
+def test_an_invalid_value_is_rejected_by_its_field(browser: Browser, path: str, body: Any, field: str) -> None:
     status, said = browser.ask("POST", path, body)
     assert (status, said["errors"][0]["field"]) == (400, field)
 
@@ -295,7 +294,9 @@ def ask(browser: Browser, pattern: str, **asked: Any) -> Any:
     return said
 
 
-def test_every_pattern_is_listed_with_what_it_takes_and_what_finds_something(browser: Browser, order: Any) -> None:
+def test_every_pattern_is_listed_with_its_arguments_and_with_values_that_find_items(
+    browser: Browser, order: Any
+) -> None:
     listed = browser.get("/local/patterns?user=alice")
     by_id = {one["id"]: one for one in listed["items"]}
     assert list(by_id) == [pattern.id for pattern in PATTERNS]
@@ -317,9 +318,7 @@ def test_every_pattern_is_listed_with_what_it_takes_and_what_finds_something(bro
     assert browser.ask("GET", "/local/patterns")[1]["errors"][0]["field"] == "user"
 
 
-def test_a_question_is_answered_with_its_request_its_items_and_its_cost(
-    browser: Browser, laptop: LaptopShop, order: Any
-) -> None:
+def test_a_query_returns_its_request_its_items_and_its_cost(browser: Browser, laptop: LaptopShop, order: Any) -> None:
     id = order["order_id"]
     found = ask(browser, "A12", arguments={"order_id": id}, fields=["order_id", "status"], where={"order_id": id})
     [request] = found["requests"]
@@ -347,7 +346,7 @@ def test_one_page_follows_another_by_its_cursor(browser: Browser, order: Any) ->
     assert all(len(types(page)) <= 1 for page in pages)
 
 
-def test_of_the_requests_to_all_shards_the_second_says_what_differs(browser: Browser, order: Any) -> None:
+def test_the_second_of_the_requests_to_all_shards_shows_only_the_differences(browser: Browser, order: Any) -> None:
     found = ask(browser, "A16", arguments={"queue": order["status"]}, **{"from": "2020-01-01", "to": "9999-12-31"})
     assert [list(request["sent"]) for request in found["requests"][1:]] == [[":pk"]] * 3
     assert (
@@ -406,13 +405,13 @@ MUG = {"product_id": "mug"}
         ("A9", {"arguments": MUG, "all": True}, "all"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_by_its_field(browser: Browser, pattern: str, body: Any, field: str) -> None:
+def test_an_invalid_query_is_rejected_by_its_field(browser: Browser, pattern: str, body: Any, field: str) -> None:
     status, said = browser.ask("POST", f"/local/patterns/{pattern}", body)
     assert (status, said["errors"][0]["field"]) == (400, field)
 
 
 @pytest.mark.parametrize("pattern", ["A99", "a9", "%00", "..%2fA9", "%ff"])
-def test_there_are_no_other_patterns(browser: Browser, pattern: str) -> None:
+def test_unknown_patterns_are_not_found(browser: Browser, pattern: str) -> None:
     assert browser.ask("POST", f"/local/patterns/{pattern}", {"arguments": {}})[0] == 404
 
 
@@ -439,7 +438,7 @@ def test_deliveries_that_fail_come_again_and_have_their_effect_once(
     eventually(lambda: browser.reader("relay")["failed"] >= 1)
 
 
-def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser: Browser, people: DemoClients) -> None:
+def test_an_unreadable_record_is_parked_completely_by_each_reader(browser: Browser, people: DemoClients) -> None:
     id = browser.throw("poison")["order_id"]
     readers = {"copies", "relay"}
     eventually(lambda: {one["reader"] for one in of_kind(browser.story(id), "parked")} == readers, others_buy(people))
@@ -458,7 +457,7 @@ def test_a_record_that_nobody_can_read_is_put_aside_whole_by_each_reader(browser
     assert page["items"][0]["key"] != after["items"][0]["key"]
 
 
-def test_what_failed_at_every_delivery_is_listed_however_often_one_looks(
+def test_listing_dead_letters_repeatedly_shows_the_same_messages(
     browser: Browser, people: DemoClients, order: Any
 ) -> None:
     def dead() -> list[Any]:
@@ -513,7 +512,7 @@ def test_a_process_that_is_killed_is_started_again_and_nothing_is_lost(
 
 
 def not_refused(look: Callable[[], bool]) -> bool:
-    """What is there by now; nothing while the shop comes back."""
+    """Return the current value, or nothing while the shop restarts."""
     try:
         return look()
     except (OSError, RuntimeError, urllib3.exceptions.HTTPError):

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.laptop, pytest.mark.usefixtures("loopback_only")]
 READY_AGAIN_SECONDS = 15
 
 
-def test_the_demo_tells_every_story(laptop: LaptopShop) -> None:
+def test_the_demo_completes_every_story(laptop: LaptopShop) -> None:
     demo.run_demo(laptop.shop())
 
 
@@ -41,11 +41,11 @@ def test_200_orders_from_8_clients_have_every_effect_once_and_stock_adds_up(lapt
     assert not load_test.run_load_test(laptop.shop(), orders=200, clients=8).failures
 
 
-def test_followers_are_told_page_after_page(laptop: LaptopShop) -> None:
+def test_followers_get_mails_page_by_page(laptop: LaptopShop) -> None:
     shop, people = laptop.shop(), DemoClients(laptop.shop())
     product_id = people.create_stocked_product(1)
     people.alice.call("PUT", f"/products/{product_id}/followers/me")
-    for number in range(120):  # more than a page takes, before her, of whom nobody knows an address
+    for number in range(120):  # more than a page, before her, all without an address
         follow = Follow(customer_id=f"!{number:03}", product_id=product_id, created_at=instant_from_epoch(0))
         shop.engine.dynamodb().put_item(TableName=shop.table_name, Item=FOLLOW.encode(follow))
     people.staff.call("PATCH", f"/products/{product_id}", {"price": 990})
@@ -53,13 +53,13 @@ def test_followers_are_told_page_after_page(laptop: LaptopShop) -> None:
     def told() -> bool:
         found = people.alice.get("/customers/me/notifications?limit=100")["items"]
         sent = [one["event"] for one in found if one["product_id"] == product_id and one["status"] == "SENT"]
-        return sent.count("PriceDropped") == 1  # she may have begun to follow before its first stock was told
+        return sent.count("PriceDropped") == 1  # she may have followed before the first stock was published
 
     assert demo.wait_until("her mail", told)
 
 
 @pytest.mark.parametrize("command", ["up", "reset"])
-def test_while_it_runs_no_other_takes_it_over(laptop: LaptopShop, command: str) -> None:
+def test_a_second_start_does_not_take_over_a_running_shop(laptop: LaptopShop, command: str) -> None:
     again = subprocess.run(
         [*START, "--state", str(laptop.state), command], cwd=PROJECT, capture_output=True, check=False
     )
@@ -76,7 +76,7 @@ def test_while_it_runs_no_other_takes_it_over(laptop: LaptopShop, command: str) 
         ("stage=prod", "'stage=prod' is not a setting of the local shop"),
     ],
 )
-def test_a_wrong_setting_is_told_and_nothing_starts(tmp_path: Path, setting: str, said: str) -> None:
+def test_an_invalid_setting_is_reported_and_the_shop_does_not_start(tmp_path: Path, setting: str, said: str) -> None:
     begun = subprocess.run(
         [*START, "--state", str(tmp_path), "up", "-c", setting],
         cwd=PROJECT,

@@ -1,4 +1,4 @@
-"""The journal of what was seen: in order, by order, once where that is said, over a restart."""
+"""The activity log: in order, by order id, without duplicates if requested, across a restart."""
 
 import threading
 from collections.abc import Callable
@@ -29,14 +29,14 @@ def test_entries_come_in_the_order_in_which_they_were_noted(journal: ActivityLog
     assert journal.last_id() == everything[-1]["id"]
 
 
-def test_an_entry_holds_what_was_told_and_nothing_that_was_not(journal: ActivityLog) -> None:
+def test_a_log_entry_contains_only_the_given_fields(journal: ActivityLog) -> None:
     journal.append("effect", "mail", at=0.5, order_id="a", attempt=2, units=None)
     [entry] = journal.entries_after(0)
     at = "1970-01-01T00:00:00.500Z"
     assert entry == {"id": 1, "at": at, "kind": "effect", "order_id": "a", "text": "mail", "attempt": 2}
 
 
-def test_what_two_readers_saw_is_noted_once(tmp_path: Path) -> None:
+def test_an_event_seen_by_two_readers_is_logged_once(tmp_path: Path) -> None:
     shown: list[ActivityLogEntry] = []
     journal = ActivityLog(tmp_path / "journal.sqlite", shown.append)
     for reader in ("copies", "relay"):
@@ -44,7 +44,7 @@ def test_what_two_readers_saw_is_noted_once(tmp_path: Path) -> None:
     assert texts(journal.entries_after(0)) == texts(shown) == ["seen by copies"]
 
 
-def test_it_outlives_a_restart(tmp_path: Path) -> None:
+def test_the_log_survives_a_restart(tmp_path: Path) -> None:
     first = ActivityLog(tmp_path / "journal.sqlite")
     first.append("request", "before", once="record 1")
     first.close()
@@ -54,7 +54,7 @@ def test_it_outlives_a_restart(tmp_path: Path) -> None:
     assert texts(second.entries_after(0)) == ["before", "after"]
 
 
-def test_who_waits_is_woken_by_the_next_entry_and_by_its_end(journal: ActivityLog) -> None:
+def test_a_waiting_reader_wakes_at_the_next_entry_and_at_the_end(journal: ActivityLog) -> None:
     wakes: list[Callable[[], None]] = [lambda: journal.append("request", "new"), journal.close]
     for wake in wakes:
         waiting = threading.Thread(target=journal.wait_for_entry, args=(30,))

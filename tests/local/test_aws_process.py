@@ -123,7 +123,7 @@ def http_api() -> dict[str, Any]:
 
 
 def template() -> dict[str, Any]:
-    """A stack with one of everything, and with what the local AWS does not take."""
+    """A stack with one resource of each kind, and with resources that the local AWS ignores."""
     queue_arn = {"Fn::GetAtt": ["Queue", "Arn"]}
     metric = {"MetricStat": {"Metric": {"Namespace": "AWS/SQS", "MetricName": "x"}, "Period": 60, "Stat": "Sum"}}
     alarm = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
@@ -241,7 +241,7 @@ def started_shop(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def shop(started_shop: Shop) -> Shop:
-    """The one shop of these tests, as it was deployed first, whatever another test made of it."""
+    """The shared shop of these tests, in its first deployed state, regardless of changes by another test."""
     (started_shop.source / "handler.py").write_text(HANDLER)
     started_shop.stack = deploy.deploy(started_shop.aws, STACK_NAME, template(), started_shop.source)
     return started_shop
@@ -282,7 +282,7 @@ def test_a_request_becomes_an_event_an_object_and_a_mail(shop: Shop, engine: Eng
     assert (mail["To"], mail["BodyText"]) == (["alice@example.com"], "Thank you")
 
 
-def test_the_authorizer_refuses_who_has_no_token_and_who_forged_one(shop: Shop) -> None:
+def test_the_authorizer_rejects_a_missing_and_a_forged_token(shop: Shop) -> None:
     assert shop.request("/orders")[0] == 401
     assert shop.request("/orders", Authorization=f"Bearer {shop.token[:-4]}AAAA")[0] == 401
 
@@ -294,7 +294,7 @@ def test_the_authorizer_refuses_a_token_that_is_expired_or_of_another_issuer_cli
         assert shop.request("/orders", Authorization=f"Bearer {token}")[0] == 401, why
 
 
-def test_what_the_template_loses_is_made_after_the_deploy(shop: Shop) -> None:
+def test_resources_that_the_deploy_ignores_are_created_after_it(shop: Shop) -> None:
     [archive] = boto3.client("events", **shop.aws.client_options).list_archives()["Archives"]
     assert (archive["State"], archive["RetentionDays"]) == ("ENABLED", 30)
     _, headers, _ = shop.request("/orders", "OPTIONS", Origin="https://shop.example")
@@ -379,7 +379,7 @@ def test_a_user_signs_in_at_the_public_port(shop: Shop) -> None:
     assert sign_in('{"user": "carol"}', "text/plain")[0] == 400
 
 
-def test_nobody_signs_in_before_the_stack_is_there(engine: Engine, tmp_path: Path) -> None:
+def test_sign_in_is_rejected_before_the_stack_exists(engine: Engine, tmp_path: Path) -> None:
     aws = local_aws.start(tmp_path / "aws", engine.endpoint)
     try:
         headers = {"Content-Type": "application/json"}
@@ -401,7 +401,7 @@ def test_a_function_that_takes_too_long_is_a_problem_document(shop: Shop) -> Non
     )
 
 
-def test_clients_that_send_slowly_keep_nobody_waiting(shop: Shop) -> None:
+def test_slow_clients_do_not_block_other_clients(shop: Shop) -> None:
     head = b"POST /me HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 10\r\n\r\n{" % shop.aws.address.public_port
     at_once = 2 * (os.cpu_count() or 1)
     slow = [socket.create_connection(("127.0.0.1", shop.aws.address.public_port)) for _ in range(3 * at_once)]
@@ -414,12 +414,12 @@ def test_clients_that_send_slowly_keep_nobody_waiting(shop: Shop) -> None:
             connection.close()
 
 
-def test_a_problem_document_of_a_function_is_handed_on_as_it_is(shop: Shop) -> None:
+def test_a_problem_document_of_a_function_is_forwarded_unchanged(shop: Shop) -> None:
     status, _, body = shop.request("/fault", Authorization=f"Bearer {shop.token}")
     assert (status, body) == (500, {"type": "/docs#fault", "status": 500})
 
 
-def test_what_functions_log_is_in_a_file_and_the_newest_in_their_log_group(shop: Shop) -> None:
+def test_function_logs_are_in_a_file_and_the_newest_lines_in_their_log_group(shop: Shop) -> None:
     for _ in range(3):
         shop.get("/me")
     lines = shop.aws.function_log.read_text().splitlines()
@@ -450,7 +450,7 @@ def test_the_environment_of_a_shell_reaches_the_local_aws_and_the_engine(shop: S
     assert done.stdout == "reached\n", done.stderr
 
 
-def test_a_deploy_changes_what_changed_and_nothing_else(shop: Shop) -> None:
+def test_a_deploy_updates_only_changed_resources(shop: Shop) -> None:
     pepper, subject = shop.pepper(), shop.get("/me")["claims"]["sub"]
     assert not deploy.deploy(shop.aws, STACK_NAME, template(), shop.source).changed
 
@@ -464,11 +464,11 @@ def test_a_deploy_changes_what_changed_and_nothing_else(shop: Shop) -> None:
     assert (pepper, subject) == (shop.pepper(), shop.get("/me")["claims"]["sub"])
 
 
-def test_a_function_is_told_where_on_this_machine_it_finds_what_is_elsewhere_on_aws(shop: Shop) -> None:
-    here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "what no function asks for"}
+def test_a_deploy_overrides_environment_variables_with_local_addresses(shop: Shop) -> None:
+    here = {"BANK_URL": "http://127.0.0.1:4567", "UNKNOWN": "a variable that no function reads"}
     told = template()
     assert deploy.deploy(shop.aws, STACK_NAME, told, shop.source, here).changed
-    assert told == template(), "the template is not what is changed"
+    assert told == template(), "the deploy does not change the template"
     assert (shop.get("/me")["bank"], shop.get("/me")["unknown"]) == ("http://127.0.0.1:4567", None)
     deploy.deploy(shop.aws, STACK_NAME, template(), shop.source)
     assert shop.get("/me")["bank"] == "https://bank.example"
@@ -481,7 +481,7 @@ def test_a_function_is_called_by_its_handler_and_its_error_is_raised(shop: Shop)
         shop.aws.invoke(worker, {"Records": [{}]})
 
 
-def test_whoever_finds_the_running_shop_finds_its_stack(shop: Shop) -> None:
+def test_a_client_of_the_running_shop_finds_its_stack(shop: Shop) -> None:
     aws = local_aws.find(shop.aws.directory)
     assert aws == shop.aws
     stack = deploy.describe_deployed_stack(aws, STACK_NAME)
@@ -496,7 +496,7 @@ def test_a_deploy_that_fails_names_the_resource(shop: Shop) -> None:
         deploy.deploy(shop.aws, STACK_NAME, broken, shop.source)
 
 
-def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: Shop) -> None:
+def test_a_killed_shop_returns_to_its_saved_state_but_keeps_its_objects(shop: Shop) -> None:
     pepper, subject, address = shop.pepper(), shop.get("/me")["claims"]["sub"], shop.aws.public_url
     shop.checkpoint.write_text("as saved")
     shop.aws = shop.aws.save_snapshot()
@@ -521,7 +521,7 @@ def test_a_killed_shop_goes_back_to_what_was_saved_but_keeps_its_objects(shop: S
     wait_for(lambda: shop.mails("o3"))
 
 
-def test_a_shop_killed_before_it_was_ever_saved_begins_anew(engine: Engine, tmp_path: Path) -> None:
+def test_a_shop_killed_before_its_first_save_starts_empty(engine: Engine, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint.json"
     first = local_aws.start(tmp_path / "aws", engine.endpoint, rollback_files=[checkpoint])
     boto3.client("s3", **first.client_options).create_bucket(

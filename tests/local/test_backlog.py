@@ -58,7 +58,7 @@ def test_a_reader_that_is_behind_is_reported_every_ten_seconds_until_it_has_caug
     assert shop.look() == []
 
 
-def test_a_queue_is_as_far_behind_as_it_has_not_been_empty(shop: Shop) -> None:
+def test_the_lag_of_a_queue_is_the_time_since_it_was_last_empty(shop: Shop) -> None:
     assert shop.look() == []
     shop.messages = 50
     assert [shop.look(), shop.look()] == [[], []]
@@ -69,7 +69,7 @@ def test_a_queue_is_as_far_behind_as_it_has_not_been_empty(shop: Shop) -> None:
     assert shop.look() == []
 
 
-def test_a_shop_that_is_not_running_has_no_lanes(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_backlog_file_means_no_lags(tmp_path: Path) -> None:
     assert backlog.read_consumer_lags(tmp_path / "backlog.json") == []
     (tmp_path / "backlog.json").write_text("[{")
     assert backlog.read_consumer_lags(tmp_path / "backlog.json") == []

@@ -54,7 +54,7 @@ def test_a_page_that_the_api_allows_is_let_through(allowed: str) -> None:
         {},
     ],
 )
-def test_what_another_page_embeds_is_refused(what: dict[str, str]) -> None:
+def test_a_resource_embedded_by_another_page_is_rejected(what: dict[str, str]) -> None:
     assert (
         rejection_reason("GET", {**OWN, **CROSS_SITE, **what}, PORT)
         == "Web pages of other sites must not call this server."

@@ -174,7 +174,7 @@ def test_the_engine_takes_the_port_of_its_list_that_is_free(engine: Engine, own:
     assert started.port == free
 
 
-def test_the_tools_of_the_engine_answer_nobody_without_their_key(engine: Engine) -> None:
+def test_the_tools_of_the_engine_require_their_key(engine: Engine) -> None:
     assert engine.delete_expired_items() == 0
     with pytest.raises(RuntimeError, match="unauthorized"):
         replace(engine, tools_key="guessed").delete_expired_items()
@@ -209,8 +209,8 @@ def test_a_table_of_another_definition_is_refused(engine: Engine) -> None:
         engine.create_table("first-definition", PLAIN)
 
 
-def test_what_is_due_expires_with_the_user_identity_of_an_expiry(engine: Engine, new_plain_table: str) -> None:
-    engine.delete_expired_items()  # what other tests have left due in tables of their own
+def test_an_expired_item_is_deleted_with_the_user_identity_of_dynamodb(engine: Engine, new_plain_table: str) -> None:
+    engine.delete_expired_items()  # expired items that other tests left in their own tables
     put(engine, new_plain_table, "due", ttl=seconds_from_now(-5))
     put(engine, new_plain_table, "not due", ttl=seconds_from_now(60))
     put(engine, new_plain_table, "lasting")
@@ -223,9 +223,7 @@ def test_what_is_due_expires_with_the_user_identity_of_an_expiry(engine: Engine,
     assert ["userIdentity" in record for record in stream(engine, new_plain_table)[-2:]] == [False, True]
 
 
-def test_looking_ahead_expires_what_will_be_due_as_an_expiry_with_its_image_untouched(
-    engine: Engine, new_plain_table: str
-) -> None:
+def test_an_advance_expires_later_items_with_unchanged_images(engine: Engine, new_plain_table: str) -> None:
     strange = 'a "quoted" \\ #ü\n key'
     in_a_year = seconds_from_now(365 * 86_400)
     engine.delete_expired_items()
@@ -246,7 +244,7 @@ def test_looking_ahead_expires_what_will_be_due_as_an_expiry_with_its_image_unto
     }
 
 
-def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_plain_table: str) -> None:
+def test_a_deletion_by_a_user_after_an_advance_is_no_expiry(engine: Engine, new_plain_table: str) -> None:
     put(engine, new_plain_table, "again", ttl=seconds_from_now(60))
     expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(days=1))
     put(engine, new_plain_table, "again", ttl=seconds_from_now(120))
@@ -256,14 +254,14 @@ def test_a_persons_delete_after_looking_ahead_is_no_expiry(engine: Engine, new_p
     assert removals(engine, new_plain_table) == {"again": None}
 
 
-def test_looking_ahead_reads_past_one_page(engine: Engine, new_plain_table: str) -> None:
+def test_an_advance_reads_more_than_one_page(engine: Engine, new_plain_table: str) -> None:
     for number in range(4):
         put(engine, new_plain_table, str(number), ttl=seconds_from_now(60), filler={"S": "x" * 390_000})
     assert expiry.expire_until(engine, new_plain_table, datetime.now(UTC) + timedelta(hours=1)) == 4
     assert keys(engine, new_plain_table) == set()
 
 
-def test_advancing_runs_the_schedules_before_it_looks_for_what_is_due(engine: Engine, new_plain_table: str) -> None:
+def test_an_advance_runs_the_schedules_before_it_deletes_expired_items(engine: Engine, new_plain_table: str) -> None:
     moments = []
 
     def lapse(start: datetime, until: datetime) -> None:
@@ -294,7 +292,7 @@ def small(own: Path) -> Iterator[Engine]:
     engine.stop()
 
 
-def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
+def test_the_engine_deletes_nothing_while_no_item_is_expired(small: Engine) -> None:
     put(small, "small", "later", ttl=seconds_from_now(60))
     assert not small.has_expired_items()
     put(small, "small", "due", ttl=seconds_from_now(-5))
@@ -303,7 +301,7 @@ def test_nothing_is_swept_while_nothing_is_due(small: Engine) -> None:
     assert not small.has_expired_items()
 
 
-def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
+def test_expired_items_are_found_by_an_index(small: Engine) -> None:
     small.has_expired_items()
     with closing(sqlite3.connect(small.database)) as database:
         query = local_engine.SELECT_EXPIRED.format(
@@ -313,7 +311,7 @@ def test_what_is_due_is_found_by_an_index(small: Engine) -> None:
     assert plan == ["SEARCH small USING INDEX small::ends (<expr><?)"]
 
 
-def test_what_becomes_due_is_expired_while_the_clock_runs(small: Engine) -> None:
+def test_an_item_expires_while_the_clock_runs(small: Engine) -> None:
     put(small, "small", "due", ttl=seconds_from_now(-5))
     stop = threading.Event()
     ticking = threading.Thread(target=expiry.run_expiry_loop, args=(small, stop, 0.01))
@@ -343,12 +341,12 @@ def test_a_duration_is_a_number_and_a_unit(text: str, meant: timedelta) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "d", "400", "-1d", "1.5d", "1y", "9999999d"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_a_malformed_duration_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         expiry.parse_duration(text)
 
 
-def test_who_looks_ahead_more_than_a_hundred_years_is_refused() -> None:
+def test_an_advance_of_more_than_a_hundred_years_is_rejected() -> None:
     assert expiry.parse_duration("36525d") == timedelta(days=36_525)
     for text in ("36526d", "999999w"):
         with pytest.raises(ValueError, match="longer than a hundred years"):

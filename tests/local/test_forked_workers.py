@@ -1,4 +1,4 @@
-"""A forked worker is to ministack what a started process is."""
+"""For ministack, a forked worker behaves like a started process."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def test_it_can_be_ended(script: str, end: str) -> None:
     assert worker.wait(timeout=10) < 0
 
 
-def test_what_one_worker_is_given_does_not_reach_another(script: str) -> None:
+def test_state_of_one_worker_does_not_reach_another(script: str) -> None:
     """An open end of a pipe in another process would keep a worker alive for ever."""
     first = forked(script)
     first.stdout.readline()

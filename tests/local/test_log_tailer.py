@@ -1,4 +1,4 @@
-"""What the functions log, as the journal tells it: from real lines of a real life of an order."""
+"""The functions' log lines as entries of the activity log: from the real lines of an order's life."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def told(log: io.StringIO) -> list[dict[str, Any]]:
     return [entry for line in log.getvalue().splitlines() for entry in parse_log_line(line)]
 
 
-def test_every_step_of_an_order_is_told_with_its_order(harness: ShopHarness, log: io.StringIO) -> None:
+def test_every_step_of_an_order_is_logged_with_its_order_id(harness: ShopHarness, log: io.StringIO) -> None:
     harness.open_shop()
     order_id = harness.place_order()
     harness.pay_order(order_id)
@@ -55,7 +55,7 @@ def test_every_step_of_an_order_is_told_with_its_order(harness: ShopHarness, log
     assert all(entry["attempt"] == 1 and entry["lag_ms"] >= 0 and entry["units"]["write"] for entry in effects)
 
 
-def test_news_of_a_product_are_told_with_how_many_heard_of_them(harness: ShopHarness, log: io.StringIO) -> None:
+def test_alerts_of_a_product_are_logged_with_the_number_of_mails(harness: ShopHarness, log: io.StringIO) -> None:
     harness.open_shop()
     follows.follow_product(harness.shop, ANN, "mug")
     harness.process_all()
@@ -64,10 +64,10 @@ def test_news_of_a_product_are_told_with_how_many_heard_of_them(harness: ShopHar
     harness.process_all()
     effects = [entry["text"] for entry in told(log) if entry["kind"] == "effect" and entry["reaction"] == "notices"]
     assert effects[-1:] == ["mail PriceDropped to 1 follower of mug"]
-    assert not [text for text in effects if "pot" in text], "nobody follows it"
+    assert not [text for text in effects if "pot" in text], "it has no followers"
 
 
-def test_what_fails_and_what_is_parked_is_told_with_what_finds_it_again(harness: ShopHarness, log: io.StringIO) -> None:
+def test_failures_and_parked_records_are_logged_with_a_way_to_find_them(harness: ShopHarness, log: io.StringIO) -> None:
     record = {"eventID": "e", "dynamodb": {"Keys": {"PK": {"S": "ORDER#o-1"}, "SK": {"S": "ORDER"}}}}
     observability.failure_logger("copies")(TimeoutError("Ann Ash"), record)
     body = json.dumps({"detail": {"data": {"order_id": "o-2"}}})
@@ -109,11 +109,11 @@ STRANGE = {
         json.dumps(STRANGE),
     ],
 )
-def test_lines_of_others_are_passed_over(line: str) -> None:
+def test_log_lines_of_other_processes_are_ignored(line: str) -> None:
     assert parse_log_line(line) == []
 
 
-def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_terminal_causes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Gone(io.StringIO):
         def write(self, _: str) -> int:
             raise BrokenPipeError
@@ -124,7 +124,7 @@ def test_a_terminal_that_is_gone_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -
     terminal.print_entry({"at": "2026-03-01T12:00:00.000Z", "kind": "chaos", "order_id": None, "text": "told"})
 
 
-def test_the_terminal_is_spared_what_is_in_order_and_what_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal_omits_routine_and_repeated_entries(capsys: pytest.CaptureFixture[str]) -> None:
     def entry(kind: str, text: str, **more: Any) -> ActivityLogEntry:
         return {"at": "2026-03-01T12:00:00.000Z", "kind": kind, "order_id": None, "text": text, **more}
 

@@ -1,4 +1,4 @@
-"""The laptop's payment provider: what it answers, what it tells, and that it forgets nothing."""
+"""The laptop's payment provider: its answers, its events, and its state across restarts."""
 
 import hashlib
 import hmac
@@ -46,7 +46,7 @@ class Listener:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def told(self, count: int) -> list[tuple[str, str]]:
-        """The type of each event and the state of what it is about, once so many have come."""
+        """The type of each event and the state of its object, after this number of events."""
         give_up = time.monotonic() + 10
         while len(self.heard) < count and time.monotonic() < give_up:
             time.sleep(0.01)
@@ -67,7 +67,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def start(tmp_path: Path, listener: Listener) -> Iterator[Callable[[], PaymentProviderServer]]:
-    """Starts the provider, each time on what it has written down before."""
+    """Starts the provider, each time on its stored state."""
     started: list[PaymentProviderServer] = []
 
     def begin() -> PaymentProviderServer:
@@ -101,7 +101,9 @@ def give(
     return HttpPaymentProvider(provider.url, KEY).refund(key=key, payment_id=payment_id, amount=amount, metadata=OURS)
 
 
-def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: PaymentProviderServer, listener: Listener) -> None:
+def test_a_payment_succeeds_or_fails_and_sends_a_signed_event(
+    provider: PaymentProviderServer, listener: Listener
+) -> None:
     paid(provider)
     paid(provider, payment_method="pm_card_chargeDeclined")
     assert listener.told(2) == [
@@ -110,7 +112,9 @@ def test_a_payment_succeeds_or_fails_and_is_told_signed(provider: PaymentProvide
     ]
 
 
-def test_money_is_given_back_once_for_each_key_and_told(provider: PaymentProviderServer, listener: Listener) -> None:
+def test_a_refund_is_paid_once_for_each_key_and_sends_an_event(
+    provider: PaymentProviderServer, listener: Listener
+) -> None:
     payment_id = paid(provider)
     first, again = give(provider, payment_id), give(provider, payment_id)
     assert first == again
@@ -121,7 +125,7 @@ def test_money_is_given_back_once_for_each_key_and_told(provider: PaymentProvide
     assert listener.told(3)[1:] == [("refund.created", "succeeded")] * 2
 
 
-def test_more_than_was_paid_is_not_given_back(provider: PaymentProviderServer) -> None:
+def test_a_refund_above_the_paid_amount_is_rejected(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     give(provider, payment_id, 2000)
     with pytest.raises(RefundRejected) as refusal:
@@ -141,7 +145,7 @@ def test_more_than_was_paid_is_not_given_back(provider: PaymentProviderServer) -
         ("", 0, "parameter_invalid_integer"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_stripes_shape(
+def test_a_malformed_request_is_rejected_in_stripes_format(
     provider: PaymentProviderServer, payment: str, amount: int, code: str
 ) -> None:
     known = {"": paid(provider), "declined": paid(provider, payment_method="pm_card_chargeDeclined")}
@@ -158,7 +162,7 @@ def test_a_key_stands_for_one_request(provider: PaymentProviderServer) -> None:
     assert refusal.value.code == "idempotency_error"
 
 
-def test_only_who_has_the_key_gives_back(provider: PaymentProviderServer) -> None:
+def test_a_refund_requires_the_api_key(provider: PaymentProviderServer) -> None:
     payment_id = paid(provider)
     stranger = HttpPaymentProvider(provider.url, "sk_guessed")
     with pytest.raises(PaymentProviderUnavailable) as passing:
@@ -186,7 +190,9 @@ def test_stripes_test_cards_refund_as_they_do_there(
     assert refund.status == told[-1][1]
 
 
-def test_it_forgets_nothing_over_a_stop(start: Callable[[], PaymentProviderServer], listener: Listener) -> None:
+def test_the_provider_keeps_its_state_over_a_restart(
+    start: Callable[[], PaymentProviderServer], listener: Listener
+) -> None:
     before = start()
     payment_id = paid(before)
     given = give(before, payment_id, 2000)
@@ -196,7 +202,7 @@ def test_it_forgets_nothing_over_a_stop(start: Callable[[], PaymentProviderServe
     assert give(after, payment_id, 2000) == given, "its key is known"
     with pytest.raises(RefundRejected):
         give(after, payment_id, 501, "pi-2-1")
-    assert len(listener.told(2)) == 2, "and what was taken is not told again"
+    assert len(listener.told(2)) == 2, "accepted events are not repeated"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ def test_it_forgets_nothing_over_a_stop(start: Callable[[], PaymentProviderServe
         (b"amount=%ff", "UTF-8"),
     ],
 )
-def test_a_payment_that_cannot_be_meant_is_refused_with_the_reason(
+def test_an_impossible_payment_is_rejected_with_its_reason(
     start: Callable[[], PaymentProviderServer], body: bytes, says: str
 ) -> None:
     url = f"{start().url}/v1/payment_intents"
@@ -235,7 +241,9 @@ def test_no_page_of_another_origin_can_pay(start: Callable[[], PaymentProviderSe
     assert urllib3.request("POST", f"{provider.url}/v1/payment_intents", body=body).status == 200
 
 
-def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], PaymentProviderServer]) -> None:
+def test_an_idempotency_key_is_valid_only_for_equal_parameters_of_a_payment(
+    start: Callable[[], PaymentProviderServer],
+) -> None:
     provider, form = start(), {"currency": "eur", "metadata[order_id]": "o1"}
     intent = provider.create_payment_intent({**form, "amount": "100"}, "key")
     assert provider.create_payment_intent({**form, "amount": "100"}, "key") == intent
@@ -249,7 +257,7 @@ def test_a_key_is_for_one_payment_and_for_payments_alone(start: Callable[[], Pay
     assert refund["status"] == "succeeded"
 
 
-def test_methods_that_are_none_are_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:
+def test_an_unsupported_method_gets_a_problem_document(start: Callable[[], PaymentProviderServer]) -> None:
     provider = start()
     for method in ("OPTIONS", "TRACE", "BREW"):
         answer = urllib3.request(method, f"{provider.url}/v1/payment_intents")

@@ -1,4 +1,4 @@
-"""What a start makes of state that is damaged, missing, or of another shop."""
+"""A start with state that is damaged, missing, or of another shop."""
 
 import errno
 import os
@@ -196,7 +196,7 @@ def provider_on(folder: Path) -> PaymentProviderServer:
     return PaymentProviderServer(folder, 0, "http://127.0.0.1:1", lambda: "secret", lambda: "key")
 
 
-def test_a_payment_that_a_kill_cut_short_is_forgotten_and_the_next_one_is_kept(tmp_path: Path) -> None:
+def test_a_payment_cut_off_by_a_kill_is_dropped_and_the_next_one_is_stored(tmp_path: Path) -> None:
     form = {"amount": "100", "currency": "eur", "metadata[order_id]": "o1"}
     provider_on(tmp_path).create_payment_intent(form, "first")
     events = tmp_path / "events.jsonl"
@@ -220,7 +220,7 @@ def test_payments_that_cannot_be_read_stop_the_start_and_name_the_file(tmp_path:
             provider_on(tmp_path)
 
 
-def test_which_events_the_shop_took_may_be_lost_they_are_sent_again(tmp_path: Path) -> None:
+def test_damaged_delivery_states_do_not_stop_the_start_and_only_repeat_events(tmp_path: Path) -> None:
     (tmp_path / "taken.jsonl").write_bytes(b'\xff\n{"a": 1}\n"evt_')
     provider_on(tmp_path)
 

@@ -1,4 +1,4 @@
-"""What keeps the processes running goes on whatever fails while it brings one back."""
+"""The supervisor continues if a restart of a process fails."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The laptop's warehouse, against the real API and queue: it sends, much of it in parts, and stops what it can."""
+"""The laptop's warehouse, with the real API and queue: it dispatches, often in parts, and stops unpacked shipments."""
 
 import json
 import time
@@ -72,7 +72,7 @@ def order(harness: ShopHarness, key: str = "key-1", **quantities: int) -> str:
 
 
 def until(harness: ShopHarness, order_id: str, status: str, *, reacting: bool = True) -> None:
-    """Time goes on until the order has this status, and the shop reacts to what happens, if nothing else is said."""
+    """Advance the time until the order has this status; the shop reacts unless the arguments disable it."""
     give_up = time.monotonic() + 20
     while shipments.get_order_for_packing(harness.shop, STAFF, order_id).status != status:
         assert time.monotonic() < give_up, f"it never was {status}"
@@ -87,13 +87,13 @@ def parcels(harness: ShopHarness, order_id: str) -> list[tuple[str, dict[str, in
 
 
 def waiting(harness: ShopHarness) -> int:
-    """Requests in the queue, those that somebody works on too."""
+    """Return the number of requests in the queue, including requests in progress."""
     names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = clients.client("sqs").get_queue_attributes(QueueUrl=harness.queues["warehouse"], AttributeNames=names)
     return sum(int(number) for number in found["Attributes"].values())
 
 
-def test_what_is_asked_for_is_sent_and_delivered_and_the_request_is_gone(
+def test_a_requested_shipment_is_dispatched_and_delivered_and_the_request_is_deleted(
     harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse]
 ) -> None:
     order_id = order(harness, mug=2, pot=1)
@@ -115,7 +115,7 @@ def test_much_of_two_products_goes_in_two_parcels_with_numbers_of_their_own(
     assert len({shipment.tracking_number for shipment in found}) == 2
 
 
-def test_what_is_not_packed_yet_is_stopped(
+def test_an_unpacked_shipment_is_stopped(
     harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 60)
@@ -126,10 +126,10 @@ def test_what_is_not_packed_yet_is_stopped(
     assert parcels(harness, order_id) == [("CANCELLED", {"mug": 12})]
     harness.process_all()
     time.sleep(0.3)
-    assert waiting(harness) == 0, "the request for what was stopped is gone, too"
+    assert waiting(harness) == 0, "the request for the stopped shipment is gone, too"
 
 
-def test_what_is_packed_is_not_stopped_but_sent(
+def test_a_packed_shipment_is_dispatched_and_not_stopped(
     harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
@@ -144,7 +144,7 @@ def test_what_is_packed_is_not_stopped_but_sent(
     until(harness, order_id, "DELIVERED")
 
 
-def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
+def test_a_dispatched_part_does_not_prevent_stopping_the_rest(
     harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "PACKING_SECONDS", 0)
@@ -159,7 +159,7 @@ def test_what_has_left_is_no_reason_to_refuse_to_stop_the_rest(
     assert parcels(harness, order_id) == [("DELIVERED", {"mug": 3}), ("CANCELLED", {"pot": 12})]
 
 
-def test_who_plays_the_warehouse_takes_what_it_is_asked_once(harness: ShopHarness) -> None:
+def test_each_request_to_the_warehouse_is_taken_once(harness: ShopHarness) -> None:
     harness.open_shop(available=20)
     order_id = order(harness, mug=3)
     aws: Any = SimpleNamespace(client_options={"region_name": REGION})
@@ -168,7 +168,7 @@ def test_who_plays_the_warehouse_takes_what_it_is_asked_once(harness: ShopHarnes
     assert list(warehouse.receive_requests(aws, harness.queues["warehouse"])) == []
 
 
-def test_what_was_killed_half_way_is_finished_by_the_next(
+def test_the_next_warehouse_process_finishes_the_work_of_a_killed_one(
     harness: ShopHarness, open_warehouse: Callable[[], LocalWarehouse], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warehouse, "CLAIM_SECONDS", 1)

@@ -1,4 +1,4 @@
-"""What a mail looks like, as text and as HTML, and that nothing in it is taken for markup."""
+"""Mails as text and as HTML: all values are escaped."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -114,7 +114,7 @@ DEAR: dict[str, Any] = {
 }
 
 
-def test_the_total_is_shown_with_what_it_is_made_of_and_the_tax_in_it() -> None:
+def test_the_total_is_shown_with_its_parts_and_the_tax() -> None:
     costs = """\
   2 x Blue mug  25.00 EUR
   1 x Pot  12.50 EUR
@@ -161,7 +161,7 @@ SHORT: dict[str, Any] = {
 }
 
 
-def test_a_mail_about_an_order_cut_short_says_what_is_not_coming_and_what_goes_back() -> None:
+def test_a_mail_about_a_shortened_order_lists_the_dropped_pieces_and_the_refund() -> None:
     letter = """\
   Total  34.90 EUR
   Includes 19.5 % tax  5.69 EUR
@@ -179,7 +179,7 @@ Elm & Sons"""
     assert "We refund" not in later
 
 
-def test_a_mail_about_an_order_cut_short_that_cost_nothing_speaks_of_no_money() -> None:
+def test_a_mail_about_a_shortened_free_order_mentions_no_money() -> None:
     free = {**SHORT, "discount": Discounted(code="SPRING", percent=100, amount=3750), "shipping": 0, "total": 0}
     assert "We refund" not in mail("OrderCutShort", **free).text
 
@@ -219,7 +219,7 @@ def test_names_in_the_html_are_escaped() -> None:
     assert "<b>Ann</b> & 'Co'" in hostile.text, "text is text"
 
 
-def test_a_template_can_be_given_nothing_to_run() -> None:
+def test_template_syntax_in_a_value_is_not_executed() -> None:
     hostile = mail(name="{{ total }}{% for x in lines %}", product="{{ 7 * 7 }}")
     assert "{{ total }}" in hostile.text
     assert "{{ 7 * 7 }}" in hostile.html
@@ -278,7 +278,7 @@ def test_a_notice_says_the_same_as_text_and_as_html_and_takes_nothing_for_markup
     assert "{" not in notice(event).subject + notice(event).text
 
 
-def test_whatever_a_product_is_called_by_its_link_is_one() -> None:
+def test_every_product_name_is_escaped_in_its_link() -> None:
     one = notice("PriceDropped", id='a b/"?&<')
     assert "https://elm.example/p/a%20b%2F%22%3F%26%3C?from=mail" in one.text
 

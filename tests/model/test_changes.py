@@ -59,7 +59,7 @@ def counted(count: str) -> dict[str, e.Line]:
     return {**LINES, "mug": replace(LINES["mug"], **one)}
 
 
-TOUCHED: dict[str, dict[str, Any]] = {  # what differs beside the state, by the field that tells it
+TOUCHED: dict[str, dict[str, Any]] = {  # the changes beside the state, by the field that identifies the transition
     "": {},
     "paid": {"paid": 990},
     "refunded": {"refunded": 990},
@@ -70,7 +70,7 @@ TOUCHED: dict[str, dict[str, Any]] = {  # what differs beside the state, by the 
     "returned": {"lines": counted("returned")},
     "dropped": {"lines": counted("dropped")},
 }
-BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # what makes it one, and what does not
+BETWEEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # the change that has this name, and one that has not
     "CustomerRenamed": ({"name": "Another"}, {"email": "another@example.com"}),
     "StockReplenished": ({"available": 3}, {"available": 0}),
     "ArchivedDisputeEnded": ({"status": "LOST"}, {"status": "LOST"}),
@@ -147,7 +147,7 @@ def test_every_kind_of_change_has_its_name_in_a_real_stream(
 
 
 @pytest.mark.parametrize("row", [t.PAYMENT, t.REFUND, t.RETURN, t.SHIPMENT, t.INVOICE], ids=lambda row: row.type)
-def test_what_is_inserted_as_restored_has_not_happened_and_what_becomes_of_it_then_has(
+def test_an_insertion_by_a_restore_is_no_change_but_later_updates_are(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
     image = row.encode(SAMPLES[row]) | {"restored_at": {"S": AT}}
@@ -160,8 +160,8 @@ def test_what_is_inserted_as_restored_has_not_happened_and_what_becomes_of_it_th
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CHANGE_TYPES if kind.condition], ids=lambda kind: kind.name)
-def test_what_is_told_by_what_was_before_is_not_told_where_nobody_knows_that_but_a_name(kind: ChangeType) -> None:
-    """A name that may be another is told again: whoever has it already does nothing."""
+def test_without_an_old_image_only_a_change_that_is_safe_to_repeat_is_named(kind: ChangeType) -> None:
+    """A change that could have two names gets the name that is safe to repeat: its consumers ignore a repeat."""
     before = before_of(kind, "")
     it, not_it = (replace(before, **changed, version=4) for changed in BETWEEN[kind.name])
     told = [
@@ -192,7 +192,7 @@ def test_stock_is_replenished_when_there_was_none_and_is_some(before: int, after
 @pytest.mark.parametrize(
     "transitions", [ORDER_TRANSITIONS, SHIPMENT_TRANSITIONS, PAYMENT_TRANSITIONS, REFUND_TRANSITIONS]
 )
-def test_from_one_state_to_another_there_is_one_name_or_one_for_each_field_that_tells_it(
+def test_a_pair_of_states_has_one_change_name_or_one_per_changed_field(
     transitions: tuple[Transition, ...],
 ) -> None:
     told: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
@@ -200,12 +200,12 @@ def test_from_one_state_to_another_there_is_one_name_or_one_for_each_field_that_
         for state in move.before:
             names = told.setdefault((state, move.status_after(state)), {})
             assert ("", False) not in names or names == {("", False): move.change_name}, (
-                "what no field tells is told last"
+                "the change without a field comes last"
             )
             assert names.setdefault((move.changed_field, move.decreasing), move.change_name) == move.change_name
 
 
-def test_a_customer_who_has_another_address_has_no_other_name_but_may_have_where_nobody_knows_what_was() -> None:
+def test_a_new_email_address_is_a_customer_changed_event_and_may_be_a_rename_without_an_old_image() -> None:
     ann = SAMPLES[t.CUSTOMER]
     moved = replace(ann, email="ash@example.com", email_hash="h2", version=2)
     changed = modified(t.CUSTOMER, ann, moved)
@@ -239,7 +239,7 @@ def test_a_refusal_to_stop_the_rest_is_no_parcel_and_a_cut_is_no_shipment() -> N
         assert found.name == name
 
 
-def test_goods_that_come_back_are_told_as_that_though_money_goes_back_with_them() -> None:
+def test_returned_goods_are_a_return_although_money_is_refunded() -> None:
     before = order(status="PARTIALLY_RETURNED", version=6)
     after = replace(before, lines=counted("returned"), refunded=1250, version=7)
     found = parse_change(modified(t.ORDER, before, after))
@@ -248,7 +248,7 @@ def test_goods_that_come_back_are_told_as_that_though_money_goes_back_with_them(
 
 
 @pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind not in IGNORED_ROW_KINDS], ids=lambda row: row.type)
-def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
+def test_a_change_without_a_declared_name_is_named_by_its_type(engine: Engine, table: Table, row: Row[Any]) -> None:
     named = {(kind.event_name, kind.only_ttl_deletion) for kind in CHANGE_TYPES if kind.row is row}
     table.write(put_if_absent(row, SAMPLES[row]))
     table.client.delete_item(TableName=table.name, Key=row.key_of(SAMPLES[row]))
@@ -260,7 +260,7 @@ def test_what_has_no_name_of_its_own_is_named_by_its_type(engine: Engine, table:
 
 
 @pytest.mark.parametrize("row", [row for row in t.ROWS if row.kind in IGNORED_ROW_KINDS], ids=lambda row: row.type)
-def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Row[Any]) -> None:
+def test_markers_and_totals_have_no_subscribers(engine: Engine, table: Table, row: Row[Any]) -> None:
     item = SAMPLES[row]
     table.write(put_if_absent(row, item))
     number = "ttl" if row.has_ttl else TOTAL_FIELDS.get(row, ("version",))[0]
@@ -272,7 +272,7 @@ def test_nobody_follows_markers_and_totals(engine: Engine, table: Table, row: Ro
 
 # TTL and people -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("row", [t.EXPIRY, t.ACTIVITY], ids=lambda row: row.type)
-def test_f14_what_dynamodb_expired_and_what_a_person_deleted_are_told_apart(
+def test_f14_an_expiry_and_a_deletion_by_a_user_have_different_names(
     engine: Engine, table: Table, row: Row[Any]
 ) -> None:
     item = replace(SAMPLES[row], ttl=LONG_AGO)
@@ -284,7 +284,7 @@ def test_f14_what_dynamodb_expired_and_what_a_person_deleted_are_told_apart(
     assert by_a_person.name == f"{row.type}Removed"
     assert by_dynamodb.name in ("OrderExpired", "ActivityExpired")
     assert (by_a_person.event_name, by_dynamodb.event_name) == ("REMOVE", "REMOVE")
-    assert by_dynamodb.image == row.encode(item), "what is archived is what was there"
+    assert by_dynamodb.image == row.encode(item), "the archived image equals the stored one"
     assert (by_a_person.at, by_dynamodb.at) == (AT, instant_from_epoch(LONG_AGO)), "a person's delete has no ttl in it"
 
 
@@ -306,7 +306,7 @@ def test_f14_only_dynamodbs_own_identity_is_an_expiry(identity: dict[str, str] |
     assert found.name == "ExpiryRemoved"
 
 
-# what is no change ----------------------------------------------------------------------------------------------------
+# records without a change ---------------------------------------------------------------------------------------------
 def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine, table: Table) -> None:
     table.write(put_if_absent(t.ORDER, order()))
     table.client.update_item(
@@ -322,7 +322,7 @@ def test_a_write_that_touches_only_copied_attributes_is_no_change(engine: Engine
 def test_a_write_that_changes_nothing_is_no_change(engine: Engine, table: Table) -> None:
     for _ in range(2):
         table.client.put_item(TableName=table.name, Item=t.ORDER.encode(order()))
-    assert len(read_stream_records(engine, table.name)) == 2, "the engine tells of it, DynamoDB does not"
+    assert len(read_stream_records(engine, table.name)) == 2, "the engine makes a record, DynamoDB does not"
     assert [found.name for found in changes_of(engine, table)] == ["OrderPlaced"]
 
 
@@ -358,14 +358,14 @@ def test_different_changes_have_different_ids() -> None:
     assert len({id_of(record) for record in all_of_them}) == len(all_of_them)
 
 
-def test_a_key_that_is_used_again_lives_another_life() -> None:
+def test_a_deleted_and_reused_key_has_new_change_ids() -> None:
     one = inserted(t.SETTINGS, SAMPLES[t.SETTINGS])
     two = inserted(t.SETTINGS, replace(SAMPLES[t.SETTINGS], created_at=moment(60)))
     assert one["dynamodb"]["Keys"] == two["dynamodb"]["Keys"]
     assert id_of(one) != id_of(two)
 
 
-# what cannot be read --------------------------------------------------------------------------------------------------
+# unreadable records ---------------------------------------------------------------------------------------------------
 def inserted(row: Row[Any], item: Any) -> dict[str, Any]:
     return recorded("INSERT", None, row.encode(item))
 
@@ -408,7 +408,7 @@ def test_an_item_of_an_older_schema_is_read_with_the_defaults_of_today() -> None
     assert found.after == order()
 
 
-def test_what_raises_no_version_is_no_change_though_nobody_can_read_what_was_there_before() -> None:
+def test_a_write_without_a_new_version_is_no_change_even_if_the_old_image_is_unreadable() -> None:
     mended = t.ORDER.encode(order())
     broken = {**mended, "total": {"S": "3490"}}
     assert parse_change(recorded("MODIFY", broken, mended)) is None
@@ -424,7 +424,7 @@ POISON: dict[str, Any] = {
     "an event name of its own": recorded("UPSERT", None, GOOD),
     "no type": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "type"}),
     "no schema": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "schema"}),
-    "a type nobody knows": recorded("INSERT", None, {**GOOD, "type": {"S": "Sphinx"}}),
+    "an unknown type": recorded("INSERT", None, {**GOOD, "type": {"S": "Sphinx"}}),
     "an attribute missing": recorded("INSERT", None, {name: GOOD[name] for name in GOOD if name != "total"}),
     "an attribute of another type": recorded("INSERT", None, {**GOOD, "total": {"S": "3490"}}),
     "a total with a fraction": recorded("INSERT", None, {**GOOD, "total": {"N": "34.9"}}),
@@ -437,7 +437,7 @@ POISON: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
-def test_poison_is_not_readable_and_never_heals(poison: Any) -> None:
+def test_a_malformed_record_is_a_permanent_error(poison: Any) -> None:
     with pytest.raises(NotReadable) as refusal:
         parse_change(poison)
     assert isinstance(refusal.value, Permanent)
@@ -454,7 +454,7 @@ JSON = st.recursive(
 
 @given(st.sampled_from(sorted({"dynamodb", "eventName", "userIdentity", *GOOD})), JSON, st.booleans())
 @settings(max_examples=many(200, 20))
-def test_whatever_is_wrong_with_a_record_it_is_read_or_refused_for_good(name: str, value: Any, old: bool) -> None:
+def test_a_malformed_record_is_read_or_rejected_permanently(name: str, value: Any, old: bool) -> None:
     record = modified(t.ORDER, order(), order(status="PAID", version=2))
     if name in record or name == "userIdentity":
         record[name] = value

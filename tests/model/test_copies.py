@@ -1,4 +1,4 @@
-"""Copies: whatever way an order takes, following its changes ends where its last state says."""
+"""Copies: on every path of an order, following its changes ends with the copies of its last state."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,7 +39,8 @@ def change(old: Any, new: Any) -> Change:
 
 
 def follow(table: Copies, change: Change) -> None:
-    """What the copies' reader does to the table, guards included: newer ones are left, log entries are put once."""
+    """Apply the copies reader's writes to the table, with their guards: newer copies stay, log entries are written
+    once."""
     todo = plan_copy_changes(change)
     for row, copy in todo.put:
         place = place_of(row, copy)
@@ -89,7 +90,7 @@ def walk(choices: list[int]) -> list[e.Order]:
 
 
 def touched(order: e.Order, field: str) -> e.Order:
-    """The order with a difference in the field that tells a change."""
+    """Return the order with a difference in the field that identifies a change."""
     mug, counts = order.lines["mug"], ("shipped", "delivered", "returned", "dropped")
     changed: dict[str, dict[str, Any]] = {
         "": {},
@@ -129,7 +130,7 @@ def test_f8_following_every_change_ends_where_the_last_state_says_however_often_
 
 @given(WALKS, st.data())
 @settings(max_examples=many(150, 20))
-def test_f8_a_write_that_is_late_brings_nothing_back(states: list[e.Order], data: st.DataObject) -> None:
+def test_f8_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataObject) -> None:
     """A batch that is delivered twice is worked by two at once, and each write of either may be the last to arrive."""
     states = [state for state in states if state.status != "ARCHIVING"]
     changes = [change(old, new) for old, new in zip([None, *states], states, strict=False)]
@@ -219,7 +220,7 @@ def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
     assert [row for row, _ in todo.append] == [t.ACTIVITY, t.TIMELINE], "the archive waits for the timeline alone"
 
 
-def test_a_summary_tells_of_its_order() -> None:
+def test_a_summary_is_derived_from_its_order() -> None:
     ((_, summary),) = copies_of(t.ORDER, order()).values()
     assert summary == e.OrderSummary(
         customer_id="ann",
@@ -239,7 +240,7 @@ def test_an_activity_ends_90_days_after_it_happened() -> None:
     assert activity.ttl == 1795253400 + 90 * 86400  # 2026-11-21T09:30Z
 
 
-def test_f15_no_copy_is_itself_followed() -> None:
+def test_f15_records_of_copies_have_no_copies() -> None:
     copies = {snapshot.target_row for snapshot in SNAPSHOTS} | {log.target_row for log in LOGS}
     assert not copies & set(SOURCE_ROWS)
     assert all(row.kind == "primary" for row in SOURCE_ROWS)

@@ -26,11 +26,11 @@ from tests.support.samples import AT, SAMPLES, archived_order, order
 from tests.support.samples import PERSONAL as PEOPLE
 
 UNTOLD = {"OrderArchiving", "OrderErased", "PaymentDisputeNoted", "PaymentPartlyRefunded", "RefundSent"}
-"""What is nobody's business outside: a step of our own, or what another event tells."""
+"""Changes that are not published: an internal step, or a change that another event contains."""
 
 
 def change_of(event: EventContract) -> Change:
-    """The change this event tells of, as if it had been read from the stream."""
+    """Return the change of this event, as if it had been read from the stream."""
     kind = next(kind for kind in CHANGE_TYPES if kind.name == event.name and kind.row is event.row)
     item = SAMPLES[kind.row]
     if status := kind.transition.status_after(kind.transition.before[0]) if kind.transition else kind.new_status:
@@ -66,7 +66,7 @@ def test_an_event_is_its_contract_and_comes_back_as_it_was_sent(event: EventCont
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
-def test_no_event_carries_what_nobody_could_erase_from_the_bus(event: EventContract) -> None:
+def test_no_event_contains_personal_data(event: EventContract) -> None:
     sent = json.dumps(build_event_detail(change_of(event)), ensure_ascii=False)
     assert not [text for text in PEOPLE if text in sent]
 
@@ -76,7 +76,7 @@ def test_every_name_is_published_once_and_is_a_change() -> None:
     assert {event.name for event in EVENTS} == {kind.name for kind in CHANGE_TYPES} - UNTOLD
 
 
-def test_a_change_with_no_contract_is_no_event() -> None:
+def test_a_change_without_a_contract_is_no_event() -> None:
     record = {"eventName": "MODIFY", "dynamodb": {}}
     record["dynamodb"] = {
         "OldImage": t.STOCK.encode(SAMPLES[t.STOCK]),
@@ -117,13 +117,13 @@ def test_a_contract_declared_wrong_is_refused_when_it_is_imported(wrong: dict[st
         EventContract(description="", **wrong).check()
 
 
-def test_a_reaction_to_what_nobody_publishes_is_refused() -> None:
+def test_a_reaction_to_an_unpublished_event_is_rejected() -> None:
     with pytest.raises(TypeError, match="listens for unknown events"):
         Reaction("praise", event_names=("OrderPraised",), effect="", idempotent_by="").check()
     assert len({reaction.name for reaction in REACTIONS}) == len(REACTIONS)
 
 
-# what comes from the bus ----------------------------------------------------------------------------------------------
+# messages from the bus ------------------------------------------------------------------------------------------------
 def sent() -> dict[str, Any]:
     body = build_event_detail(change_of(EVENTS_BY_NAME["OrderPaid"]))
     assert body is not None
@@ -159,7 +159,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_is_no_event_is_refused_for_good(body: Any) -> None:
+def test_a_malformed_event_is_rejected_permanently(body: Any) -> None:
     with pytest.raises(NotReadable):
         parse_event_detail(body)
 

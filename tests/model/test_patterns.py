@@ -1,4 +1,5 @@
-"""The check of the declarations rejects a row in the way of a pattern, and an index that lacks what a pattern shows."""
+"""The check of the declarations rejects a row inside a pattern's range, and an index that lacks attributes of a
+pattern."""
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_nothing_may_sort_between_orders_profile_and_settings_of_a_customer(
 
 
 @pytest.mark.parametrize("sort", ["FAVOURS#{pin_id}", "TASTES#{pin_id}", "ACTIVITY_OLD#{pin_id}"])
-def test_what_sorts_before_or_behind_them_may_come(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
+def test_a_row_that_sorts_before_or_after_the_range_is_accepted(monkeypatch: pytest.MonkeyPatch, sort: str) -> None:
     pin = Row(Pin, f"CUSTOMER#{{customer_id}} / {sort}", owner="customer_id", personal=(), purpose="to find it")
     monkeypatch.setattr(t, "ROWS", (*t.ROWS, pin))
     monkeypatch.setattr(t, "ROWS_BY_TYPE", {**t.ROWS_BY_TYPE, "Pin": pin})

@@ -98,7 +98,7 @@ def test_the_erasure_may_query_each_index_in_which_a_row_is_found(monkeypatch: p
 
 
 @pytest.mark.parametrize("row", [row for row in t.ROWS if row.personal], ids=lambda row: row.type)
-def test_an_item_in_an_object_or_a_record_loses_what_its_row_calls_personal(row: Row[Any]) -> None:
+def test_an_image_in_an_object_or_a_record_loses_its_personal_attributes(row: Row[Any]) -> None:
     image = row.encode(SAMPLES[row])
     assert personal_attributes(image) == set(row.personal or ())
     assert personal_attributes({"type": {"N": "1"}}) >= personal_attributes(image), "of an unknown type: all"

@@ -1,4 +1,4 @@
-"""What an order costs, what is in that, and what comes back for a part of it: nothing is made or lost by rounding."""
+"""The price of an order, its tax, and the refund for a part of it: rounding creates and loses no money."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -26,7 +26,7 @@ def lines(most: int = 200) -> st.SearchStrategy[dict[str, Line]]:
 
 @st.composite
 def orders(draw: st.DrawFn, most: int = 200) -> Order:
-    """An order with what its lines cost, perhaps with a discount, and with shipping."""
+    """An order with the prices of its lines, perhaps with a discount, and with shipping."""
     ordered = draw(lines(most))
     goods = pricing.goods_total(ordered)
     percent = draw(st.none() | PERCENT)
@@ -55,7 +55,7 @@ def test_an_order_costs_its_goods_less_the_discount_and_shipping() -> None:
 
 
 @given(lines())
-def test_goods_cost_what_each_piece_costs(ordered: Mapping[str, Line]) -> None:
+def test_the_price_of_goods_is_the_sum_of_their_pieces(ordered: Mapping[str, Line]) -> None:
     assert pricing.goods_total(ordered) == sum(
         price for line in ordered.values() for price in [line.price] * line.quantity
     )
@@ -109,16 +109,16 @@ def test_net_and_tax_are_the_amount_and_tax_is_its_rate_of_net(amount: int, rate
     assert exact - Fraction(1, 2) < line.tax <= exact + Fraction(1, 2)
 
 
-# what comes back ------------------------------------------------------------------------------------------------------
+# returns --------------------------------------------------------------------------------------------------------------
 @given(orders())
-def test_all_pieces_are_worth_what_was_paid_for_the_goods(placed: Order) -> None:
+def test_all_pieces_together_are_worth_the_amount_paid_for_the_goods(placed: Order) -> None:
     pieces = {id: line.quantity for id, line in placed.lines.items()}
     assert pricing.discounted_value(placed, pieces) == placed.total - placed.shipping
     assert pricing.discounted_value(placed, {}) == pricing.discounted_value(placed, dict.fromkeys(pieces, 0)) == 0
 
 
 @given(returns())
-def test_what_comes_back_with_each_return_adds_up_to_what_was_paid_for_the_goods(
+def test_the_refunds_of_all_returns_add_up_to_the_amount_paid_for_the_goods(
     whole: tuple[Order, list[Mapping[str, int]]],
 ) -> None:
     placed, returned_by_then = whole
@@ -130,7 +130,7 @@ def test_what_comes_back_with_each_return_adds_up_to_what_was_paid_for_the_goods
 
 
 @given(returns())
-def test_a_return_brings_no_less_than_its_share_of_what_was_paid_and_less_than_a_unit_more(
+def test_a_return_is_worth_at_least_its_share_and_less_than_one_unit_more(
     whole: tuple[Order, list[Mapping[str, int]]],
 ) -> None:
     placed, (first, *_) = whole

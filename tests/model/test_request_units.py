@@ -1,6 +1,6 @@
 """Every access pattern is one request (one for each shard), and costs the same with 10 and with 10,000 items around it.
 
-The items around it lie in the same partitions and indexes: beside what is asked for, before and behind it.
+The items around it are in the same partitions and indexes: before and after the requested items.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def unmatched() -> e.Payment:
 
 
 def asked_for() -> Iterator[tuple[Row[Any], Any]]:
-    """What the patterns shall find: a little more of each than a page takes."""
+    """The items that the patterns must find: a little more of each than a page."""
     yield from ((row, item) for row, item in SAMPLES.items() if row not in REPLACING)
     for n in range(1, 7):
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"m{n}")
@@ -82,7 +82,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
 
 
 def around() -> Iterator[tuple[Row[Any], Any]]:
-    """Neighbours of what is asked for, without end, in every partition and index that a pattern reads."""
+    """Yield endless neighbours of the requested items, in every partition and index that a pattern reads."""
     for n in count():
         before, behind, id = moment(-1 - n), moment(1000 + n), f"x{n:06}"
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"z{id}")
@@ -118,7 +118,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
 
 @pytest.fixture(scope="module")
 def worlds(engine: Engine) -> dict[int, Table]:
-    """A table with 10 items around what is asked for, and one with 10,000; without a stream, which loads faster."""
+    """A table with 10 items around the requested ones, and one with 10,000; without a stream, which loads faster."""
     client = engine.dynamodb()
     made = {}
     for size in (10, 10_000):
@@ -182,9 +182,9 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
 }
 """The calls that differ from those of other patterns: the first five items, by the key of the sample."""
 UNITS = Path(__file__).with_name("recorded_units.json")
-"""What each call finds, by how many requests, and for how many units.
+"""The result of each call, its number of requests and its units.
 
-A unit is 4 KB read; half as much where the read need not be consistent.
+A unit is a consistent read of 4 KB; an eventually consistent read is half a unit.
 """
 
 
@@ -198,7 +198,7 @@ def call_of(pattern: Get[Any] | Query[Any]) -> Call:
 
 @pytest.mark.parametrize("size", [10, 10_000])
 @pytest.mark.parametrize("pattern", p.PATTERNS, ids=lambda pattern: pattern.id)
-def test_a_pattern_is_one_request_a_shard_and_costs_the_same_whatever_lies_around(
+def test_a_pattern_is_one_request_per_shard_and_costs_the_same_among_other_items(
     worlds: dict[int, Table],
     wire: WireTap,
     pattern: Get[Any] | Query[Any],
@@ -231,7 +231,9 @@ def test_f21_the_ancestors_of_a_category_are_one_batch_get_of_their_keys_alone_a
 ) -> None:
     shop = Shop(table=replace(worlds[size], client=wire.client), new_id=str)
     found = list_ancestors(shop, "/kitchen/mugs/small/1/")
-    assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], "nobody made the one between"
+    assert [category.path for category in found] == ["/kitchen/", "/kitchen/mugs/"], (
+        "the category between was not created"
+    )
     assert (wire.operations, wire.units) == (["BatchGetItem"], 0.5 * 4)
 
 
@@ -280,9 +282,7 @@ def test_every_order_of_a_queue_is_seen_once_page_after_page(worlds: dict[int, T
         assert times == sorted(times, reverse=pattern.newest_first)
 
 
-def test_f26_what_expired_costs_nothing_to_hide_beyond_its_own_reading(
-    wire: WireTap, new_table: Callable[[], str]
-) -> None:
+def test_f26_hiding_expired_items_costs_only_their_reading(wire: WireTap, new_table: Callable[[], str]) -> None:
     table = Table(wire.client, new_table(), t.ROWS_BY_TYPE, clock=lambda: START)
     ended = [replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n), ttl=int(START.timestamp())) for n in range(3)]
     load(table, [(t.NOTIFICATION, each) for each in (*ended, NOTIFICATION)])

@@ -1,11 +1,11 @@
-"""What remembers outlives what can come again."""
+"""Markers that prevent repeats are kept longer than a repeat is possible."""
 
 import pytest
 
 from functions.model import retention
 
 
-def test_the_lives_as_they_are_hold() -> None:
+def test_the_declared_retentions_are_consistent() -> None:
     retention.validate_retention()
 
 
@@ -27,11 +27,11 @@ def test_the_lives_as_they_are_hold() -> None:
         ({"mail_read_timeout_seconds": 70}, "an attempt to send a mail takes at most 70 s, but SES may take 70 s"),
     ],
 )
-def test_a_life_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:
+def test_a_retention_that_is_too_short_fails_with_a_sentence(wrong: dict[str, int], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         retention.validate_retention(**wrong)
 
 
-def test_every_wrong_life_is_named() -> None:
+def test_every_inconsistent_retention_is_named() -> None:
     with pytest.raises(ValueError, match=r"effects .*; commands "):
         retention.validate_retention(effect_days=1, command_days=1)

@@ -153,7 +153,7 @@ PAIRS = [
 ]
 
 
-def test_an_order_says_when_it_came_to_its_status_whatever_has_changed_since() -> None:
+def test_status_since_is_the_time_of_the_last_status_change() -> None:
     paid = states.apply_order_command(order(version=4, status="PENDING"), "pay", moment(5))
     assert (paid.reached, paid.status_since, paid.reached_at) == (5, moment(5), None)
     later = states.apply_order_command(states.apply_order_command(paid, "readdress", moment(6)), "refund", moment(7))
@@ -179,7 +179,7 @@ def test_f8_nothing_moves_but_as_its_table_says(machine: Machine, status: str, c
         came = {"reached": 5} if status != expected else {"reached_at": before.updated_at}
         told = came if machine.of == "order" and expected != "ARCHIVING" else {}
         assert after == machine.made(status=expected, version=5, updated_at=moment(5), **told)
-    assert before == machine.made(status=status, version=4), "what was read is left as it was"
+    assert before == machine.made(status=status, version=4), "the item that was read is not modified"
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.of)
@@ -197,7 +197,7 @@ def test_every_order_can_reach_its_end() -> None:
     assert ending == set(get_args(OrderStatus))
 
 
-def test_an_order_that_nobody_has_anything_left_to_do_with_waits_in_no_queue() -> None:
+def test_an_order_that_needs_no_more_work_is_in_no_queue() -> None:
     closed = {state for state, command in ORDERS if command == "archive"}
     assert closed == set(get_args(OrderStatus)) - set(OPEN_STATUSES) - {"ARCHIVING"}
     assert closed == set(states.CLOSED_STATUSES)
@@ -215,6 +215,6 @@ def test_an_order_counts_as_sold_from_its_payment_until_it_is_cancelled() -> Non
     [{"before": ("PENDING",), "after": UNCHANGED}, {"before": ("PENDING", "PAID"), "after": "PAID"}],
     ids=["stays", "may stay"],
 )
-def test_a_transition_that_its_change_could_not_be_told_by_is_refused_when_it_is_imported(wrong: Any) -> None:
+def test_a_transition_that_its_image_cannot_reveal_is_rejected_at_import(wrong: Any) -> None:
     with pytest.raises(TypeError, match="so set changed_field"):
         Transition(command="ponder", change_name="OrderPondered", **wrong).check()

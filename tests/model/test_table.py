@@ -37,7 +37,7 @@ def keys_in(image: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("row", t.ROWS, ids=lambda row: row.type)
-def test_every_kind_of_item_lies_where_it_always_lay_and_comes_back_whole(
+def test_every_item_type_keeps_its_recorded_keys_and_decodes_completely(
     row: Row[Any], recorded: Callable[..., Recorded]
 ) -> None:
     image = row.encode(SAMPLES[row])
@@ -52,7 +52,7 @@ def test_every_class_of_the_entities_is_declared_in_one_module_only() -> None:
             assert declared.__module__ != found.name or getattr(e, name) is declared, f"{name}: another has this name"
 
 
-def test_no_kind_of_item_has_gone(recorded: Callable[..., Recorded]) -> None:
+def test_no_recorded_item_type_is_missing(recorded: Callable[..., Recorded]) -> None:
     recorded(KEYS).check_names({row.type for row in t.ROWS})
 
 
@@ -62,7 +62,7 @@ def test_no_key_names_a_person(row: Row[Any]) -> None:
     assert not [text for text in PERSONAL if text in keys]
 
 
-def test_no_two_rows_are_in_each_others_way() -> None:
+def test_no_two_rows_can_collide() -> None:
     assert key_conflicts(t.ROWS) == []
     assert {row.type for row in t.ROWS} == t.ROWS_BY_TYPE.keys()
 
@@ -94,7 +94,7 @@ def test_an_erasure_is_found_until_it_is_finished() -> None:
     assert "GSI2PK" not in t.ERASED_CUSTOMER.encode(replace(SAMPLES[t.ERASED_CUSTOMER], status="ERASED"))
 
 
-def test_a_customer_without_a_company_and_one_who_was_forgotten_are_in_no_companys_list() -> None:
+def test_a_customer_without_a_company_and_an_erased_customer_are_in_no_companys_list() -> None:
     assert "GSI1PK" not in t.CUSTOMER.encode(replace(SAMPLES[t.CUSTOMER], company_id=None))
     assert "GSI1PK" not in t.ERASED_CUSTOMER.encode(SAMPLES[t.ERASED_CUSTOMER])
 
@@ -104,11 +104,11 @@ def test_the_root_of_a_catalogue_is_in_no_category() -> None:
     assert t.CATEGORY.encode(replace(SAMPLES[t.CATEGORY], path="/a/"))["GSI1PK"] == {"S": "PARENT#main#/"}
 
 
-def test_a_gift_card_is_nobodys_and_no_customers_list_shows_it() -> None:
+def test_a_gift_card_has_no_owner_and_is_in_no_customers_list() -> None:
     assert "GSI1PK" not in t.ACCOUNT.encode(replace(SAMPLES[t.ACCOUNT], kind="GIFT_CARD", customer_id=None))
 
 
-def test_a_shard_is_for_ever_and_all_are_used() -> None:
+def test_the_shard_of_an_item_never_changes_and_all_shards_are_used() -> None:
     assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
     assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARD_COUNT)}
 
@@ -121,7 +121,7 @@ SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
 
 
 @pytest.mark.parametrize(("row", "item"), SHARDED, ids=lambda given: getattr(given, "type", ""))
-def test_f27_what_takes_few_values_is_spread_evenly_over_all_its_shards(
+def test_f27_a_key_with_few_values_is_spread_evenly_over_all_its_shards(
     row: Row[Any], item: Callable[[str], Any]
 ) -> None:
     ids = [hashlib.sha256(str(number).encode()).hexdigest()[:26] for number in range(2000)]
@@ -139,7 +139,7 @@ def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() 
     assert {one.shards for one in asking} == {e.SHARD_COUNT}
 
 
-def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table: Callable[[], str]) -> None:
+def test_the_engine_accepts_the_declared_table(engine: Engine, new_table: Callable[[], str]) -> None:
     name = new_table()
     made = engine.dynamodb().describe_table(TableName=name)["Table"]
     request = t.create_table_request(name)
@@ -151,7 +151,7 @@ def test_the_engine_takes_the_table_as_it_is_declared(engine: Engine, new_table:
     assert made["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
-def test_projections_stay_within_what_dynamodb_allows() -> None:
+def test_projections_stay_within_dynamodbs_limits() -> None:
     included = [names for names in t.INDEX_PROJECTIONS.values() if names is not None]
     assert all(len(names) <= 20 for names in included), "20 of one index"
     assert sum(map(len, included)) <= 100, "100 of all indexes of a table"

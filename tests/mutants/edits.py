@@ -45,7 +45,7 @@ def _compile_edited(function: Any, edits: tuple[tuple[str, str], ...]) -> CodeTy
     module, _ = inspect.findsource(function)
     edited = [*module[: first - 1], text, *module[first - 1 + len(lines) :]]
     codes = [compile("".join(edited), function.__code__.co_filename, "exec", dont_inherit=True)]
-    for code in codes:  # the loop also reads what it appends
+    for code in codes:  # the loop also visits appended elements
         if (code.co_qualname, code.co_firstlineno) == (function.__code__.co_qualname, first):
             return code
         codes += [one for one in code.co_consts if isinstance(one, CodeType)]

@@ -31,7 +31,7 @@ def test_a_planted_fault_is_caught_by_its_check(
     assert not any(raised_in.is_relative_to(folder) for folder in PRODUCT), "the check must detect the fault itself"
 
 
-def test_each_fault_can_be_planted_in_the_product_as_it_is_now() -> None:
+def test_each_fault_can_be_planted_in_the_current_code() -> None:
     for mutant in CHECKED_MUTANTS:
         with mutant.plant():
             synth_cache.load_template("orderstream-dev", {"laptop": "true"})

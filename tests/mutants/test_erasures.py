@@ -1,4 +1,4 @@
-"""The erasure of a customer's data: what it must not delete, what it must delete, and when it may end."""
+"""The erasure of a customer's data: the data it deletes, the data it keeps, and the condition for its end."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

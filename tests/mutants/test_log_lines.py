@@ -32,7 +32,7 @@ HOME = Address(name=NAME, street=STREET, postcode="1010", city="Wien", country="
 
 @contextmanager
 def capture_output() -> Iterator[io.StringIO]:
-    """Capture everything that the Lambdas print and log, including what libraries log from the level WARNING on."""
+    """Capture all output and log lines of the Lambdas, including log lines of libraries from the level WARNING on."""
     output = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         for stream in ("stdout", "stderr"):

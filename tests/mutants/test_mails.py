@@ -1,4 +1,4 @@
-"""Mails: the SES client sends each request once, whatever SES answers."""
+"""Mails: the SES client sends each request once, at every answer of SES."""
 
 import json
 import threading

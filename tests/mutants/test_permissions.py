@@ -59,7 +59,7 @@ def record_actions(harness: ShopHarness) -> Iterator[dict[str, set[tuple[str, st
 
 
 def name_end(resource: Any) -> str:
-    """Return what a policy has after the name of a resource of the stack, such as "/index/GSI1", or ""."""
+    """Return the suffix that a policy adds to the name of a resource of the stack, such as "/index/GSI1", or ""."""
     return str(resource["Fn::Join"][1][-1]) if "Fn::Join" in resource else ""
 
 

@@ -1,4 +1,4 @@
-"""`python -m ops capacity`: three recorded days of traffic, and what they cost by hand."""
+"""`python -m ops capacity`: three recorded days of traffic, and their manually calculated cost."""
 
 import json
 from collections.abc import Iterator
@@ -80,15 +80,13 @@ def recording(name: str) -> capacity.TableTraffic:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_recorded_traffic_costs_what_it_costs_by_hand(name: str) -> None:
+def test_the_cost_of_recorded_traffic_equals_the_manual_calculation(name: str) -> None:
     found = capacity.sum_costs(capacity.estimate_costs(recording(name), PRICES, RULES))
     assert found == pytest.approx(FIGURES[name], abs=5e-7)
 
 
 @pytest.mark.parametrize("name", CHEAPEST)
-def test_what_is_cheapest_is_said_as_the_settings_that_make_it_so(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_cheapest_mode_is_printed_as_its_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["capacity", "--from", str(TRAFFIC[name])])
     billing, table_class = CHEAPEST[name]
     lines = capsys.readouterr().out.splitlines()
@@ -109,12 +107,12 @@ def test_other_rules_of_autoscaling_provide_other_capacity() -> None:
     assert capacity.AutoscalingRules(utilization=50, min_units=5).provisioned_units(30_000) == 200
     assert capacity.AutoscalingRules(utilization=50, min_units=1).provisioned_units(0) == 1
     assert capacity.AutoscalingRules(utilization=70, min_units=5).provisioned_units(21_000) == 100, (
-        "and what fits exactly is not rounded up"
+        "an exact fit is not rounded up"
     )
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_what_was_recorded_is_written_again_as_it_was(name: str, tmp_path: Path) -> None:
+def test_recorded_traffic_is_written_unchanged(name: str, tmp_path: Path) -> None:
     kept = TRAFFIC[name]
     main(["capacity", "--from", str(kept), "--record", str(tmp_path / "again.json")])
     assert (tmp_path / "again.json").read_text() == kept.read_text()
@@ -162,7 +160,7 @@ def test_the_figures_are_cloudwatchs_own_by_the_hour_and_its_busiest_five_minute
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"table": "t", "since": "", "read": {"table": [[1, 1]]}, "write": {}, "stored": {}}']
 )
-def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
     kept.write_text(text)
     with pytest.raises(SystemExit, match="has an invalid format"):
@@ -175,7 +173,7 @@ def test_more_days_than_cloudwatch_keeps_cannot_be_asked_for(capsys: pytest.Capt
     assert "keeps five-minute datapoints no longer" in capsys.readouterr().err
 
 
-def test_the_prices_say_of_when_and_where_they_are() -> None:
+def test_the_prices_have_their_date_and_region() -> None:
     assert datetime.fromisoformat(PRICES["as_of"]) < datetime.now()  # noqa: DTZ005  a day has no zone
     assert PRICES["region"]
     assert all(source.startswith("https://") for source in PRICES["sources"])

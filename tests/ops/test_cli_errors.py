@@ -1,4 +1,4 @@
-"""Whatever stops a tool ends it with a sentence, and with 2 where it cannot be meant so, else with 1."""
+"""Every error ends a tool with one sentence. Exit code 2: wrong usage; 1: incomplete."""
 
 from collections.abc import Callable
 from typing import Any
@@ -52,7 +52,7 @@ def raising(error: Exception) -> Callable[..., Any]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_stops_it_is_a_sentence(
+def test_every_error_is_printed_as_one_sentence(
     command: list[str], error: Exception, code: int, says: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     for name in ("resolve_target", "resolve_table", "resolve_shop"):

@@ -1,4 +1,4 @@
-"""Drift: what is wrong with copies, logs, totals and names is found, each of it, and mended; and nothing is made up."""
+"""Drift: every wrong copy, log entry, total and name is found and repaired, and no correct item is reported."""
 
 import itertools
 import random
@@ -122,17 +122,17 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
     assert {**mended, "version": wrong["version"]} == wrong
 
 
-# what can go wrong ----------------------------------------------------------------------------------------------------
+# planted errors -------------------------------------------------------------------------------------------------------
 COPIES = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
-"""A place, and what lies there then."""
+"""A place, and the item there."""
 
 
 def corruptions(images: dict[ItemKey, Image], chance: random.Random) -> Iterator[Corruption]:
-    """Every kind of corruption of everything there is, in any order; of each change at most one of the two logs is
-    touched, for of what both tell falsely nobody knows better."""
+    """Every kind of corruption of every item, in any order. At most one of the two logs of a change is corrupted: if
+    both are wrong, the truth cannot be known."""
     spoiled: set[str] = set()
     places = sorted(images)
     chance.shuffle(places)
@@ -241,7 +241,7 @@ def _distinct(found: Iterator[Corruption]) -> Iterator[Corruption]:
 
 
 def told_of(image: Image) -> Image:
-    """What an image says, but for what a copy that is written anew may say otherwise: the version it is of."""
+    """Return an image without the attribute in which a rewritten copy may differ: the version of its source."""
     free = {"version", "as_of", "created_at"} if image["type"]["S"] in COUNTED_IN else {"version"}
     free |= {"customer_version"} if image["type"]["S"] == "Order" else set()
     if image["type"]["S"] in ("TimelineEvent", "Activity"):
@@ -281,7 +281,7 @@ def test_random_corruptions_are_all_found_and_repaired(harness: ShopHarness) -> 
 
 
 class Traffic:
-    """Threads that do something again and again, each by a number, until it is over. `failed`: what went wrong."""
+    """Threads that repeat an action, each with a number, until the end. `failed`: their errors."""
 
     def __init__(self, *does: Callable[[int], None]) -> None:
         self.over = threading.Event()
@@ -294,7 +294,7 @@ class Traffic:
                 do(number)
                 if self.over.is_set():
                     return
-        except Exception as error:  # noqa: BLE001  the test tells it
+        except Exception as error:  # noqa: BLE001  the test reports it
             self.failed.append(error)
 
     def __enter__(self) -> None:
@@ -308,7 +308,7 @@ class Traffic:
 
 
 @pytest.mark.thorough
-def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_found(harness: ShopHarness) -> None:
+def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: ShopHarness) -> None:
     """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
     a_busy_shop(harness, 12)
     table = harness.shop.table
@@ -325,8 +325,8 @@ def test_while_people_order_and_pay_nothing_is_made_up_and_what_is_wrong_is_foun
 def traffic(
     harness: ShopHarness, pause_seconds: float = TRAFFIC_PAUSE_SECONDS, *, renames: bool = True
 ) -> Iterator[list[Exception]]:
-    """People order, pay, cancel and, ten times more seldom, take other names, and a reader follows; what went wrong for
-    them."""
+    """Let customers order, pay, cancel and (ten times less often) change names, while a reader follows. Yields their
+    errors."""
     harness.new_records()
 
     def order_and_pay(number: int) -> None:
@@ -385,12 +385,12 @@ def test_while_people_order_and_pay_a_repair_that_is_killed_half_way_mends_all_a
 
 
 def is_at_rest(image: Image) -> bool:
-    """Whether nobody who orders now changes it: not a total of theirs."""
+    """Return whether no concurrent order changes this item: it is not one of their totals."""
     return image["type"]["S"] not in ("BestSeller", "Metric", "Order", "Counted")
 
 
-# what it cannot or must not do ----------------------------------------------------------------------------------------
-def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
+# limits ---------------------------------------------------------------------------------------------------------------
+def test_an_item_that_changes_between_the_check_and_the_repair_is_not_changed(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.open_shop()
@@ -415,7 +415,7 @@ def test_what_changes_between_the_look_and_the_mending_is_left_as_it_is(
 ORDER_SUMMARY_IS = "ORDER#"
 
 
-def test_a_total_that_is_final_is_left_as_it_is(harness: ShopHarness) -> None:
+def test_a_final_total_is_not_changed(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.pay_order(harness.place_order("one", mug=1))
     harness.process_all(("copies",))
@@ -431,7 +431,7 @@ def test_a_total_that_is_final_is_left_as_it_is(harness: ShopHarness) -> None:
     assert everything(table)[key] == false
 
 
-def test_a_total_whose_orders_have_left_the_table_is_said_and_left(
+def test_a_total_whose_orders_left_the_table_is_reported_and_not_changed(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     create_delivered_order(harness)
@@ -448,7 +448,7 @@ def test_a_total_whose_orders_have_left_the_table_is_said_and_left(
     assert {place: everything(table)[place] for place in sold} == sold
 
 
-def test_an_unverifiable_total_does_not_keep_others_from_their_repair(harness: ShopHarness) -> None:
+def test_an_unverifiable_total_does_not_prevent_other_repairs(harness: ShopHarness) -> None:
     create_delivered_order(harness)
     expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=400))
     harness.process_all()
@@ -467,7 +467,7 @@ def test_an_unverifiable_total_does_not_keep_others_from_their_repair(harness: S
     assert units["PRODUCT#mug"] == "2"
 
 
-def test_a_return_of_an_order_that_is_being_archived_stays_counted(harness: ShopHarness) -> None:
+def test_a_return_of_an_order_in_archiving_stays_counted(harness: ShopHarness) -> None:
     order_id = create_delivered_order(harness)
     returns.return_goods(harness.shop, STAFF, "back", order_id, {"mug": returns.ReturnedGoods(1, restock=False)})
     harness.process_all()
@@ -483,8 +483,8 @@ def test_a_return_of_an_order_that_is_being_archived_stays_counted(harness: Shop
     assert "contribution orphaned" not in {fault.kind for fault in looked(harness).discrepancies.values()}
 
 
-def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: ShopHarness) -> None:
-    """What recovery would do: the reader has lost the record that an order was paid."""
+def test_a_missing_contribution_is_written_together_with_its_totals(harness: ShopHarness) -> None:
+    """Simulate a lost record: the reader did not get the record that an order was paid."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2)
     harness.process_all(("copies",))
@@ -496,7 +496,7 @@ def test_a_mark_that_was_never_made_is_made_up_for_with_its_totals(harness: Shop
     assert units == ["2", "2"]
 
 
-def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(harness: ShopHarness) -> None:
+def test_an_unreadable_order_is_named_and_blocks_no_other(harness: ShopHarness) -> None:
     harness.open_shop()
     broken, sound = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     harness.new_records()  # lost
@@ -508,7 +508,7 @@ def test_an_order_that_nobody_can_read_is_named_and_stops_no_other(harness: Shop
     assert {fault.source[1].order_id for fault in drift.discrepancies.values()} == {sound}
 
 
-def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(harness: ShopHarness) -> None:
+def test_the_items_needed_to_check_a_page_are_read_in_a_few_requests(harness: ShopHarness) -> None:
     orders = 12
     harness.open_shop(available=100)
     for number in range(orders):
@@ -528,7 +528,7 @@ def test_what_the_items_of_a_page_are_judged_by_is_read_in_a_few_requests(harnes
 
 
 # the command ----------------------------------------------------------------------------------------------------------
-def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
+def test_the_command_prints_counts_by_kind_and_exits_with_1_while_drift_is_left(
     harness: ShopHarness, engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shop_client, "find", lambda: fake_running_shop(engine, harness.shop.table.name))
@@ -551,7 +551,7 @@ def test_the_command_tells_by_kind_and_ends_with_1_while_anything_is_left(
     assert "totals not checked (use --all): no drift found." in capsys.readouterr().out
 
 
-def test_what_cannot_be_meant_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["drift", "--all", "--sample", "5"])
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`python -m ops failures`: what could not be worked is worked again, in the order of its items, however often."""
+"""`python -m ops failures`: failed records are processed again, in the order of their items, at any repeat."""
 
 import copy
 import json
@@ -66,7 +66,7 @@ def redrive(harness: ShopHarness, store: FailureRepository, *keys: str, **settin
 
 @contextmanager
 def older_code() -> Iterator[None]:
-    """Nobody can read what happens."""
+    """Make all records unreadable."""
     with mock.patch.object(changes, "_parse_change", side_effect=Permanent("of a newer version")):
         yield
 
@@ -80,7 +80,7 @@ def parked(harness: ShopHarness, *records: Any) -> list[str]:
 
 
 def give_up(*batches: Sequence[Any], whose: str = "copies") -> list[str]:
-    """What a mapping leaves of batches, as Lambda keeps it; the keys."""
+    """Store batches that a mapping gave up, as Lambda does; return the keys."""
     keys = [f"aws/lambda/{whose}-mapping/shard/2026/11/21/{number}" for number, _ in enumerate(batches)]
     context = {"functionArn": f"arn:aws:lambda:eu-central-1:1:function:{whose}", "condition": "RetryAttemptsExhausted"}
     for key, records in zip(keys, batches, strict=True):
@@ -94,7 +94,7 @@ def marks(harness: ShopHarness) -> set[str]:
 
 
 def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
-    """Every message of a queue fails at all its deliveries; what it was."""
+    """Let every message of a queue fail at all its deliveries, and return the messages."""
     messages = harness.take_messages(name)
     for message in messages:
         dead = clients.client("sqs").get_queue_url(QueueName=f"{name}-dead")["QueueUrl"]
@@ -103,13 +103,13 @@ def dead_letter(harness: ShopHarness, name: str) -> list[dict[str, Any]]:
 
 
 def told(harness: ShopHarness, queue: str) -> list[tuple[str, int]]:
-    """What waits in a queue: types and versions."""
+    """Return the messages of a queue: types and versions."""
     details = [json.loads(message["body"])["detail"] for message in harness.take_messages(queue)]
     return [(detail["type"], detail["version"]) for detail in details]
 
 
 # stream records -------------------------------------------------------------------------------------------------------
-def test_f11_what_both_readers_parked_is_done_once_newer_code_can_read_it(
+def test_f11_a_record_parked_by_both_readers_is_redriven_once_newer_code_can_read_it(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -161,7 +161,9 @@ def test_f11_parts_of_a_bisected_batch_are_redriven_in_the_order_of_their_items(
     assert shown(recovered) == shown(derived(harness))
 
 
-def test_what_was_redriven_is_so_once_unless_it_is_named(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_redriven_document_is_redriven_again_only_if_it_is_named(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     (key,) = give_up(harness.new_records())
@@ -170,8 +172,8 @@ def test_what_was_redriven_is_so_once_unless_it_is_named(harness: ShopHarness, s
     harness.take_messages("notifications")
     assert redrive(harness, store) == RedriveResult()
     assert redrive(harness, store, key).done == [key]
-    assert harness.new_records() == [], "what is there already is not written again"
-    assert told(harness, "notifications") == [("OrderPlaced", 1)], "and known by its id to who hears of it again"
+    assert harness.new_records() == [], "existing items are not written again"
+    assert told(harness, "notifications") == [("OrderPlaced", 1)], "and a repeated event has the same id"
 
 
 def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
@@ -186,7 +188,7 @@ def test_a_record_in_two_documents_is_worked_once_and_both_are_done(
     assert told(harness, "notifications") == [("OrderPlaced", 1)]
 
 
-def test_of_a_document_with_a_record_that_nobody_can_read_the_rest_is_done_and_it_stays(
+def test_a_document_with_an_unreadable_record_stays_and_its_other_records_are_redriven(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -203,7 +205,7 @@ def test_of_a_document_with_a_record_that_nobody_can_read_the_rest_is_done_and_i
     assert marks(harness) == set()
 
 
-def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_go_on(
+def test_a_temporary_failure_delays_later_records_of_its_item_and_no_others(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -231,7 +233,7 @@ def test_where_something_may_heal_the_later_records_of_its_item_wait_and_others_
 @pytest.mark.thorough
 @pytest.mark.parametrize("call", range(1, 8, many(1, 3)))
 @pytest.mark.parametrize(("service", "operation"), [("events", "PutEvents"), ("s3", "PutObject")])
-def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
+def test_after_a_crash_the_next_run_reaches_the_same_result(
     harness: ShopHarness, store: FailureRepository, service: str, operation: str, call: int
 ) -> None:
     order_id = delivered_in_part_returned(harness)
@@ -255,9 +257,7 @@ def test_whoever_dies_on_the_way_the_next_run_brings_it_to_the_same_end(
     assert (kinds.count("Invoice"), kinds.count("Shipment")) == (1, 1)
 
 
-def test_what_is_older_than_its_effects_are_remembered_is_refused(
-    harness: ShopHarness, store: FailureRepository
-) -> None:
+def test_a_document_older_than_the_replay_limit_is_rejected(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     (key,) = give_up(harness.new_records())
@@ -268,7 +268,7 @@ def test_what_is_older_than_its_effects_are_remembered_is_refused(
     assert redrive(harness, store).done == [key]
 
 
-def test_a_dry_run_says_the_same_and_does_nothing(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_dry_run_reports_the_same_and_changes_nothing(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     harness.new_records()
@@ -281,7 +281,7 @@ def test_a_dry_run_says_the_same_and_does_nothing(harness: ShopHarness, store: F
     assert would == redrive(harness, store)
 
 
-def test_documents_of_nobody_are_named_and_stop_no_other(harness: ShopHarness, store: FailureRepository) -> None:
+def test_foreign_documents_are_named_and_block_no_other(harness: ShopHarness, store: FailureRepository) -> None:
     harness.open_shop()
     (sound,) = give_up(harness.new_records())
     bodies = {"0": b"", "1": b"[]", "2": b"{}", "3": b'{"payload": "{"}', "4": b'{"record": 7}', "5": b'{"record": {}}'}
@@ -294,7 +294,7 @@ def test_documents_of_nobody_are_named_and_stop_no_other(harness: ShopHarness, s
     assert {one["reader"] for one in listed if one["key"] in bodies} == {"unknown"}
 
 
-def test_an_erasure_finds_what_was_redriven_and_no_mark_stops_it(
+def test_an_erasure_rewrites_redriven_documents_and_ignores_their_marks(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -332,10 +332,10 @@ def test_f12_dead_letters_go_back_to_their_own_queues_and_each_effect_happens_on
 
 @pytest.mark.parametrize("operation", ["SendMessage", "DeleteMessage"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_f12_whoever_dies_as_letters_go_back_loses_none_and_no_effect_happens_twice(
+def test_f12_a_crash_during_a_redrive_of_dead_letters_loses_none_and_repeats_no_effect(
     harness: ShopHarness, store: FailureRepository, operation: str, when: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # for whoever runs it again does not wait here
+    monkeypatch.setattr(tool, "VISIBILITY_SECONDS", 0)  # a second run does not wait here
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
@@ -351,7 +351,9 @@ def test_f12_whoever_dies_as_letters_go_back_loses_none_and_no_effect_happens_tw
     assert len(harness.sent_mails()) == 2
 
 
-def test_letters_of_one_item_go_back_the_earlier_version_first(harness: ShopHarness, store: FailureRepository) -> None:
+def test_dead_letters_of_one_item_are_sent_in_the_order_of_their_versions(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
@@ -366,7 +368,9 @@ def test_letters_of_one_item_go_back_the_earlier_version_first(harness: ShopHarn
     assert told(harness, "notifications") == [("OrderPlaced", 1), ("OrderPaid", 2)]
 
 
-def test_a_letter_that_could_not_be_sent_stays_where_it_is(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_dead_letter_that_could_not_be_sent_stays_in_its_queue(
+    harness: ShopHarness, store: FailureRepository
+) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     event_publisher.handler({"Records": harness.new_records()}, None)
@@ -376,7 +380,7 @@ def test_a_letter_that_could_not_be_sent_stays_where_it_is(harness: ShopHarness,
     assert len(redrive(harness, store).done) == 1
 
 
-def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
+def test_a_message_parked_by_its_worker_is_redriven_once_it_can_be_read(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     harness.open_shop()
@@ -395,14 +399,14 @@ def test_a_message_that_its_worker_parked_goes_back_once_it_can_be_read(
     assert told(harness, "fulfilment") == [("OrderPaid", 2)]
 
 
-def test_a_message_of_no_queue_that_is_here_stays(harness: ShopHarness, store: FailureRepository) -> None:
+def test_a_message_of_an_unknown_queue_stays(harness: ShopHarness, store: FailureRepository) -> None:
     dead_letters.dead_letter_writer("failures", "fulfilment")(
         {"messageId": "1", "body": "{}", "eventSourceARN": "arn:other"}, "any"
     )
     assert [*redrive(harness, store).rejected.values()] == ["its source queue is not a queue of this shop"]
 
 
-def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopHarness) -> None:
+def test_a_failed_scheduled_run_is_listed_and_stays(harness: ShopHarness) -> None:
     sqs = clients.client("sqs")
     url = sqs.create_queue(QueueName="lapse-dead")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="{}")
@@ -418,9 +422,7 @@ def test_a_call_that_a_schedule_could_not_make_is_shown_and_stays(harness: ShopH
     assert len(store.list_page(10)[0]) == 1
 
 
-def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
-    harness: ShopHarness, store: FailureRepository
-) -> None:
+def test_dead_letters_above_the_limit_are_left_for_the_next_run(harness: ShopHarness, store: FailureRepository) -> None:
     store.max_dead_letters = 10
     dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
     for number in range(13):
@@ -430,7 +432,7 @@ def test_of_more_letters_than_are_taken_in_hand_the_rest_is_for_the_next_run(
     assert len(harness.take_messages("notifications")) == 13
 
 
-def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
+def test_dead_letters_in_flight_are_reported_and_the_command_exits_with_1(
     here: ShopHarness, store: FailureRepository, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dead = clients.client("sqs").get_queue_url(QueueName="notifications-dead")["QueueUrl"]
@@ -445,7 +447,7 @@ def test_letters_in_somebody_elses_hands_are_told_of_and_end_it_with_1(
     assert len(redrive(here, store).done) == 1
 
 
-def test_each_queues_letters_are_held_for_as_long_as_it_takes_to_work_them(
+def test_dead_letters_are_invisible_for_as_long_as_their_worker_may_need(
     harness: ShopHarness, store: FailureRepository
 ) -> None:
     for name in WITH_DEAD_LETTERS:
@@ -512,7 +514,7 @@ def test_the_command_lists_shows_and_redrives(here: ShopHarness, capsys: pytest.
     assert "given up, redriven" in capsys.readouterr().out
 
 
-def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_exits_with_1_if_entries_are_left(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     clients.client("s3").put_object(Bucket="failures", Key="odd", Body=b"[]")
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", "--all"])
@@ -529,7 +531,7 @@ def test_the_command_ends_with_1_where_something_is_left(here: ShopHarness, caps
 @pytest.mark.parametrize(
     "arguments", [["--since", "soon"], ["--all", "--since", "3d"], [], ["--all", "--per-second", "0"]]
 )
-def test_what_cannot_be_meant_ends_with_2(here: ShopHarness, arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2(here: ShopHarness, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["failures", "redrive", *arguments])
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`python -m ops health`: what is not well is found, and said with what to do; what is well is not complained of."""
+"""`python -m ops health`: every problem is found and reported with an action, and a healthy part gets no complaint."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ READER = "copies-function"
 
 @pytest.fixture
 def where(harness: ShopHarness) -> ShopTarget:
-    """The shop of the test, as a stack would tell of it."""
+    """The shop of the test, as a deployed stack describes it."""
     create_delivered_order(harness)
     resources = {"AWS::Lambda::Function": [READER, "api-function"], "AWS::SQS::Queue": [*_queues(harness)]}
 
@@ -74,11 +74,11 @@ CHECKS = {
 
 
 def lines(where: ShopTarget, what: str) -> list[CheckResult]:
-    """What is said of that."""
+    """Return the results of a check."""
     return [line for line in run_checks(where, [CHECKS[what]], datetime.now(UTC)) if line.subject == what]
 
 
-def test_a_shop_that_is_well_is_told_so(where: ShopTarget) -> None:
+def test_a_healthy_shop_is_reported_as_ok(where: ShopTarget) -> None:
     now = datetime.now(UTC)
     measured("IteratorAge", 900, "AWS/Lambda", now - timedelta(minutes=2), FunctionName=READER)
     index_is_read(where, now - timedelta(days=2))
@@ -88,7 +88,7 @@ def test_a_shop_that_is_well_is_told_so(where: ShopTarget) -> None:
     assert f"ok  stream         {READER} is 1 s behind the stream" in map(str, found)
 
 
-def test_a_reader_that_is_behind_is_told(where: ShopTarget) -> None:
+def test_a_reader_that_lags_is_reported(where: ShopTarget) -> None:
     at = datetime.now(UTC) - timedelta(minutes=2)
     measured("IteratorAge", 3_600_000, "AWS/Lambda", at, FunctionName="behind")
     other = ShopTarget(
@@ -103,7 +103,7 @@ def readers(where: ShopTarget, *names: str) -> ShopTarget:
     return ShopTarget(where.outputs, where.client, lambda kind: [*names] if "Lambda" in kind else where.resources(kind))
 
 
-def test_a_reader_that_is_not_called_while_another_is_is_told(where: ShopTarget) -> None:
+def test_a_reader_without_invocations_beside_an_active_one_is_reported(where: ShopTarget) -> None:
     now = datetime.now(UTC)
     measured("IteratorAge", 100, "AWS/Lambda", now - timedelta(days=3), FunctionName="off")
     for minute in range(1, 7):
@@ -114,7 +114,7 @@ def test_a_reader_that_is_not_called_while_another_is_is_told(where: ShopTarget)
     assert not called.action
 
 
-def test_readers_none_of_which_is_called_though_the_table_is_written_are_told(where: ShopTarget) -> None:
+def test_readers_without_invocations_during_writes_are_reported(where: ShopTarget) -> None:
     now = datetime.now(UTC)
     both = readers(where, "silent one", "silent two")
     for name in both.resources("AWS::Lambda::Function"):
@@ -128,7 +128,7 @@ def test_readers_none_of_which_is_called_though_the_table_is_written_are_told(wh
     assert (nobody.status.partition(",")[0], bool(nobody.action)) == ("no reader was invoked in 14 days", True)
 
 
-def test_what_was_put_aside_and_what_is_dead_is_told(where: ShopTarget) -> None:
+def test_parked_records_and_dead_letters_are_reported(where: ShopTarget) -> None:
     object_store.put("failures", "parked/copies/1.json", b"{}", "application/json")
     object_store.put("failures", "aws/lambda/relay-1/2.json", b"{}", "application/json")
     clients.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[1], MessageBody="{}")
@@ -137,10 +137,10 @@ def test_what_was_put_aside_and_what_is_dead_is_told(where: ShopTarget) -> None:
     assert (dead.status, bool(dead.action)) == ("1 in dead-letters", True)
     object_store.put("failures", "redriven/parked/copies/1.json", b"{}", "application/json")
     (store,) = lines(where, "failure store")
-    assert store.status == "0 parked, 1 given up by a mapping", "what was redriven is not counted"
+    assert store.status == "0 parked, 1 given up by a mapping", "redriven documents are not counted"
 
 
-def test_a_queue_that_fills_is_told(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_growing_queue_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "MAX_WAITING_MESSAGES", 1)
     for _ in range(2):
         clients.client("sqs").send_message(QueueUrl=where.resources("AWS::SQS::Queue")[0], MessageBody="{}")
@@ -156,7 +156,7 @@ def test_a_queue_that_fills_is_told(where: ShopTarget, monkeypatch: pytest.Monke
         ("items", {"scan": {"B": b"x" * 250_000}}),
     ],
 )
-def test_an_item_that_is_not_as_it_should_be_is_named(where: ShopTarget, what: str, planted: Any) -> None:
+def test_an_unexpected_item_is_named(where: ShopTarget, what: str, planted: Any) -> None:
     assert not any(line.action for line in lines(where, what))
     item = {"PK": {"S": "COMMAND#ann#1"}, "SK": {"S": "planted"}, "type": {"S": "Command"}, **planted}
     where.table.client.put_item(TableName=where.table.name, Item=item)
@@ -171,7 +171,7 @@ def test_of_a_large_table_only_a_sample_is_read(where: ShopTarget, monkeypatch: 
     assert len(health.sample_items(where.table)) == 6
 
 
-def test_what_has_drifted_is_told(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drift_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.01)
     (line,) = lines(where, "drift")
     assert (line.status.split(" in ")[0], line.action) == ("none", "")
@@ -184,7 +184,7 @@ def test_what_has_drifted_is_told(where: ShopTarget, monkeypatch: pytest.MonkeyP
     assert line.action
 
 
-def test_what_nobody_can_read_and_what_changes_all_the_time_is_told(
+def test_unreadable_and_constantly_changing_items_are_reported(
     where: ShopTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "DRIFT_PAUSE_SECONDS", 0.01)
@@ -198,7 +198,7 @@ def test_what_nobody_can_read_and_what_changes_all_the_time_is_told(
     assert line.action
 
 
-def test_a_sample_of_a_table_whose_size_nobody_knows_is_no_more_than_asked_for(
+def test_a_sample_of_a_table_of_unknown_size_is_not_larger_than_requested(
     where: ShopTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep, "approximate_item_count", lambda table: 0)
@@ -207,13 +207,13 @@ def test_a_sample_of_a_table_whose_size_nobody_knows_is_no_more_than_asked_for(
     assert 1 <= drift.sweep_result.read <= 10 < len(health.sample_items(where.table))
 
 
-def test_an_index_that_nobody_reads_is_told(where: ShopTarget) -> None:
+def test_an_unused_index_is_reported(where: ShopTarget) -> None:
     (line,) = lines(where, "indexes")
     assert line.status == "not read in 14 days: GSI1, GSI2, GSI3"
     assert line.action
 
 
-def test_what_cannot_be_looked_at_is_a_line_too(where: ShopTarget) -> None:
+def test_a_check_that_fails_is_reported_too(where: ShopTarget) -> None:
     elsewhere = ShopTarget({**where.outputs, "FailuresBucket": "of-nobody"}, where.client, where.resources)
     (line,) = (
         line for line in run_checks(elsewhere, LOCAL_CHECKS, datetime.now(UTC)) if line.subject == "failure store"
@@ -222,7 +222,7 @@ def test_what_cannot_be_looked_at_is_a_line_too(where: ShopTarget) -> None:
     assert line.action
 
 
-def test_the_command_ends_with_1_where_something_is_to_be_done(
+def test_the_command_exits_with_1_if_an_action_is_required(
     harness: ShopHarness, where: ShopTarget, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_shop_with_buckets(harness)

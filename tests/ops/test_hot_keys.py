@@ -1,4 +1,4 @@
-"""`python -m ops hot-keys`: what is hot is what DynamoDB throttled, by partition, and not what clients got wrong."""
+"""`python -m ops hot-keys`: reports keys that DynamoDB throttled, by partition, and no errors of clients."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ def cloudwatch() -> Iterator[Any]:
 
 @pytest.fixture
 def put(cloudwatch: Any) -> Put:
-    """What DynamoDB has counted of the table in one minute."""
+    """DynamoDB's metrics of the table in one minute."""
 
     def put(metric: str, value: int, minutes_ago: int = 60, **named: str) -> None:
         dimensions = [{"Name": name, "Value": text} for name, text in {"TableName": "orders", **named}.items()]
@@ -40,7 +40,7 @@ def put(cloudwatch: Any) -> Put:
 
 
 def look(cloudwatch: Any, rules: dict[str, list[str]] | None = None) -> hot_keys.ThrottleReport:
-    """What is found where Contributor Insights is on for these, by index."""
+    """The result if Contributor Insights is enabled for these, by index."""
     dynamodb = boto3.client("dynamodb")
     with Stubber(dynamodb) as stubber:
         for index in ("", "GSI1", "GSI2", "GSI3"):
@@ -63,7 +63,7 @@ def test_the_command_can_be_tried_without_a_table_on_aws(capsys: pytest.CaptureF
     assert "1402  PRODUCT#mug" in said
 
 
-def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> None:
+def test_f17_rejected_requests_of_a_faulty_client_are_no_hot_key(cloudwatch: Any, put: Put) -> None:
     put("UserErrors", 50_000)
     put("UserErrors", 50_000, Operation="PutItem")
     put("ConditionalCheckFailedRequests", 9_000)
@@ -75,7 +75,7 @@ def test_f17_a_client_with_a_bug_is_no_hot_key(cloudwatch: Any, put: Put) -> Non
     assert not hot_keys.has_hot_partition(found)
 
 
-def test_f17_a_hot_partition_is_told_by_its_own_metric_with_the_index_and_the_worst_minute(
+def test_f17_a_hot_partition_is_reported_by_its_metric_with_the_index_and_the_worst_minute(
     cloudwatch: Any, put: Put
 ) -> None:
     for metric in ("WriteThrottleEvents", "WriteKeyRangeThroughputThrottleEvents"):
@@ -105,7 +105,7 @@ def test_f17_a_table_that_is_too_small_is_throttled_and_has_no_hot_key(cloudwatc
     assert line.endswith(hot_keys.CAUSES[cause])
 
 
-def test_what_is_throttled_without_a_cause_is_told_as_that(cloudwatch: Any, put: Put) -> None:
+def test_throttling_without_a_known_cause_is_reported_as_that(cloudwatch: Any, put: Put) -> None:
     put("ReadThrottleEvents", 3)
     put("ReadThrottleEvents", 99, 60 * 30)  # the day before
     assert list(hot_keys.format_report(look(cloudwatch)))[1:] == ["table: 3 reads throttled; CloudWatch has no cause"]
@@ -135,13 +135,13 @@ def test_f17_the_keys_are_those_that_contributor_insights_saw_throttled(
     assert list(hot_keys.format_report(found))[2:] == ["       480  PRODUCT#mug", "        20  PRODUCT#pot"]
 
 
-def test_no_figure_is_asked_for_that_is_not_of_throttling() -> None:
+def test_only_metrics_of_throttling_are_requested() -> None:
     names = {metric for metric, _, _ in hot_keys._metrics_to_fetch()}
     assert {name for name in names if not name.endswith("ThrottleEvents")} == {"ThrottledRequests"}
     assert len(names) == 2 * (1 + 4) + 1
 
 
-def test_figures_that_were_kept_say_the_same_again(
+def test_stored_figures_give_the_same_report(
     cloudwatch: Any, put: Put, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put("WriteKeyRangeThroughputThrottleEvents", 5)
@@ -155,7 +155,7 @@ def test_figures_that_were_kept_say_the_same_again(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"table": "orders", "since": "", "until": "", "counted": [1]}'])
-def test_what_holds_no_figures_is_said_in_one_sentence(tmp_path: Path, text: str) -> None:
+def test_a_file_without_figures_is_reported_in_one_sentence(tmp_path: Path, text: str) -> None:
     kept = tmp_path / "figures.json"
     kept.write_text(text)
     with pytest.raises(SystemExit, match="was not written by --save"):

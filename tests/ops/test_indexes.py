@@ -1,4 +1,4 @@
-"""`python -m ops indexes`: says before a deploy what DynamoDB would refuse in the middle of it."""
+"""`python -m ops indexes`: reports before a deploy that DynamoDB would reject it halfway."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ Description = dict[str, Any]
 
 @pytest.fixture
 def deployed() -> Description:
-    """A table as it is described, with the model's indexes."""
+    """A table in the form of DescribeTable, with the model's indexes."""
     table: Description = copy.deepcopy(create_table_request("t"))
     for index in table["GlobalSecondaryIndexes"]:
         index["IndexStatus"] = "ACTIVE"
@@ -64,8 +64,8 @@ def add(table: Description, *names: str) -> None:
     table["GlobalSecondaryIndexes"] += [{**index(table, "GSI1"), "IndexName": name} for name in names]
 
 
-# what follows ---------------------------------------------------------------------------------------------------------
-def test_what_is_the_same_stays(deployed: Description, planned: Planned) -> None:
+# after a deploy -------------------------------------------------------------------------------------------------------
+def test_equal_indexes_do_not_change(deployed: Description, planned: Planned) -> None:
     table = deployed
     table["GlobalSecondaryIndexes"].reverse()
     index(table, "GSI2")["Projection"]["NonKeyAttributes"].reverse()
@@ -91,7 +91,7 @@ def test_one_index_made_or_deleted_is_one_deploy(deployed: Description, planned:
     assert list(gone.describe()) == ["One deploy is enough: delete GSI9."]
 
 
-def test_several_are_several_deploys_and_what_is_new_comes_before_what_goes(
+def test_several_index_changes_are_several_deploys_and_new_indexes_come_first(
     deployed: Description, planned: Planned
 ) -> None:
     add(deployed, "GSI0", "GSI9")
@@ -134,19 +134,19 @@ def test_while_an_index_is_being_made_no_other_is_changed(deployed: Description,
     assert not planned(deployed).fits_one_deploy
 
 
-def test_other_keys_of_the_table_itself_would_be_another_table(deployed: Description, planned: Planned) -> None:
+def test_a_change_of_the_tables_own_keys_is_rejected(deployed: Description, planned: Planned) -> None:
     deployed["KeySchema"] = deployed["KeySchema"][:1]
     assert not planned(deployed).fits_one_deploy
     assert "create an empty table in its place" in planned(deployed).obstacles[0]
 
 
 # where they are found -------------------------------------------------------------------------------------------------
-def test_the_template_has_what_the_model_says(dev: SynthesizedTemplate) -> None:
+def test_the_template_has_the_indexes_of_the_model(dev: SynthesizedTemplate) -> None:
     assert indexes_from_file(dev.file) == indexes_from_model()
     assert len(indexes_from_model().indexes) == 3
 
 
-def test_a_deployed_table_is_asked_itself(
+def test_a_deployed_table_is_read_by_describe_table(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -165,7 +165,7 @@ def test_a_deployed_table_is_asked_itself(
     assert capsys.readouterr().out.splitlines()[1:] == ["  1. delete GSI1", "  2. delete GSI2"]
 
 
-def test_a_stack_is_asked_for_its_table_and_one_that_is_not_there_yet_is_made_at_once(
+def test_the_table_of_a_stack_is_found_and_a_new_stack_creates_all_indexes_at_once(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], deployed: Description
 ) -> None:
     remove(deployed, "GSI2", "GSI3")
@@ -193,14 +193,14 @@ def test_a_stack_is_asked_for_its_table_and_one_that_is_not_there_yet_is_made_at
 
 
 @pytest.mark.parametrize("content", ["", '{"Table": {}}'])
-def test_a_file_that_is_no_template_is_told_in_one_sentence(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_template_is_reported_in_one_sentence(tmp_path: Path, content: str) -> None:
     path = tmp_path / "template.json"
     path.write_text(content)
     with pytest.raises(SystemExit, match=r"^Cannot compare the indexes: "):
         main(["indexes", "--against", str(path)])
 
 
-def test_a_stack_on_a_restored_table_wants_what_the_model_says_and_one_that_lost_its_table_is_stopped(
+def test_a_stack_on_a_restored_table_gets_the_indexes_of_the_model_and_a_stack_without_its_table_is_stopped(
     deployed: Description, tmp_path: Path
 ) -> None:
     described = tmp_path / "described.json"

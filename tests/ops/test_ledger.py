@@ -1,4 +1,4 @@
-"""`python -m ops ledger`: says nothing of what is balanced, and finds whatever is not."""
+"""`python -m ops ledger`: reports every unbalanced account, and no balanced one."""
 
 from dataclasses import replace
 from typing import Any
@@ -46,7 +46,7 @@ def mine(shop: Shop) -> str:
 
 
 def plant(shop: Shop, row: Any, item: Any) -> None:
-    """Somebody writes past all commands."""
+    """Write to the table without a command."""
     shop.table.client.put_item(TableName=shop.table.name, Item=row.encode(item))
 
 
@@ -60,7 +60,7 @@ def entry(shop: Shop, account_id: str, version: int) -> Any:
 
 
 def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[str, list[str]]]:
-    """Each account, and what is wrong with it."""
+    """Return each account with its error."""
     found: list[tuple[str, list[str]]] = []
     ledger.check_accounts(
         shop.table, lambda id, faults: found.append((id, [*faults])), units_per_second=units_per_second
@@ -69,7 +69,7 @@ def looked_at(shop: Shop, units_per_second: float | None = None) -> list[tuple[s
 
 
 def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]:
-    """The exit code or last words, and what was printed."""
+    """Return the exit code or the last words, and the output."""
     code: Any = 0
     try:
         main(["ledger", "--table", shop.table.name, "--region", REGION, "--units-per-second", "1e6"])
@@ -78,7 +78,7 @@ def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[Any, list[str]]
     return code, capsys.readouterr().out.splitlines()
 
 
-def test_a_shop_whose_accounts_are_balanced_is_told_so(
+def test_a_shop_with_balanced_accounts_is_reported_as_balanced(
     shop: Shop, mine: str, on_aws: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     transfer(shop, "t", new_gift_card(shop, 90), mine, 90)
@@ -106,7 +106,7 @@ def test_a_wrong_balance_and_a_missing_entry_are_found_and_end_with_1(
     )
 
 
-def test_it_looks_at_the_shop_that_runs_on_this_machine(
+def test_the_command_checks_the_local_shop(
     shop: Shop, mine: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fake_running_shop(engine, shop.table.name)
@@ -126,14 +126,14 @@ def test_it_looks_at_the_shop_that_runs_on_this_machine(
         ["ledger", "--local", "--units-per-second", "nan"],
     ],
 )
-def test_it_is_told_where_to_look_and_how_fast(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_option_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
     assert "error:" in capsys.readouterr().err
 
 
-# what it finds --------------------------------------------------------------------------------------------------------
+# findings -------------------------------------------------------------------------------------------------------------
 def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) -> None:
     remove(shop, mine, 4)
     assert ledger.find_account_errors(shop.table, mine) == [
@@ -142,7 +142,7 @@ def test_a_ledger_that_lacks_its_newest_entry_is_found(shop: Shop, mine: str) ->
     ]
 
 
-def test_a_gap_shows_where_its_amount_was_nothing(shop: Shop, mine: str) -> None:
+def test_a_gap_of_amount_zero_is_found(shop: Shop, mine: str) -> None:
     change_balance(shop, mine, 0)
     remove(shop, mine, 5)
     assert ledger.find_account_errors(shop.table, mine) == ["missing entry 5 of 5"]
@@ -187,7 +187,7 @@ def test_a_ledger_whose_account_is_gone_is_found(shop: Shop, mine: str) -> None:
     assert looked_at(shop) == [(mine, ["it does not exist, but it has 4 entries"])]
 
 
-def test_what_cannot_be_read_is_found_and_stops_nothing(shop: Shop, mine: str) -> None:
+def test_an_unreadable_item_is_reported_and_blocks_no_other(shop: Shop, mine: str) -> None:
     shop.table.client.update_item(
         TableName=shop.table.name, Key=ENTRY.key(account_id=mine, version=2), UpdateExpression="REMOVE amount"
     )
@@ -197,16 +197,14 @@ def test_what_cannot_be_read_is_found_and_stops_nothing(shop: Shop, mine: str) -
 
 # while the shop is open -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("between", ["GetItem", "Query"])
-def test_money_that_moves_while_it_looks_is_no_fault(
-    shop: Shop, rival: Shop, mine: str, wire: WireTap, between: str
-) -> None:
+def test_concurrent_transfers_are_no_error(shop: Shop, rival: Shop, mine: str, wire: WireTap, between: str) -> None:
     wire.reply_next(between, run_before_sending(lambda: change_balance(rival, mine, -7)))
     assert ledger.find_account_errors(shop.table, mine) == []
     wire.reply_next("GetItem", lambda _: None, run_before_sending(lambda: change_balance(rival, mine, -7)))
     assert ledger.find_account_errors(shop.table, mine) == []
 
 
-def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
+def test_the_command_reads_page_by_page_at_the_given_rate(
     shop: Shop, wire: WireTap, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep, "PAGE_SIZE", 5)
@@ -226,7 +224,7 @@ def test_it_goes_through_the_table_page_by_page_no_faster_than_it_may(
     assert (clock.now - begun).total_seconds() == pytest.approx(spent / 10), "all it reads, ten units a second"
 
 
-def test_it_writes_nothing(shop: Shop, mine: str, wire: WireTap) -> None:
+def test_the_command_writes_nothing(shop: Shop, mine: str, wire: WireTap) -> None:
     remove(shop, mine, 2)
     wire.clear()
     assert len(looked_at(shop)) == 1

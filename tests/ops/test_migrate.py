@@ -1,4 +1,4 @@
-"""Migrations: what was written by the code of then is made what the code of now writes, and nobody hears of it."""
+"""Migrations: items of older code get the form of the current code, without any effect on readers."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ from tests.support.wire_tap import WireTap, run_before_sending
 __all__ = ["clock", "opened", "rival", "shop", "tapped", "wire"]
 
 ONLY_FIRST = {"0001": load_migrations()["0001"]}
-"""The migrations of this page: what later ones do, they share with it."""
+"""The migrations of this page. Later migrations share their behavior."""
 FIRST = PlannedMigration(version="0001", migration=load_migrations()["0001"], task="up")
 BACK = replace(FIRST, task="down")
 IDS = [f"p{number:02}" for number in range(17)]
@@ -97,7 +97,7 @@ def writes_of(engine: Engine, table: Table) -> Counter[str]:
 
 
 # the first one --------------------------------------------------------------------------------------------------------
-def test_products_of_before_the_catalogues_are_found_and_are_just_as_they_would_be_written_now(shop: Shop) -> None:
+def test_products_from_before_the_catalogs_get_the_current_form(shop: Shop) -> None:
     old_products(shop.table)
     assert listed(shop) == []
     assert run(shop) == SweepResult(read=1 + len(everything(shop.table)), changed=17, right=2), (
@@ -108,7 +108,7 @@ def test_products_of_before_the_catalogues_are_found_and_are_just_as_they_would_
     assert all(there[f"PRODUCT#{id}", "PRODUCT"] == as_now(id) for id in IDS)
 
 
-def test_what_is_unknown_to_us_and_what_is_in_another_catalogue_stays(shop: Shop) -> None:
+def test_unknown_attributes_and_items_of_another_catalog_are_kept(shop: Shop) -> None:
     mine = {**as_then("p00"), "weight": {"N": "1.50"}, "tags": {"SS": ["b", "a"]}}
     other = as_now("p01", catalog="trade")
     for image in (mine, other):
@@ -120,7 +120,7 @@ def test_what_is_unknown_to_us_and_what_is_in_another_catalogue_stays(shop: Shop
     assert there["PRODUCT#p00", "PRODUCT"] == {**as_now("p00"), "weight": {"N": "1.5"}}
 
 
-def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
+def test_down_reverts_up_and_up_reverts_down(shop: Shop) -> None:
     old_products(shop.table)
     shop.table.client.put_item(TableName=shop.table.name, Item=as_now("other", catalog="trade"))
     then = everything(shop.table)
@@ -139,8 +139,8 @@ def test_down_undoes_up_and_up_undoes_down(shop: Shop) -> None:
     assert everything(shop.table) == now
 
 
-# what is written ------------------------------------------------------------------------------------------------------
-def test_a_dry_run_says_what_would_be_changed_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
+# writing --------------------------------------------------------------------------------------------------------------
+def test_a_dry_run_reports_the_changes_and_writes_nothing(shop: Shop, engine: Engine, wire: WireTap) -> None:
     old_products(shop.table)
     before, told = everything(shop.table), len(read_stream_records(engine, shop.table.name))
     wire.clear()
@@ -151,7 +151,7 @@ def test_a_dry_run_says_what_would_be_changed_and_writes_nothing(shop: Shop, eng
     assert migrate.load_state(shop, ONLY_FIRST) == {}
 
 
-def test_another_time_changes_nothing(shop: Shop, engine: Engine) -> None:
+def test_a_repeated_migration_changes_nothing(shop: Shop, engine: Engine) -> None:
     old_products(shop.table)
     run(shop)
     once = everything(shop.table)
@@ -161,7 +161,9 @@ def test_another_time_changes_nothing(shop: Shop, engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("segments", [1, 3])
-def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop, engine: Engine, segments: int) -> None:
+def test_a_run_stopped_at_any_page_resumes_and_changes_each_item_once(
+    shop: Shop, engine: Engine, segments: int
+) -> None:
     old_products(shop.table)
     pages = 0
     while True:
@@ -182,14 +184,14 @@ def test_stopped_at_every_page_it_goes_on_and_changes_each_item_once(shop: Shop,
                 result = run(shop, segments=segments)
                 break
     assert pages > 4
-    assert result.changed + result.right == 17 + 2, "what was found before counts"
-    assert result.changed == 17 or segments > 1, "what another segment was at is looked at once more, and right by then"
+    assert result.changed + result.right == 17 + 2, "findings of the earlier run count"
+    assert result.changed == 17 or segments > 1, "another segment's page is read again, and then right"
     assert listed(shop) == IDS
     assert writes_of(engine, shop.table) == Counter({f"PRODUCT#{id}": 1 for id in IDS})
     assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "up", None) == []
 
 
-def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table, engine: Engine) -> None:
+def test_a_killed_process_resumes_and_changes_each_item_once(table: Table, engine: Engine) -> None:
     old_products(table, ids := [f"p{number:03}" for number in range(60)])
     arguments = ["migrate", "up", "--table", table.name, "--region", REGION, "--units-per-second", "60"]
     process = subprocess.Popen(
@@ -221,7 +223,7 @@ def test_killed_as_a_process_it_goes_on_and_changes_each_item_once(table: Table,
 
 
 # beside others --------------------------------------------------------------------------------------------------------
-def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_write_between_the_read_and_the_migration_is_kept(shop: Shop, rival: Shop, wire: WireTap) -> None:
     old_products(shop.table, ["p00"])
     ensure_category(shop, "/bath/")
     wire.reply_next(
@@ -235,7 +237,7 @@ def test_what_somebody_writes_between_its_look_and_its_write_is_kept(shop: Shop,
     assert image == {**expected, "updated_at": image["updated_at"]}
 
 
-def test_beside_writers_at_work_no_write_is_lost_and_everything_is_up(table: Table, engine: Engine) -> None:
+def test_concurrent_writes_are_kept_and_all_items_are_migrated(table: Table, engine: Engine) -> None:
     old_products(table)
     written: Counter[str] = Counter()
     over = threading.Event()
@@ -280,7 +282,7 @@ def test_a_second_run_beside_the_first_is_refused(shop: Shop) -> None:
     assert listed(shop) == IDS
 
 
-def test_what_went_up_half_way_can_be_taken_down(shop: Shop) -> None:
+def test_an_interrupted_migration_can_be_reverted(shop: Shop) -> None:
     old_products(shop.table)
     then = everything(shop.table)
 
@@ -298,7 +300,7 @@ def test_what_went_up_half_way_can_be_taken_down(shop: Shop) -> None:
     assert plan_migrations(ONLY_FIRST, migrate.load_state(shop, ONLY_FIRST), "down", None) == []
 
 
-def test_it_consumes_no_more_than_it_may(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_the_migration_stays_within_its_capacity(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     old_products(shop.table)
     wire.clear()
     begun = clock.now
@@ -311,7 +313,7 @@ def test_it_consumes_no_more_than_it_may(shop: Shop, wire: WireTap, clock: Manua
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_nobody_hears_of_it(harness: ShopHarness) -> None:
+def test_a_migration_causes_no_effect(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.pay_order(order_id)
@@ -345,7 +347,7 @@ def test_nobody_hears_of_it(harness: ShopHarness) -> None:
     assert (len(harness.sent_mails()), harness.objects("failures")) == (mails, put_aside)
 
 
-def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_aside(harness: ShopHarness) -> None:
+def test_items_that_the_current_code_cannot_read_become_readable_and_are_not_parked(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1)
     harness.process_all()
@@ -367,8 +369,8 @@ def test_items_that_the_code_of_now_cannot_read_are_made_readable_and_not_put_as
     assert harness.objects("failures") == {}
 
 
-# what nobody can read -------------------------------------------------------------------------------------------------
-def test_what_cannot_be_read_is_passed_over_listed_and_remembered(
+# unreadable items -----------------------------------------------------------------------------------------------------
+def test_an_unreadable_item_is_skipped_listed_and_stored_in_the_checkpoint(
     shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -401,7 +403,7 @@ def test_a_migration_moves_no_item_and_raises_no_version(shop: Shop, name: str) 
         run(shop, PlannedMigration(version="1001", migration=moving, task="up"))
 
 
-def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
+def test_a_round_trip_through_python_values_keeps_every_attribute() -> None:
     image: dict[str, Any] = {
         "text": {"S": ""},
         "whole": {"N": "-7"},
@@ -424,7 +426,7 @@ def test_whatever_an_item_holds_comes_back_as_it_was() -> None:
 
 
 # backfills ------------------------------------------------------------------------------------------------------------
-def test_a_new_indexs_keys_are_one_line(shop: Shop) -> None:
+def test_a_migration_that_adds_index_keys_is_one_line(shop: Shop) -> None:
     image = t.REVIEW.encode(SAMPLES[t.REVIEW])
     bare = {name: value for name, value in image.items() if not name.startswith("GSI")}
     shop.table.client.put_item(TableName=shop.table.name, Item={**bare, "GSI2PK": {"S": "x"}, "GSI2SK": {"S": "y"}})
@@ -453,12 +455,12 @@ def damage(harness: ShopHarness, order_id: str) -> None:
             table.client.delete_item(TableName=table.name, Key=key)
 
 
-def test_what_nothing_is_derived_from_has_nothing_to_derive_again() -> None:
+def test_rederive_copies_rejects_a_type_without_copies() -> None:
     with pytest.raises(TypeError, match="Product has no copies"):
         rederive_copies(t.PRODUCT, "copies of products")
 
 
-def test_copies_that_are_derived_in_another_way_now_are_one_line(harness: ShopHarness) -> None:
+def test_a_migration_that_rederives_copies_is_one_line(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=1, pot=2)
     harness.pay_order(order_id)
@@ -495,7 +497,7 @@ def only_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `ops migrate` at the shop's table as an operator's AWS has it, and gives what was printed."""
+    """Run `ops migrate` on the shop's table with an operator's AWS permissions, and return the output."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
 
     def typed(*arguments: str) -> str:
@@ -505,7 +507,7 @@ def typed(shop: Shop, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: p
     return typed
 
 
-def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
+def test_up_down_and_status_run_from_the_command_line(shop: Shop, typed: Run) -> None:
     old_products(shop.table)
     fast = ("--units-per-second", "1e6")
     assert typed("status") == "0001  not applied: products have a catalogue and its index keys\n"
@@ -525,7 +527,7 @@ def test_up_down_and_status_as_they_are_typed(shop: Shop, typed: Run) -> None:
 
 
 @pytest.mark.parametrize(("answer", "goes_on"), [("yes", True), ("", False), ("no", False)])
-def test_down_asks_before_it_strips_what_was_never_migrated(
+def test_down_asks_before_it_changes_items_that_were_never_migrated(
     shop: Shop,
     typed: Run,
     monkeypatch: pytest.MonkeyPatch,
@@ -549,7 +551,7 @@ def test_down_asks_before_it_strips_what_was_never_migrated(
     assert (everything(shop.table)["PRODUCT#new", "PRODUCT"] == before) != goes_on
 
 
-def test_down_strips_nothing_where_nobody_can_answer(shop: Shop, typed: Run) -> None:
+def test_down_changes_nothing_without_a_terminal_to_confirm(shop: Shop, typed: Run) -> None:
     products.create_product(shop, STAFF, "new", "New", 1, "EUR", 1)
     typed("up", "--units-per-second", "1e6")
     before = everything(shop.table)
@@ -560,7 +562,7 @@ def test_down_strips_nothing_where_nobody_can_answer(shop: Shop, typed: Run) -> 
     assert "3 would be changed" in typed("down", "--dry-run", "--units-per-second", "1e6")
 
 
-def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_it_again(
+def test_a_skipped_item_is_migrated_by_the_next_full_run_after_its_repair(
     shop: Shop, typed: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.table.client.put_item(TableName=shop.table.name, Item={**as_then("p00"), "price": {"S": "much"}})
@@ -574,14 +576,14 @@ def test_what_was_passed_over_and_has_been_mended_is_taken_up_by_going_through_i
     assert "skipped" not in typed("status")
 
 
-def test_a_version_that_there_is_none_of_ends_with_2(typed: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_version_exits_with_2(typed: Run, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         typed("up", "--to", "7777")
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("There is no migration 7777. Known migrations: 0001.")
 
 
-def test_who_is_refused_is_told_who_has_it(shop: Shop, typed: Run) -> None:
+def test_a_locked_run_is_rejected_with_the_name_of_the_holder(shop: Shop, typed: Run) -> None:
     with (
         Checkpoint(
             replace(shop.table, clock=Table(shop.table.client, "", {}).clock), "migrate", "0001", "up", by="bob@desk"
@@ -622,7 +624,7 @@ def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path
     path = write_migration_module("products have a weight", tmp_path)
     assert path.name == "m0042_products_have_a_weight.py"
     scope: dict[str, Any] = {}
-    exec(compile(path.read_text(), path, "exec"), scope)  # noqa: S102  it is what we have just written
+    exec(compile(path.read_text(), path, "exec"), scope)  # noqa: S102  the test has just written this file
     made = scope["MIGRATION"]
     assert (made.description, made.up({}), made.down({})) == ("products have a weight", None, None)
     for words in ("", "!", 'a "b"'):
@@ -630,7 +632,7 @@ def test_a_new_one_has_the_next_number_and_is_ready_to_be_written(tmp_path: Path
             write_migration_module(words, tmp_path)
 
 
-def test_two_of_one_number_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_migrations_with_one_number_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("m0001_a", "m0001_b"):
         (tmp_path / f"{name}.py").write_text("MIGRATION = None\n")
         monkeypatch.delitem(sys.modules, f"ops.migrations.{name}", raising=False)

@@ -105,7 +105,7 @@ ENTITY = re.compile(r'^    (\w+)\["\w+ \((\w+)\)"\] {\n(.*?)^    }$', re.DOTALL 
 
 @pytest.fixture
 def exported(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The model as it is printed."""
+    """Return the printed model."""
     main(["model", "--workbench"])
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -239,12 +239,12 @@ def test_a_relation_follows_from_the_keys_the_copies_and_the_names(relation: str
     assert f"    {relation}" in model.render_diagram().splitlines()
 
 
-def test_what_lies_in_anothers_partition_has_one_relation_to_it() -> None:
+def test_an_item_in_the_partition_of_another_has_one_relation_to_it() -> None:
     found = [str(one) for one in model.find_relations() if (one.source, one.target) == ("Order", "Payment")]
     assert found == ['Order ||--o{ Payment : "has"'], "and none for its order_id besides"
 
 
-def test_nothing_refers_to_what_is_not_drawn() -> None:
+def test_all_relations_refer_to_drawn_entities() -> None:
     text = model.render_diagram()
     drawn = {name for name, _, _ in ENTITY.findall(text)}
     assert {end for one in model.find_relations() for end in (one.source, one.target)} <= drawn
@@ -261,7 +261,7 @@ def test_no_diagram_is_longer_than_mermaid_draws() -> None:
     assert max(map(len, [*blocks, model.render_diagram()])) < 50_000, "GitHub shows an error in its place"
 
 
-def test_a_reader_who_has_seen_enough_ends_it_in_peace() -> None:
+def test_a_closed_output_pipe_ends_the_command_without_an_error() -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-m", "ops", "model", "--workbench"]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:

@@ -1,4 +1,4 @@
-"""docs/modelling.md and docs/operations.md show what their commands really print."""
+"""docs/modelling.md and docs/operations.md show the real output of their commands."""
 
 import hashlib
 import inspect
@@ -56,9 +56,8 @@ def shown(table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Tabl
 def older(
     table: Table, engine: Engine, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Table:
-    """Two products from before there were catalogues and one of today; Ann is the operator, and a file describes a
-    table with another index than ours. What became of the newest product was parked by older code. An order lies in
-    the archive."""
+    """Two products from before catalogs and one current product. Ann is the operator, and a file describes a table with
+    another index than ours. Older code parked a change of the newest product. One order is archived."""
     for product_id in ("mug", "pot"):
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
@@ -111,8 +110,8 @@ def archive_an_order(table: Table) -> None:
 
 
 def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture[str], *, err: bool = True) -> str:
-    """What a command prints, wherever it prints it (or on stdout alone), up to that many lines."""
-    with suppress(SystemExit):  # what cannot be asked is on the page, too
+    """Return the output of a command, from both streams (or from stdout alone), up to this number of lines."""
+    with suppress(SystemExit):  # invalid queries are on the page, too
         main(shlex.split(command))
     told = capsys.readouterr()
     text = (told.out + told.err if err else told.out).replace(table.name, NAME)
@@ -125,24 +124,28 @@ def printed(command: str, head: str, table: Table, capsys: pytest.CaptureFixture
     return "".join(text.splitlines(keepends=True)[: int(head) if head else None])
 
 
-def test_every_command_of_the_page_prints_what_the_page_shows(shown: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_of_the_page_prints_the_documented_output(
+    shown: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command, head, output in blocks(MODELLING):
         assert output == printed(command, head, shown, capsys), command
 
 
-def test_every_operators_command_prints_what_its_page_shows(older: Table, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_operators_command_prints_the_output_on_its_page(
+    older: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command, head, output in blocks(OPERATIONS):
         assert output == printed(command, head, older, capsys, err=False), command
 
 
 def blocks(page: Path) -> list[tuple[str, str, str]]:
-    """The commands of a page, each with how many lines of what it prints are shown, and these."""
+    """Return the commands of a page, each with the number of output lines that the page shows, and these lines."""
     text = page.read_text(encoding="utf-8")
     shown: list[tuple[str, str, str]] = BLOCK.findall(text)
     assert len(shown) == text.count("```console") > 0
     return shown
 
 
-def test_the_first_migration_is_shown_as_it_is() -> None:
+def test_the_first_migration_is_shown_unchanged() -> None:
     code = re.findall(r"```python\n(.*?)```", OPERATIONS.read_text(encoding="utf-8"), re.DOTALL)
     assert [inspect.getsource(load_migrations()["0001"].up)] == code

@@ -1,4 +1,4 @@
-"""`python -m ops order`: all there is of one order, wherever it lies."""
+"""`python -m ops order`: all items of one order, from every place."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,7 +48,7 @@ def groups(text: str) -> dict[str, int]:
     return {name: int(count.strip("()")) for name, count in (title.split() for title in titles)}
 
 
-def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
+def test_an_order_is_shown_with_its_items_and_its_effects(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = told(capsys, order_id)
@@ -69,7 +69,7 @@ def test_an_order_is_told_with_all_it_owns_and_all_that_came_of_it(
     assert text.endswith("its copies are in sync\n")
 
 
-def test_what_is_outstanding_is_told(
+def test_an_outstanding_step_is_shown(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "outstanding" not in told(capsys, order_id)
@@ -85,7 +85,7 @@ def test_what_is_outstanding_is_told(
     assert "refund pi-second-1, by refunds" in told(capsys, paid)
 
 
-def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
+def test_the_timeline_has_changes_writes_and_effects_of_every_kind_in_order(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     back = {"mug": returns.ReturnedGoods(1, restock=True)}
@@ -105,7 +105,7 @@ def test_its_story_has_changes_writes_and_effects_of_every_kind_in_order(
         assert any(part in line for line in lines), (part, lines)
 
 
-def test_what_the_shop_on_this_machine_has_seen_is_told_with_what_was_before_that(
+def test_the_local_activity_log_is_merged_into_the_timeline(
     harness: ShopHarness,
     order_id: str,
     tmp_path: Path,
@@ -134,7 +134,7 @@ def story_in(text: str) -> list[str]:
     return [line.strip() for line in lines[: lines.index("")]]
 
 
-def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_table(
+def test_an_archived_order_is_read_from_its_object_and_a_restored_one_from_the_table(
     harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = told(capsys, order_id)
@@ -146,7 +146,7 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert text.startswith(f"order {order_id}: archived, was DELIVERED, version {stub.version}, of customer ann\n")
     assert f"archive: {stub.object_key} in archive" in text
     assert "it contains 1 Invoice, 1 Order, 2 OrderLine" in text
-    lost = ("Effect", "Notification", "timeline", "copy")  # the mails and effects are forgotten by then
+    lost = ("Effect", "Notification", "timeline", "copy")  # the mails and effects have expired
     assert _but(lost, groups(text)) == _but(lost, groups(before))
     restore_order(
         harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id, settles=LOCAL_SETTLE_TIME
@@ -157,9 +157,7 @@ def test_an_archived_order_is_told_from_its_object_and_a_restored_one_from_the_t
     assert "restored 20" in text
     assert text.endswith("its copies are in sync\n")
     by_the_machine = replace(harness.shop, table=replace(harness.shop.table, clock=lambda: datetime.now(UTC)))
-    assert compare_copies(by_the_machine, order_id)["in_sync"], (
-        "who only looked ahead misses no activity that ended thereby"
-    )
+    assert compare_copies(by_the_machine, order_id)["in_sync"], "activity that an advance expired is not missing"
 
 
 def test_an_order_is_found_by_the_number_of_its_mails_before_and_after_it_is_archived(
@@ -189,7 +187,7 @@ def _but(left_out: Any, counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name not in left_out}
 
 
-def test_a_copy_that_is_wrong_is_told(harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_copy_is_reported(harness: ShopHarness, order_id: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [
         image for image in order_partition(harness, order_id) if image["type"]["S"] in ("OrderLine", "TimelineEvent")
     ]
@@ -199,7 +197,7 @@ def test_a_copy_that_is_wrong_is_told(harness: ShopHarness, order_id: str, capsy
     assert "not in sync" in told(capsys, order_id)
 
 
-def test_what_is_not_there_is_said_and_ends_with_1(harness: ShopHarness, order_id: str) -> None:
+def test_a_missing_order_is_reported_and_exits_with_1(harness: ShopHarness, order_id: str) -> None:
     with pytest.raises(SystemExit, match="no such order"):
         main(["order", "unheard-of"])
     with pytest.raises(RecordNotFound, match="not archived"):

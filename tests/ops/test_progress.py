@@ -32,7 +32,7 @@ from tests.support.tapped_client import ManualClock
         "restore --from 2020-01-01 --to 2199-01-01 --dry-run",
     ],
 )
-def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
+def test_within_a_page_each_tool_reports_the_items_read_and_their_estimated_number(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     monkeypatch.setattr(shop_client, "find", lambda: fake_shop_with_buckets(harness))
@@ -46,7 +46,7 @@ def test_within_a_page_each_tool_reports_what_it_has_read_and_of_how_many(
     assert sum(found is not None for found in reports) > 1, "one after the page, and at least one within it"
 
 
-def test_while_drift_waits_and_checks_again_it_reports_that(harness: ShopHarness) -> None:
+def test_drift_reports_while_it_waits_and_checks_again(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     harness.new_records()  # lost
@@ -57,7 +57,7 @@ def test_while_drift_waits_and_checks_again_it_reports_that(harness: ShopHarness
     assert sum(clock.pauses) == 30
 
 
-def test_while_drift_reads_all_marks_once_more_it_reports_that(harness: ShopHarness) -> None:
+def test_drift_reports_while_it_reads_all_contributions_again(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.pay_order(harness.place_order("one", mug=1))
     harness.process_all()

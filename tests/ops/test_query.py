@@ -1,4 +1,4 @@
-"""`python -m ops query`: asks what the shop asks, and shows what was sent, what came back, and what it cost."""
+"""`python -m ops query`: sends the shop's queries, and shows the request, the result and the cost."""
 
 import re
 import shlex
@@ -39,7 +39,7 @@ def run(engine: Engine, table: Table, monkeypatch: pytest.MonkeyPatch, capsys: p
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Asks what cannot be asked, and gives what is said of it; the table need not even be there."""
+    """Run an invalid query and return its error; the table need not exist."""
 
     def refused(*arguments: str) -> str:
         with pytest.raises(SystemExit) as ended:
@@ -72,8 +72,8 @@ def column(lines: list[str], name: str) -> list[str]:
     return [line[start:].split("  ")[0] for line in lines[head + 1 : end]]
 
 
-# what is shown --------------------------------------------------------------------------------------------------------
-def test_the_request_is_shown_as_it_was_sent_and_what_it_cost(table: Table, run: Run) -> None:
+# output ---------------------------------------------------------------------------------------------------------------
+def test_the_sent_request_and_its_cost_are_shown(table: Table, run: Run) -> None:
     reviews(table, 4)
     assert run("A9", "--arg", "product_id=mug", "--fields", "customer_id,stars") == [
         "A9: reviews of a product, newest first",
@@ -114,12 +114,12 @@ def test_a_get_shows_its_key(table: Table, run: Run) -> None:
     assert lines[-2:] == ["1 read, 1 shown", "1 unit, 1 request, 1 page"]
 
 
-def test_what_is_not_there_costs_a_unit_all_the_same(run: Run) -> None:
+def test_reading_a_missing_item_costs_a_unit_too(run: Run) -> None:
     assert run("A7", "--arg", "product_id=mug")[-2:] == ["0 read, 0 shown", "1 unit, 1 request, 1 page"]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.id)
-def test_every_pattern_answers_who_gives_its_arguments(pattern: Get[Any] | Query[Any], table: Table, run: Run) -> None:
+def test_every_pattern_runs_with_its_required_arguments(pattern: Get[Any] | Query[Any], table: Table, run: Run) -> None:
     for row in pattern.rows:
         item = replace(SAMPLES[row], status="UNMATCHED") if pattern is UNMATCHED_PAYMENTS_BY_DATE else SAMPLES[row]
         put(table, row, item)
@@ -154,7 +154,7 @@ def test_a_long_value_is_cut_unless_its_field_was_asked_for(table: Table, run: R
     assert column(run("A9", "--arg", "product_id=mug", "--fields", "text"), "text") == [("long " * 20).strip()]
 
 
-def test_what_a_customer_wrote_does_not_reach_the_terminal_as_it_is(table: Table, run: Run) -> None:
+def test_text_of_a_customer_is_escaped_on_the_terminal(table: Table, run: Run) -> None:
     put(table, t.REVIEW, replace(REVIEW, product_id="mug", text="nice\n\x1b[2Jmug"))
     lines = run("A9", "--arg", "product_id=mug", "--fields", "text")
     assert column(lines, "text") == ['"nice\\n\\u001b[2Jmug"']
@@ -184,7 +184,7 @@ def test_all_pages_at_once_show_how_each_request_differs(table: Table, run: Run)
     assert lines[-1] == "1.5 units, 3 requests, 3 pages"
 
 
-def test_a_question_to_all_shards_shows_a_request_for_each_and_what_lay_behind_the_page(table: Table, run: Run) -> None:
+def test_a_query_over_all_shards_shows_a_request_for_each_and_the_items_after_the_page(table: Table, run: Run) -> None:
     for number in range(20):
         put(table, t.ORDER, replace(SAMPLES[t.ORDER], order_id=f"o{number:02}", placed_at=moment(number)))
     lines = run("A16b", "--arg", "queue=PENDING", "--limit", "3")
@@ -197,7 +197,7 @@ def test_a_question_to_all_shards_shows_a_request_for_each_and_what_lay_behind_t
 
 
 # choosing -------------------------------------------------------------------------------------------------------------
-def test_where_chooses_among_what_was_read_and_costs_the_same(table: Table, run: Run) -> None:
+def test_where_filters_the_read_items_and_costs_the_same(table: Table, run: Run) -> None:
     reviews(table, 12)
     every = run("A9", "--arg", "product_id=mug")
     chosen = run("A9", "--arg", "product_id=mug", "--where", "stars=1", "--where", "customer_id=c3")
@@ -255,7 +255,7 @@ def test_a_range_that_ends_before_it_begins_sends_nothing(table: Table, run: Run
     assert lines[-2:] == ["0 read, 0 shown", "0 units, 0 requests, 1 page"]
 
 
-def test_what_is_known_of_the_sort_key_narrows_the_question(table: Table, run: Run) -> None:
+def test_known_sort_key_fields_narrow_the_query(table: Table, run: Run) -> None:
     for part in (0, 1):
         put(table, t.STOCK, replace(SAMPLES[t.STOCK], product_id="mug", part=part))
     lines = run("A11", "--arg", "product_id=mug", "--arg", "part=1")
@@ -264,7 +264,7 @@ def test_what_is_known_of_the_sort_key_narrows_the_question(table: Table, run: R
 
 
 # where it asks --------------------------------------------------------------------------------------------------------
-def test_it_asks_the_shop_that_runs_on_this_machine(
+def test_the_command_queries_the_local_shop(
     table: Table, engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(table, t.PRODUCT, SAMPLES[t.PRODUCT])
@@ -276,13 +276,13 @@ def test_it_asks_the_shop_that_runs_on_this_machine(
         main(["query", "A7", "--arg", "product_id=mug"])
 
 
-def test_a_table_that_is_not_there_is_told_in_one_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_table_is_reported_in_one_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
     with pytest.raises(SystemExit, match=r"^The query failed: .*ResourceNotFoundException"):
         main(["query", "A7", "--arg", "product_id=mug", "--table", "none", "--region", REGION])
 
 
-def test_an_item_that_cannot_be_read_is_told_in_one_sentence(table: Table, run: Run) -> None:
+def test_an_unreadable_item_is_reported_in_one_sentence(table: Table, run: Run) -> None:
     image = t.PRODUCT.encode(SAMPLES[t.PRODUCT])
     table.client.put_item(TableName=table.name, Item={**image, "price": {"S": "much"}})
     with pytest.raises(SystemExit, match=r"^The query failed: Product: "):
@@ -302,7 +302,7 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
     assert lines[1 + [p.id for p in PATTERNS].index("A9")].endswith("product_id [written_at] [customer_id]")
 
 
-# what cannot be asked -------------------------------------------------------------------------------------------------
+# invalid queries ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -361,13 +361,13 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_is_told_in_one_sentence(arguments: str, told: str, refused: Callable[..., str]) -> None:
+def test_an_invalid_query_is_reported_in_one_sentence(arguments: str, told: str, refused: Callable[..., str]) -> None:
     assert refused(*arguments.split()) == told
 
 
 @pytest.mark.parametrize("value", ["", "o1#PAYMENT", "o\n1"])
 @pytest.mark.parametrize("pattern", ["A12", "A12b", "A12c"])
-def test_a_value_that_cannot_stand_in_a_key_is_told_in_one_sentence(
+def test_a_value_that_no_key_can_contain_is_reported_in_one_sentence(
     pattern: str, value: str, engine: Engine, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)

@@ -1,4 +1,4 @@
-"""Recovery: what readers could not do is made good, by a record that was kept, or by the state alone."""
+"""Recovery: work that readers missed is done from a stored record, or from the state alone."""
 
 import itertools
 from collections import Counter
@@ -40,7 +40,7 @@ def order_of(harness: ShopHarness, order_id: str) -> Order:
 
 @reused
 def delivered_in_part_returned(harness: ShopHarness) -> str:
-    """An order that has been through seven states. Nobody reads the stream meanwhile but its workers."""
+    """An order that has been through seven states, while only its workers read the stream."""
     harness.open_shop()
     order_id = harness.place_order("one", mug=2, pot=1)
     harness.pay_order(order_id)
@@ -61,8 +61,8 @@ def derived(harness: ShopHarness) -> list[dict[str, Any]]:
 
 
 def shown(images: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What copies say, but for times, which the next change's stand for where there is no log, and for the version that
-    a copy has not changed since."""
+    """Return the attributes of copies that a rebuild must restore. Without a log, times are those of the next change,
+    so they are left out, as is the version of a copy that has not changed since."""
     told = ("type", "event", "status", "change_id", "customer_id", "product_id", "quantity", "returned", "total")
     return sorted(({name: image.get(name) for name in told} for image in images), key=str)
 
@@ -124,7 +124,7 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     assert len(changed) == order_of(harness, order_id).version
 
 
-def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(harness: ShopHarness) -> None:
+def test_a_record_that_arrives_after_a_rebuild_corrects_the_estimated_time(harness: ShopHarness) -> None:
     delivered_in_part_returned(harness)
     harness.clock_offset += STREAM_IS_GONE
     rebuild_copies(harness.shop)
@@ -132,7 +132,7 @@ def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(harness: 
     for record in harness.all_records:
         redrive_record(harness.shop, lambda details: None, record)
     true = {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(harness)}
-    assert len(log_entries(harness)) == len(true), "each change is told once"
+    assert len(log_entries(harness)) == len(true), "each change has one entry"
     assert true.keys() == made_up.keys()
     assert true != made_up
     harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in log_entries(harness)])
@@ -144,7 +144,7 @@ def log_entries(harness: ShopHarness) -> list[dict[str, Any]]:
     return [image for image in derived(harness) if image["type"]["S"] in ("TimelineEvent", "Activity")]
 
 
-def test_a_sale_that_is_none_any_more_is_brought_up_though_the_record_that_said_so_was_lost(
+def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()
@@ -167,7 +167,7 @@ def quantities(harness: ShopHarness) -> list[str]:
     return [image["quantity"]["N"] for image in derived(harness) if image["type"]["S"] == "OrderLine"]
 
 
-def test_who_asked_to_be_forgotten_is_told_of_again_until_all_of_it_is_done(harness: ShopHarness) -> None:
+def test_an_erasure_is_republished_until_it_is_finished(harness: ShopHarness) -> None:
     """Found by the simulation: else an order that is on its way would bear the name for as long."""
     harness.open_shop()
     erased = erasure.erase_customer(harness.shop, ANN, ANN.id)
@@ -181,7 +181,7 @@ def test_who_asked_to_be_forgotten_is_told_of_again_until_all_of_it_is_done(harn
     assert "CustomerErased" not in [one["type"] for one in told]
 
 
-def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_have_given_it(
+def test_a_state_whose_event_was_lost_is_published_with_the_id_that_the_publisher_would_have_used(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()
@@ -197,7 +197,7 @@ def test_a_state_whose_event_was_lost_is_told_under_the_id_that_the_relay_would_
     assert "OrderPlaced" not in [detail["type"] for detail in mine], "it has gone on since"
 
 
-def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_told(harness: ShopHarness) -> None:
+def test_republished_events_cause_each_effect_once_at_every_repeat(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     harness.pay_order(order_id)
@@ -213,7 +213,7 @@ def test_what_a_recovery_tells_sets_off_each_effect_once_however_often_it_is_tol
     assert len(subjects) == len(set(subjects))
 
 
-def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(harness: ShopHarness) -> None:
+def test_a_closed_order_whose_expiry_record_was_lost_is_archived(harness: ShopHarness) -> None:
     harness.open_shop()
     order_id = harness.place_order("one", mug=1)
     cancellation.cancel_order(harness.shop, ANN, order_id)
@@ -227,7 +227,7 @@ def test_a_closed_order_whose_end_went_unheard_is_archived_after_all(harness: Sh
     assert harness.shop.table.get(ORDER_BY_ID, order_id=order_id).object_key in harness.objects("archive")  # type: ignore[union-attr]
 
 
-def test_what_is_older_than_anybody_remembers_is_not_told_again(harness: ShopHarness) -> None:
+def test_changes_older_than_the_effect_markers_are_not_republished(harness: ShopHarness) -> None:
     harness.open_shop()
     harness.place_order("one", mug=1)
     harness.clock_offset = timedelta(days=400)
@@ -236,7 +236,7 @@ def test_what_is_older_than_anybody_remembers_is_not_told_again(harness: ShopHar
     assert told == []
 
 
-def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(harness: ShopHarness) -> None:
+def test_an_unreadable_item_is_named_and_blocks_no_other(harness: ShopHarness) -> None:
     harness.open_shop()
     broken, sound = harness.place_order("one", mug=1), harness.place_order("two", mug=1)
     key = {"PK": {"S": f"ORDER#{broken}"}, "SK": {"S": "ORDER"}}
@@ -251,7 +251,7 @@ def test_an_item_that_nobody_can_read_is_named_and_stops_no_other(harness: ShopH
     assert {image["order_id"]["S"] for image in derived(harness)} == {sound}
 
 
-def test_what_changes_between_the_look_and_the_writes_is_brought_up_as_it_is_then(
+def test_an_item_that_changes_between_the_check_and_the_write_is_rebuilt_from_its_new_state(
     harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.open_shop()
@@ -336,7 +336,7 @@ def logged(life: list[tuple[str, str]], versions: set[int]) -> LoggedFacts:
 
 @settings(max_examples=many(150, 20))
 @given(lives(), some.data())
-def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_have_been(
+def test_a_history_is_completed_to_a_possible_path_from_any_logged_versions(
     life: list[tuple[str, str]], data: some.DataObject
 ) -> None:
     order = lived(life)
@@ -352,12 +352,12 @@ def test_whatever_is_logged_of_a_life_the_rest_is_filled_with_a_way_that_could_h
         [past_change(order, version, order.updated_at, *one).id for version, one in told]
         for told in (enumerate(life, 1), way.items())
     )
-    assert true == guessed, "an id is the version's, whatever it was"
+    assert true == guessed, "an id depends on the version only"
 
 
 @settings(max_examples=many(60, 15))
 @given(lives(), some.data())
-def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
+def test_a_completed_history_reaches_the_state_at_its_recorded_version(
     life: list[tuple[str, str]], data: some.DataObject
 ) -> None:
     order = lived(life)
@@ -365,7 +365,7 @@ def test_an_order_came_to_its_state_when_it_says_whatever_is_logged(
     assert find_likely_path(order, logged(life, known))[order.reached][1] == order.status
 
 
-def test_a_state_that_no_way_leads_to_is_said_and_none_is_invented() -> None:
+def test_a_state_without_a_possible_path_is_reported_and_not_guessed() -> None:
     order = lived([("OrderPlaced", "PENDING"), ("OrderDelivered", "DELIVERED")])
     with pytest.raises(Permanent, match="no history of 2 versions leads to DELIVERED"):
         find_likely_path(order, {})

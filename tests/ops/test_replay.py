@@ -26,7 +26,7 @@ from tests.support.harness import ShopHarness
 
 @pytest.fixture
 def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
-    """The shop that is meant is that of the test, whatever it is called."""
+    """Every target name means the shop of the test."""
     names = {"AWS::Events::EventBus": ["shop"]}
     found = ShopTarget(
         {"TableName": harness.shop.table.name},
@@ -52,12 +52,12 @@ def archive(here: ShopHarness) -> Iterator[str]:
 
 
 def told(harness: ShopHarness, queue: str) -> set[str]:
-    """The types of what waits in a queue."""
+    """Return the types of the messages in a queue."""
     return {json.loads(message["body"])["detail"]["type"] for message in harness.take_messages(queue)}
 
 
 # from the table -------------------------------------------------------------------------------------------------------
-def test_copies_are_made_anew_and_nobody_is_told(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copies_are_rewritten_without_any_effect(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     delivered_in_part_returned(here)
     here.clock_offset += STREAM_IS_GONE
     here.take_messages("warehouse")
@@ -77,7 +77,7 @@ def test_copies_are_made_anew_and_nobody_is_told(here: ShopHarness, capsys: pyte
     assert shown(recovered) == shown(derived(here))
 
 
-def test_reactions_go_to_the_named_rule_alone_and_only_what_it_takes(here: ShopHarness) -> None:
+def test_reactions_are_sent_only_to_the_named_rule_and_only_its_events(here: ShopHarness) -> None:
     here.open_shop()
     order_id = here.place_order("one", mug=1)
     here.pay_order(order_id)
@@ -105,7 +105,7 @@ def test_f12_reactions_to_all_twice_and_killed_half_way_have_each_effect_once(he
     assert len(subjects) == 2
 
 
-def test_a_dry_run_of_reactions_tells_nobody(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_reactions_publishes_nothing(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     here.open_shop()
     here.place_order("one", mug=1)
     main(["replay", "--from-table", "--reactions", "--to-all", "--dry-run"])
@@ -113,7 +113,7 @@ def test_a_dry_run_of_reactions_tells_nobody(here: ShopHarness, capsys: pytest.C
     assert all(told(here, name) == set() for name in here.queues)
 
 
-def test_what_is_older_than_its_effects_are_remembered_is_told_to_nobody(here: ShopHarness) -> None:
+def test_a_change_older_than_the_replay_limit_is_not_published(here: ShopHarness) -> None:
     here.open_shop()
     order_id = here.place_order("one", mug=1)
     here.pay_order(order_id)
@@ -126,9 +126,7 @@ def test_what_is_older_than_its_effects_are_remembered_is_told_to_nobody(here: S
     assert told(here, "fulfilment") == {"OrderPaid"}
 
 
-def test_an_item_that_nobody_can_read_is_named_and_ends_with_1(
-    here: ShopHarness, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unreadable_item_is_named_and_exits_with_1(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     here.open_shop()
     order_id = here.place_order("one", mug=1)
     image = next(one for one in here.partition(f"ORDER#{order_id}") if one["SK"] == {"S": "ORDER"})
@@ -186,7 +184,7 @@ def test_the_archive_plays_to_the_named_rule_and_the_same_again_is_the_same_repl
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
-def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
+def test_each_archive_replay_gets_a_new_name(
     here: ShopHarness, archive: str, state: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["replay", "--from-archive", "--to-all", "--since", here.shop.now_instant(), "--until", "2099-01-01"]
@@ -200,7 +198,7 @@ def test_a_replay_that_was_broken_off_is_played_anew_under_the_same_times(
     assert names[1:] == [f"{names[0]}.2", f"{names[0]}.3"]
 
 
-def test_the_command_to_go_on_with_means_the_same_replay_whenever_it_is_typed(
+def test_the_printed_command_resumes_the_same_replay_at_any_time(
     here: ShopHarness, archive: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["replay", "--from-archive", "--stack", "any", "--to", "fulfilment", "--since", "1h"])
@@ -211,7 +209,7 @@ def test_the_command_to_go_on_with_means_the_same_replay_whenever_it_is_typed(
     assert len(clients.client("events").list_replays()["Replays"]) == 1
 
 
-def test_what_the_archive_does_not_have_is_refused(here: ShopHarness, archive: str, capsys: Any) -> None:
+def test_a_range_outside_the_archive_is_rejected(here: ShopHarness, archive: str, capsys: Any) -> None:
     for since, why in (
         (f"{BUS_ARCHIVE_DAYS + 1}d", "The archive keeps events for 30 days"),
         ("0m", "--since must be before --until"),
@@ -241,7 +239,7 @@ def test_a_bus_without_an_archive_says_so(here: ShopHarness, capsys: pytest.Capt
         ([], "is required"),
     ],
 )
-def test_what_cannot_be_meant_is_one_sentence(here: ShopHarness, capsys: Any, arguments: list[str], why: str) -> None:
+def test_wrong_usage_is_one_sentence(here: ShopHarness, capsys: Any, arguments: list[str], why: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["replay", *arguments])
     assert ended.value.code == 2

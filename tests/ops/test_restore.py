@@ -49,7 +49,7 @@ from tests.support.operator_shop import fake_shop_with_buckets
 from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365
-"""By then whatever remembers that something was done has ended."""
+"""After this time, all markers that prevent repeats have expired."""
 
 
 @reused
@@ -69,13 +69,13 @@ def order_id(harness: ShopHarness) -> str:
 
 @reused
 def archived_order(harness: ShopHarness) -> tuple[str, list[Image]]:
-    """The same order in the archive, and what it was before."""
+    """Return the archived order, and its items from before."""
     order_id = delivered_order(harness)
     return order_id, archived(harness, order_id)
 
 
 def archived(harness: ShopHarness, order_id: str) -> list[Image]:
-    """What the order was before it was archived, which it is then; the rest of its time has passed, too."""
+    """Return the items of the order, and archive it; the rest of its retention has passed, too."""
     before = images_to_archive(order_partition(harness, order_id))
     harness.advance_days(days=YEARS_DAYS)
     harness.process_all()
@@ -92,7 +92,7 @@ MARKS = ("restored_at", "away")
 
 
 def as_it_was(images: list[Image]) -> list[Image]:
-    """Without what a restore adds: its marks, the versions of order and copies, its entry in the log, the new end."""
+    """Remove the additions of a restore: its marks, the versions of order and copies, its log entry, the new expiry."""
     kept = []
     for image in images:
         if image["type"]["S"] == "Expiry" or image.get("event") == {"S": "OrderRestored"}:
@@ -115,7 +115,7 @@ def is_back(harness: ShopHarness, order_id: str, before: list[Image]) -> None:
 
 
 def outside(harness: ShopHarness) -> Any:
-    """All that anybody beside the order has of it: mails, money, stock, totals, and what the bus was told."""
+    """Return all other data about the order: mails, money, stock, totals, and the entries sent to the bus."""
     counts = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     beside = [
         image
@@ -127,7 +127,7 @@ def outside(harness: ShopHarness) -> Any:
 
 
 def published(harness: ShopHarness, seen: int) -> Counter[str]:
-    """The changes that the stream told of since, by name."""
+    """Return the changes in the stream since then, by name."""
     from functions.model import changes, events  # noqa: PLC0415
 
     told = filter(None, map(changes.parse_change, harness.all_records[seen:]))
@@ -135,7 +135,7 @@ def published(harness: ShopHarness, seen: int) -> Counter[str]:
 
 
 # whole ----------------------------------------------------------------------------------------------------------------
-def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(harness: ShopHarness) -> None:
+def test_an_order_is_restored_byte_for_byte_and_its_copies_are_corrected(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     kinds = {image["type"]["S"] for image in before}
     assert kinds == {"Order", "Invoice", "OrderLine", "Payment", "Refund", "Return", "Shipment", "TimelineEvent"}
@@ -151,7 +151,7 @@ def test_an_order_comes_back_byte_for_byte_and_its_copies_come_right(harness: Sh
     assert log(harness, order_id)[-1][1] == "OrderRestored"
 
 
-def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(harness: ShopHarness) -> None:
+def test_f12_a_restored_order_causes_no_effect_under_every_redelivery(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     before, seen = outside(harness), len(harness.all_records)
     bring_back(harness, order_id)
@@ -162,7 +162,7 @@ def test_f12_what_comes_back_has_no_effect_whoever_is_told_however_often(harness
 
 def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
-    assert harness.partition(f"COUNTED#{order_id}") == [], "nobody remembers that it was counted"
+    assert harness.partition(f"COUNTED#{order_id}") == [], "its contribution has expired"
     units = harness.partition("PRODUCT#mug")
     bring_back(harness, order_id)
     harness.process_all(times=2)
@@ -172,7 +172,7 @@ def test_a_restored_order_is_not_counted_again(harness: ShopHarness) -> None:
     assert harness.shop.table.batch_get([COUNTED.key(source=order_id)]) == []
 
 
-def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(harness: ShopHarness) -> None:
+def test_rebuild_and_redrive_publish_nothing_about_a_restored_order(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     seen = len(harness.all_records)
     bring_back(harness, order_id)
@@ -188,7 +188,7 @@ def test_recovery_and_redrive_find_nothing_to_tell_of_a_restored_order(harness: 
     assert (outside(harness), order_partition(harness, order_id)) == (before, lies)
 
 
-def test_what_the_log_of_a_restored_order_has_lost_is_found_again(harness: ShopHarness) -> None:
+def test_missing_log_entries_of_a_restored_order_are_reconstructed(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
@@ -207,7 +207,7 @@ def log(harness: ShopHarness, order_id: str) -> list[tuple[int, str, str]]:
     return sorted((entry.version, entry.event, entry.status) for entry in entries)
 
 
-def test_it_is_served_as_any_other(harness: ShopHarness) -> None:
+def test_a_restored_order_is_served_like_any_other(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
@@ -249,7 +249,7 @@ def test_a_restore_that_dies_anywhere_leaves_the_stub_or_the_whole_order_and_a_r
         assert summary["archived"]["BOOL"]
     drift = DriftCheck(harness.shop, repair=True, pause_seconds=0)
     drift.check_all()
-    assert not drift.discrepancies, "what is half-way is no drift"
+    assert not drift.discrepancies, "an unfinished restore is no drift"
     for _ in range(2):
         bring_back(harness, order_id)
         harness.process_all()
@@ -270,7 +270,7 @@ def test_an_order_that_one_transaction_holds_is_written_with_one(harness: ShopHa
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
-def test_two_who_restore_the_same_order_at_once_come_to_one_end(harness: ShopHarness, call: int) -> None:
+def test_two_concurrent_restores_of_the_same_order_reach_one_result(harness: ShopHarness, call: int) -> None:
     order_id, before = archived_order(harness)
     with run_before_call("dynamodb", "TransactWriteItems", lambda: bring_back(harness, order_id), call):
         assert bring_back(harness, order_id) == "already in the table"
@@ -281,7 +281,7 @@ def test_two_who_restore_the_same_order_at_once_come_to_one_end(harness: ShopHar
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_a_stubs_record_that_comes_late_takes_nothing_from_what_is_being_restored(harness: ShopHarness) -> None:
+def test_a_late_record_of_the_stub_deletes_no_restored_item(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     late = [record for record in harness.all_records if "object_key" in record["dynamodb"].get("NewImage", {})]
     assert late
@@ -309,7 +309,7 @@ def test_an_order_of_more_items_than_a_transaction_holds_comes_back(harness: Sho
     is_back(harness, order_id, before)
 
 
-# what is not as it should be ------------------------------------------------------------------------------------------
+# failures -------------------------------------------------------------------------------------------------------------
 def test_a_dry_run_looks_at_everything_and_writes_nothing(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     before = order_partition(harness, order_id)
@@ -342,7 +342,7 @@ def test_a_payment_that_came_again_meanwhile_is_not_written_over(harness: ShopHa
     assert order_partition(harness, order_id) == before
 
 
-def test_what_came_to_the_stub_stays_beside_the_order_that_is_back(harness: ShopHarness) -> None:
+def test_items_added_beside_the_stub_stay_beside_the_restored_order(harness: ShopHarness) -> None:
     order_id, before = archived_order(harness)
     told = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
     payments.record_payment(harness.shop, told, {"id": "evt_late"})
@@ -368,7 +368,7 @@ def test_an_order_that_is_erased_while_it_is_restored_comes_back_without_its_cus
 
 
 @pytest.mark.parametrize("parts", [3, 97])
-def test_who_is_forgotten_just_before_the_order_is_written_is_not_on_it(
+def test_a_customer_erased_just_before_the_restore_is_not_on_the_order(
     harness: ShopHarness, order_id: str, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", parts)
@@ -384,7 +384,7 @@ def test_who_is_forgotten_just_before_the_order_is_written_is_not_on_it(
     is_forgotten(harness, order_id)
 
 
-def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(harness: ShopHarness) -> None:
+def test_an_object_that_is_rewritten_by_a_concurrent_erasure_is_read_again(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
 
     def forget() -> None:
@@ -397,13 +397,13 @@ def test_an_object_that_an_erasure_rewrites_just_then_is_read_again(harness: Sho
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket"])
-def test_who_may_not_read_the_archive_is_told_so_and_not_that_the_order_stays(harness: ShopHarness, code: str) -> None:
+def test_a_missing_permission_to_read_the_archive_is_reported_as_that(harness: ShopHarness, code: str) -> None:
     order_id, _ = archived_order(harness)
     with fail_calls("s3", "GetObject", code), pytest.raises(ClientError, match=code):
         bring_back(harness, order_id)
 
 
-def test_who_was_forgotten_is_in_no_order_that_is_back_and_in_no_object_it_came_from(harness: ShopHarness) -> None:
+def test_an_erased_customer_is_neither_on_a_restored_order_nor_in_its_object(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     harness.process_all()
@@ -433,7 +433,7 @@ def is_forgotten(harness: ShopHarness, order_id: str) -> None:
 
 
 # and again ------------------------------------------------------------------------------------------------------------
-def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored_from_that(
+def test_a_restored_order_is_archived_again_in_a_new_object_and_can_be_restored_from_it(
     harness: ShopHarness,
 ) -> None:
     order_id, before = archived_order(harness)
@@ -458,7 +458,7 @@ def test_a_restored_order_ends_again_in_an_object_of_its_own_and_can_be_restored
         harness.clock_offset += SETTLE_TIME
 
 
-def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(harness: ShopHarness) -> None:
+def test_an_order_that_may_still_be_in_archiving_is_not_restored(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     harness.clock_offset -= timedelta(seconds=5)
     before = order_partition(harness, order_id)
@@ -468,7 +468,7 @@ def test_while_somebody_may_still_be_archiving_an_order_it_stays_archived(harnes
     assert isinstance(bring_back(harness, order_id, settles=LOCAL_SETTLE_TIME), RestoredOrder)
 
 
-def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back(
+def test_a_late_message_of_the_first_archiving_does_not_archive_the_restored_order(
     harness: ShopHarness, order_id: str
 ) -> None:
     (message,) = order_messages(expire_everything(harness))
@@ -482,7 +482,7 @@ def test_a_message_that_ended_the_order_before_does_not_end_the_one_that_is_back
     is_back(harness, order_id, before)
 
 
-def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archive(harness: ShopHarness) -> None:
+def test_a_missing_log_entry_after_the_restore_delays_the_archive(harness: ShopHarness) -> None:
     order_id, _ = archived_order(harness)
     bring_back(harness, order_id)
     (message,) = order_messages(expire_everything(harness, readers=(event_publisher.handler,)))
@@ -492,7 +492,9 @@ def test_a_log_without_a_version_of_the_new_life_keeps_the_order_from_the_archiv
 
 
 # by time --------------------------------------------------------------------------------------------------------------
-def test_all_placed_in_a_time_come_back_and_the_next_run_finds_them_there(harness: ShopHarness, order_id: str) -> None:
+def test_all_orders_placed_in_a_range_are_restored_and_the_next_run_finds_them_done(
+    harness: ShopHarness, order_id: str
+) -> None:
     placed = orders.get_order(harness.shop, STAFF, order_id).placed_at
     harness.clock_offset += timedelta(days=1)
     later = harness.place_order("later", mug=1)
@@ -541,7 +543,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[Any, str, str]
 
 
 @pytest.mark.usefixtures("here")
-def test_the_command_says_what_became_of_each_and_ends_with_1_where_one_stays(
+def test_the_command_prints_the_result_of_each_order_and_exits_with_1_if_one_is_left(
     harness: ShopHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     order_id, before = archived_order(harness)
@@ -584,7 +586,7 @@ def test_the_command_restores_by_the_day_an_order_was_placed(
         ("o1", "--keep-days", "0"),
     ],
 )
-def test_what_cannot_be_meant_is_said_and_ends_with_2(capsys: pytest.CaptureFixture[str], words: Any) -> None:
+def test_wrong_usage_is_reported_and_exits_with_2(capsys: pytest.CaptureFixture[str], words: Any) -> None:
     assert run(capsys, *words)[0] == 2
 
 

@@ -38,7 +38,7 @@ TIME_TO_LIVE = "update-time-to-live"
 
 @dataclass
 class Restoring:
-    """A shop whose table is damaged, and what is restored of it."""
+    """A shop with a damaged table, and its restored copy."""
 
     old: ShopHarness
     queues: dict[str, str]
@@ -115,7 +115,7 @@ def test_the_page_has_a_command_for_everything_that_a_restore_leaves_out() -> No
     for part in (STREAM, "deletion-protection", "tag-resource", LAST, TIME_TO_LIVE, REPLAY):
         assert [line for line in COMMANDS if part in line], part
     order = [next(n for n, line in enumerate(COMMANDS) if part in line) for part in (STREAM, TIME_TO_LIVE, REPLAY)]
-    assert order == sorted(order), "what expires before there is a stream is told to nobody"
+    assert order == sorted(order), "items that expire before the stream exists are in no record"
     assert "point-in-time-recovery-specification" in PAGE.read_text()
 
 
@@ -130,7 +130,7 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
     old.process_all()
     asked_before = shipments_asked_for(old)
     kept = get_invoice_of_order(old.shop, ANN, done).invoice_id
-    old.pay_order(half, "evt_3", "pi_3")  # nobody has heard of it yet
+    old.pay_order(half, "evt_3", "pi_3")  # not published yet
     refunds.refund_order(old.shop, STAFF, "sorry", back, 100)  # nor of this
     restoring.remember()
 
@@ -167,7 +167,7 @@ def test_after_a_restore_nothing_that_was_there_is_lost_and_nothing_is_done_twic
 
 
 def shipments_asked_for(harness: ShopHarness) -> dict[str, str]:
-    """The ids of what the warehouse is told, by order."""
+    """Return the ids of the shipments that were requested from the warehouse, by order."""
     events = [json.loads(message["body"])["detail"] for message in harness.take_messages("warehouse")]
     assert {event["type"] for event in events} == {"ShipmentRequested"}
     assert len(events) == len({event["data"]["order_id"] for event in events})
@@ -175,7 +175,7 @@ def shipments_asked_for(harness: ShopHarness) -> dict[str, str]:
 
 
 def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str, Any]]:
-    """What waits for fulfilment when both readers have seen what there is; `again`: all that there ever was."""
+    """Return the messages of fulfilment after both readers have processed the stream; `again`: from its beginning."""
     from tests.support.harness import READERS  # noqa: PLC0415
 
     records = harness.all_records if again else harness.new_records()
@@ -183,7 +183,7 @@ def paid_messages(harness: ShopHarness, *, again: bool = False) -> list[dict[str
     return harness.take_messages("fulfilment")
 
 
-def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring: Restoring) -> None:
+def test_a_restored_shop_continues_and_archives_closed_orders(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop()
     closed = old.place_order("closed", mug=1)
@@ -203,7 +203,7 @@ def test_a_restored_shop_goes_on_and_what_is_over_ends_in_the_archive(restoring:
     assert isinstance(orders.get_order(harness.shop, ANN, closed), ArchivedOrder)
 
 
-def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(restoring: Restoring) -> None:
+def test_an_item_that_expired_before_the_stream_existed_is_archived_too(restoring: Restoring) -> None:
     old = restoring.old
     old.open_shop()
     closed = old.place_order("closed", mug=1)
@@ -219,7 +219,7 @@ def test_what_had_expired_before_there_was_a_stream_is_archived_all_the_same(res
 
 
 def test_the_next_change_after_a_restore_has_the_id_of_the_one_that_was_lost(restoring: Restoring) -> None:
-    """What the page warns subscribers of."""
+    """The new change has an id that subscribers may already have seen. The page warns them of this."""
     old = restoring.old
     old.open_shop()
     order_id = old.place_order(mug=1)

@@ -1,4 +1,4 @@
-"""Whatever goes through the whole table and is killed half-way goes on where it was; and is one runner's at a time."""
+"""Every tool that scans the whole table resumes after it was killed, and only one runs at a time."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def here(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> ShopHarness:
     return harness
 
 
-# tools, and what there is for them to do ------------------------------------------------------------------------------
+# tools and their work -------------------------------------------------------------------------------------------------
 @reused
 def unread(harness: ShopHarness) -> None:
     """Orders of which neither reader has heard."""
@@ -70,7 +70,7 @@ def in_the_archive(harness: ShopHarness) -> None:
 
 @dataclass(frozen=True)
 class Tool:
-    """`command`: what is typed, `looks`: the same, that only looks. `before`: what there is for it to do."""
+    """`command`: the typed command; `looks`: its dry run. `before`: makes the work for it."""
 
     command: str
     looks: str
@@ -101,7 +101,8 @@ def died() -> None:
 
 @dataclass
 class Calls:
-    """What the tools asked the table. `dies_at`: the read from which on `then` happens instead: the process is gone."""
+    """Counts the tools' requests to the table. `dies_at`: from this read on, `then` runs instead, as if the process
+    died."""
 
     dies_at: int | None
     then: Callable[[], object]
@@ -158,7 +159,7 @@ def is_right(harness: ShopHarness) -> None:
     ("name", "dies_at"),
     [("drift", 15), ("drift", 60), ("copies", 15), ("copies", 30), ("restore", 10), ("restore", 18)],
 )
-def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
+def test_a_killed_tool_resumes_at_any_point_and_does_each_step_once(
     here: ShopHarness, name: str, dies_at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool = TOOLS[name]
@@ -184,7 +185,7 @@ def test_killed_anywhere_it_goes_on_where_it_was_and_does_each_thing_once(
 
 
 @pytest.mark.parametrize("share", [0.25, 0.75])
-def test_killed_a_replay_of_reactions_tells_the_rest(here: ShopHarness, share: float) -> None:
+def test_a_killed_replay_of_reactions_resumes_with_the_rest(here: ShopHarness, share: float) -> None:
     tool = TOOLS["reactions"]
     tool.before(here)
     with record_calls("events", "PutEvents") as calls, asked() as whole:
@@ -199,16 +200,16 @@ def test_killed_a_replay_of_reactions_tells_the_rest(here: ShopHarness, share: f
     again = told(calls)
     assert 0 < before.total() < once.total()
     assert again.keys() == once.keys()
-    assert again.total() < 1.5 * once.total(), "but for those of one page nobody is told twice"
+    assert again.total() < 1.5 * once.total(), "only events of one page are published twice"
 
 
 def told(calls: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.loads(entry["Detail"])["id"] for call in calls for entry in call["Entries"])
 
 
-# two at once, and begun anew ------------------------------------------------------------------------------------------
+# concurrent runs and restarts -----------------------------------------------------------------------------------------
 @every_tool
-def test_of_two_at_once_one_is_told_who_has_it(here: ShopHarness, tool: Tool) -> None:
+def test_a_concurrent_second_run_is_rejected_with_the_name_of_the_holder(here: ShopHarness, tool: Tool) -> None:
     tool.before(here)
     refused = []
 
@@ -229,7 +230,7 @@ def test_of_two_at_once_one_is_told_who_has_it(here: ShopHarness, tool: Tool) ->
 
 
 @every_tool
-def test_what_was_stopped_a_day_ago_says_nothing_of_today(
+def test_a_run_that_stopped_a_day_ago_is_not_resumed(
     here: ShopHarness, tool: Tool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool.before(here)
@@ -241,7 +242,7 @@ def test_what_was_stopped_a_day_ago_says_nothing_of_today(
     assert (kept.status, kept.waiting) == ("DONE", ())
 
 
-def test_who_says_so_begins_anew(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_restart_ignores_the_checkpoint(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
     tool = TOOLS["copies"]
     killed(tool, 20)
@@ -264,8 +265,8 @@ def kept_by(harness: ShopHarness, who: str) -> Checkpoint:
     return Checkpoint(harness.shop.table, "drift", "all", "repair", by=who)
 
 
-def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_right(here: ShopHarness) -> None:
-    """The first has measured what the total is off by, and sleeps; the second measures, and puts it right."""
+def test_a_run_that_lost_its_lock_does_not_correct_a_total_twice(here: ShopHarness) -> None:
+    """The first run has measured the error of the total, and sleeps; the second run measures and corrects it."""
     unread(here)
     TOOLS["copies"].run()
     right = spoil_a_minute(here)
@@ -286,7 +287,7 @@ def test_who_was_taken_over_takes_nothing_off_a_total_that_the_other_has_put_rig
     assert {**image, "version": {}} == {**right, "version": {}}
 
 
-def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: ShopHarness) -> None:
+def test_a_run_without_a_checkpoint_repairs_only_unchanged_totals(here: ShopHarness) -> None:
     unread(here)
     TOOLS["copies"].run()
     spoil_a_minute(here)
@@ -303,9 +304,7 @@ def test_who_keeps_nothing_puts_right_only_what_is_as_it_was_measured(here: Shop
     is_right(here)
 
 
-def test_a_look_that_was_killed_tells_at_the_end_of_all_that_has_drifted(
-    here: ShopHarness, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_resumed_check_reports_all_drift_at_the_end(here: ShopHarness, capsys: pytest.CaptureFixture[str]) -> None:
     unread(here)
     looks = Tool(TOOLS["drift"].looks, "", unread)
     with asked() as whole, pytest.raises(SystemExit):
@@ -318,7 +317,7 @@ def test_a_look_that_was_killed_tells_at_the_end_of_all_that_has_drifted(
     assert capsys.readouterr().out.splitlines()[-1].partition(": ")[2] == says
 
 
-def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began(
+def test_a_check_whose_findings_exceed_its_checkpoint_resumes_at_the_first_of_them(
     here: ShopHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_UNSETTLED >= 100
@@ -331,7 +330,7 @@ def test_of_more_that_seems_wrong_than_is_remembered_it_goes_on_where_that_began
     is_right(here)
 
 
-def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: ShopHarness) -> None:
+def test_a_run_that_waits_longer_than_its_lock_extends_the_lock(here: ShopHarness) -> None:
     unread(here)
     slept: list[float] = []
 
@@ -350,7 +349,7 @@ def test_while_it_waits_longer_than_it_is_held_it_stays_its_runners(here: ShopHa
     assert drift.unrepaired == 0
 
 
-def test_a_segment_each_goes_on_by_itself(here: ShopHarness) -> None:
+def test_each_segment_resumes_separately(here: ShopHarness) -> None:
     unread(here)
     tool = Tool(TOOLS["copies"].command + " --segments 3", "", unread)
     killed(tool, 40)

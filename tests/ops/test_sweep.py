@@ -78,7 +78,7 @@ def prices(table: Table) -> set[str]:
 
 # each item ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("segments", [1, 4])
-def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: WireTap, segments: int) -> None:
+def test_every_item_is_read_once_page_by_page(shelf: Table, wire: WireTap, segments: int) -> None:
     seen: Counter[str] = Counter()
     ends: list[tuple[Stretch, ...]] = []
 
@@ -97,7 +97,7 @@ def test_every_item_is_looked_at_once_page_after_page(shelf: Table, wire: WireTa
     assert len(ends) == wire.operations.count("Scan") >= 5
 
 
-def test_what_the_tool_is_not_about_is_read_and_not_shown_to_it(shelf: Table) -> None:
+def test_items_of_other_types_are_read_but_not_passed_to_the_tool(shelf: Table) -> None:
     shelf.client.put_item(TableName=shelf.name, Item=ROWS_BY_TYPE["Stock"].encode(SAMPLES[ROWS_BY_TYPE["Stock"]]))
     seen: list[str] = []
     found = sweep(shelf, lambda image: seen.append(image["type"]["S"]), scan=filter_by_type("Stock"))
@@ -107,7 +107,7 @@ def test_what_the_tool_is_not_about_is_read_and_not_shown_to_it(shelf: Table) ->
 
 
 @pytest.mark.parametrize("error", [Unreadable("no name"), Permanent("no name")])
-def test_what_nobody_can_read_is_listed_and_stops_nothing(shelf: Table, error: Exception) -> None:
+def test_an_unreadable_item_is_listed_and_blocks_no_other(shelf: Table, error: Exception) -> None:
     def act(image: Image) -> bool:
         if id_of(image) == "p07":
             raise error
@@ -118,7 +118,7 @@ def test_what_nobody_can_read_is_listed_and_stops_nothing(shelf: Table, error: E
     assert found.summary() == "23 matched (of 23 read), 22 changed, 0 already correct, 1 skipped"
 
 
-def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table) -> None:
+def test_a_concurrent_change_is_decided_again_with_the_new_item(shelf: Table) -> None:
     asked: list[str] = []
 
     def act(image: Image) -> bool:
@@ -134,7 +134,7 @@ def test_who_is_overtaken_decides_again_by_what_is_there_now(shelf: Table) -> No
     assert (found.lost, found.right) == (2, 23)
 
 
-def test_what_is_gone_when_it_is_decided_again_is_nobodys_business(shelf: Table) -> None:
+def test_an_item_deleted_before_the_second_decision_is_counted_as_lost(shelf: Table) -> None:
     def act(image: Image) -> bool:
         if id_of(image) == "p03":
             shelf.batch_delete([PRODUCT.key(product_id="p03")])
@@ -144,7 +144,7 @@ def test_what_is_gone_when_it_is_decided_again_is_nobodys_business(shelf: Table)
     assert sweep(shelf, act) == SweepResult(read=23, right=22, lost=1)
 
 
-def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Table, clock: ManualClock) -> None:
+def test_an_item_that_always_conflicts_ends_the_sweep_after_a_limit(shelf: Table, clock: ManualClock) -> None:
     def act(image: Image) -> bool:
         raise WriteConflict(PRODUCT.type)
 
@@ -153,7 +153,7 @@ def test_an_item_that_is_always_overtaken_ends_the_sweep_after_a_while(shelf: Ta
     assert 1 < sum(clock.pauses) <= shelf.retry_budget_seconds
 
 
-def test_what_fails_in_one_segment_stops_the_others_and_is_told(shelf: Table) -> None:
+def test_a_failure_in_one_segment_stops_the_others_and_is_reported(shelf: Table) -> None:
     def act(image: Image) -> bool:
         if id_of(image) == "p05":
             raise ZeroDivisionError
@@ -163,7 +163,7 @@ def test_what_fails_in_one_segment_stops_the_others_and_is_told(shelf: Table) ->
         sweep(shelf, act, segments=(Stretch(),) * 4)
 
 
-def test_nothing_but_this_loop_scans() -> None:
+def test_only_the_sweep_scans_the_table() -> None:
     sources = [
         path.name for path in Path(ops.__path__[0]).rglob("*.py") if re.search(r"(?<!ops)\.scan\b", path.read_text())
     ]
@@ -171,7 +171,7 @@ def test_nothing_but_this_loop_scans() -> None:
 
 
 # rewriting ------------------------------------------------------------------------------------------------------------
-def test_only_what_differs_is_written_and_only_if_it_is_as_it_was_read(shelf: Table, wire: WireTap) -> None:
+def test_only_changed_attributes_are_written_and_only_if_the_item_is_unchanged(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
     wire.clear()
     after_ = {**{name: value for name, value in before.items() if name != "category"}, "weight": {"N": "3"}}
@@ -186,7 +186,7 @@ def test_only_what_differs_is_written_and_only_if_it_is_as_it_was_read(shelf: Ta
 
 
 @pytest.mark.parametrize("meanwhile", ["version", "price", "gone"])
-def test_what_was_written_meanwhile_is_never_written_over(shelf: Table, meanwhile: str) -> None:
+def test_a_concurrent_write_is_never_overwritten(shelf: Table, meanwhile: str) -> None:
     before = there(shelf, "p00")
     now = {**before, meanwhile: {"N": "7"}}
     if meanwhile == "gone":
@@ -198,7 +198,7 @@ def test_what_was_written_meanwhile_is_never_written_over(shelf: Table, meanwhil
     assert shelf.batch_get_raw([PRODUCT.key(product_id="p00")]) == ([] if meanwhile == "gone" else [now])
 
 
-def test_an_answer_that_is_lost_is_no_lost_race(shelf: Table, patient_wire: WireTap) -> None:
+def test_a_lost_answer_is_not_a_conflict(shelf: Table, patient_wire: WireTap) -> None:
     before = there(shelf, "p00")
     patient_wire.reply_next("UpdateItem", lose_response)
     rewrite_item(replace(shelf, client=patient_wire.client), before, {**before, "price": {"N": "2000"}})
@@ -206,7 +206,7 @@ def test_an_answer_that_is_lost_is_no_lost_race(shelf: Table, patient_wire: Wire
     assert there(shelf, "p00")["price"] == {"N": "2000"}
 
 
-def test_a_throttled_write_is_tried_again_and_an_impossible_one_is_told(shelf: Table, wire: WireTap) -> None:
+def test_a_throttled_write_is_retried_and_an_impossible_one_is_reported(shelf: Table, wire: WireTap) -> None:
     before = there(shelf, "p00")
     wire.reply_next("UpdateItem", error_reply("ThrottlingException"))
     rewrite_item(shelf, before, {**before, "price": {"N": "2000"}})
@@ -217,7 +217,7 @@ def test_a_throttled_write_is_tried_again_and_an_impossible_one_is_told(shelf: T
 
 # how fast -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("rate", [5.0, 80.0])
-def test_it_consumes_just_so_many_units_a_second_read_and_written(
+def test_the_sweep_consumes_the_given_units_per_second(
     shelf: Table, wire: WireTap, clock: ManualClock, rate: float
 ) -> None:
     begun, last, act = clock.now, 0.0, dearer(shelf)
@@ -244,16 +244,16 @@ def test_it_consumes_just_so_many_units_a_second_read_and_written(
     wire.clear()
     before = clock.now
     there(shelf, "p00")
-    assert clock.now == before, "nobody is held back once it has ended"
+    assert clock.now == before, "after its end, no request is delayed"
 
 
-def test_a_page_that_is_throttled_for_too_long_ends_it(shelf: Table, wire: WireTap) -> None:
+def test_a_page_that_is_throttled_for_too_long_ends_the_sweep(shelf: Table, wire: WireTap) -> None:
     wire.reply_next("Scan", error_reply("ProvisionedThroughputExceededException"))
     with pytest.raises(TableBusy):
         sweep(shelf, lambda image: True)
 
 
-# what is remembered ---------------------------------------------------------------------------------------------------
+# the checkpoint -------------------------------------------------------------------------------------------------------
 def kept(table: Table, task: str = "up", by: str = "ann@desk", segments: int = 1) -> Checkpoint:
     return Checkpoint(table, "paint", "blue", task, by=by, segments=segments)
 
@@ -271,7 +271,9 @@ def go_on(table: Table, act: Callable[[Image], bool], segments: int = 1) -> Swee
 
 
 @pytest.mark.parametrize("segments", [1, 3])
-def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table, wire: WireTap, segments: int) -> None:
+def test_a_sweep_killed_at_any_request_resumes_and_writes_each_item_once(
+    shelf: Table, wire: WireTap, segments: int
+) -> None:
     writes: Counter[str] = Counter()
     act = dearer(shelf)
 
@@ -304,7 +306,7 @@ def test_killed_at_any_request_it_goes_on_and_writes_each_item_once(shelf: Table
     assert (row.status, row.segments, row.changed + row.right) == ("DONE", (), 23)
 
 
-def test_one_runs_it_at_a_time_and_who_was_killed_holds_it_for_a_minute(shelf: Table, clock: ManualClock) -> None:
+def test_one_run_holds_the_lock_and_a_killed_run_holds_it_for_a_minute(shelf: Table, clock: ManualClock) -> None:
     first = kept(shelf)
     with pytest.raises(Locked, match=r"ann@desk is running it \(up\), at least until "):
         kept(shelf, by="bob@desk")
@@ -317,13 +319,13 @@ def test_one_runs_it_at_a_time_and_who_was_killed_holds_it_for_a_minute(shelf: T
     assert (row.by, row.read, row.segments[0].pk) == ("bob@desk", 5, "PRODUCT#p04")
 
 
-def test_two_who_begin_at_the_same_moment_are_one(shelf: Table, wire: WireTap) -> None:
+def test_of_two_runs_that_start_at_the_same_time_one_gets_the_lock(shelf: Table, wire: WireTap) -> None:
     wire.reply_next("PutItem", run_before_sending(lambda: kept(shelf, by="bob@desk")))
     with pytest.raises(Locked, match="taken over"):
         kept(shelf)
 
 
-def test_who_is_taken_over_stops_at_the_next_page_and_has_done_no_harm(shelf: Table, clock: ManualClock) -> None:
+def test_a_run_that_lost_its_lock_stops_at_the_next_page_without_damage(shelf: Table, clock: ManualClock) -> None:
     act, others = dearer(shelf), 0
 
     def slow(image: Image) -> bool:
@@ -341,7 +343,7 @@ def test_who_is_taken_over_stops_at_the_next_page_and_has_done_no_harm(shelf: Ta
     assert row.changed == others
 
 
-def test_what_was_done_may_be_done_anew_and_another_task_begins_at_the_beginning(shelf: Table) -> None:
+def test_a_finished_task_starts_again_and_another_task_starts_at_the_beginning(shelf: Table) -> None:
     assert go_on(shelf, dearer(shelf)).changed == 23
     assert go_on(shelf, dearer(shelf)) == SweepResult(read=24, right=23), "its own row is read, too"
     kept(shelf).__exit__(ZeroDivisionError, ZeroDivisionError(), None)
@@ -363,7 +365,7 @@ def test_a_terminal_has_one_line_that_grows(shelf: Table) -> None:
     assert lines[-1].endswith("\n")
 
 
-def test_a_sample_is_told_by_how_many_it_is_to_be_and_what_stays_has_a_line_of_its_own(
+def test_the_progress_of_a_sample_is_relative_to_its_size_and_printed_lines_have_their_own_row(
     shelf: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = Terminal()

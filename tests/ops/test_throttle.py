@@ -53,7 +53,7 @@ def test_on_this_machine_a_sweep_has_no_limit_unless_one_is_given(
 
 
 @pytest.mark.parametrize("command", ON_ANY_TABLE)
-def test_a_table_on_aws_is_spared_by_default(
+def test_the_default_limit_protects_a_table_on_aws(
     harness: ShopHarness, engine: Engine, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", engine.endpoint)
@@ -62,7 +62,7 @@ def test_a_table_on_aws_is_spared_by_default(
 
 
 @pytest.mark.parametrize("command", [*ON_ANY_TABLE, *ON_A_WHOLE_SHOP, "health"])
-def test_a_stack_on_aws_is_spared_by_default(
+def test_the_default_limit_protects_a_stack_on_aws(
     harness: ShopHarness, limits: set[float], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     def client(service: str) -> object:

@@ -19,14 +19,15 @@ call({}, None)
 left_alone = gc.get_freeze_count() > 0
 print(json.dumps([looked_for, left_alone]))
 """
-"""Whether it is looked for before anything is imported, after, and within the first call; and what is there is not."""
+"""Return whether garbage collection is enabled before all imports, after them, and in the first call, and whether
+existing objects are frozen."""
 
 
 @pytest.mark.parametrize(
     ("told", "looked_for"),
     [({"AWS_LAMBDA_FUNCTION_NAME": "it"}, [[True, False, True], True]), ({}, [[True, True, True], False])],
 )
-def test_garbage_is_looked_for_again_from_the_first_call_on(told: dict[str, str], looked_for: object) -> None:
+def test_garbage_collection_is_enabled_at_the_first_call(told: dict[str, str], looked_for: object) -> None:
     environment = {"PATH": os.environ["PATH"], "METRICS_NAMESPACE": "Orders", **told}
     command = [sys.executable, "-c", CALLED]
     ran = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=True)

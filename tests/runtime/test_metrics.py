@@ -1,4 +1,4 @@
-"""What functions count: a line of the log that CloudWatch makes metrics of, without a request or a unit more."""
+"""Metrics of functions: a log line that CloudWatch turns into metrics, without a further request or unit."""
 
 import importlib
 import io
@@ -106,7 +106,7 @@ def test_more_values_than_a_line_may_hold_are_several_lines() -> None:
     assert ["Parked" in line for line in found] == [True, False, False], "counted once"
 
 
-def test_nothing_that_happened_is_not_told_but_a_level_of_nothing_is() -> None:
+def test_a_count_of_zero_is_not_logged_but_a_gauge_of_zero_is() -> None:
     tally = MetricsBuffer("watch")
     tally.add_metric(m.PARKED, 0)
     tally.add_metric(m.READ_UNITS, 0)
@@ -115,14 +115,14 @@ def test_nothing_that_happened_is_not_told_but_a_level_of_nothing_is() -> None:
     assert [line["ParkedWaiting"] for line in lines(tally)] == [0]
 
 
-def test_metrics_are_told_apart_by_functions_and_currencies_alone_and_each_has_its_name() -> None:
+def test_metrics_differ_only_by_functions_and_currencies_and_each_has_its_name() -> None:
     assert {name for metric in METRICS for name in metric.dimensions} == {"function", "currency"}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     assert not [metric.name for metric in METRICS if metric.is_gauge and (metric.dimensions or metric.keep_each_value)]
 
 
-# what is counted ------------------------------------------------------------------------------------------------------
-def test_orders_are_counted_on_their_way_with_what_they_brought(harness: ShopHarness, told: EmittedMetrics) -> None:
+# counters -------------------------------------------------------------------------------------------------------------
+def test_paid_orders_and_their_revenue_are_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
     harness.open_shop()
     order_id = harness.place_order(mug=2)
     harness.pay_order(order_id)
@@ -158,7 +158,7 @@ def test_an_effect_is_accepted_once_and_a_duplicate_as_often_as_it_comes_again(
         ]
 
 
-def test_what_fails_and_what_is_parked_is_counted_by_function(harness: ShopHarness, told: EmittedMetrics) -> None:
+def test_failures_and_parked_records_are_counted_by_function(harness: ShopHarness, told: EmittedMetrics) -> None:
     harness.open_shop()
     harness.pay_order(harness.place_order(mug=1))
     event_publisher.handler({"Records": harness.new_records()}, None)
@@ -187,7 +187,7 @@ def test_the_units_of_a_call_are_those_that_dynamodb_counted(harness: ShopHarnes
     assert written > 0
 
 
-def test_what_dynamodb_throws_back_is_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
+def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetrics) -> None:
     harness.open_shop()
     harness.place_order(mug=1)
     due = (harness.now() + timedelta(minutes=31)).isoformat()
@@ -265,7 +265,7 @@ def test_how_far_behind_a_reader_is_counts_from_its_oldest_change(harness: ShopH
     assert 60_000 <= lag < 70_000
 
 
-def test_counting_asks_nothing_of_anybody(
+def test_recording_metrics_makes_no_request(
     harness: ShopHarness, told: EmittedMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness.open_shop()
@@ -297,7 +297,7 @@ def test_every_function_is_observed_under_its_own_name(module: str, told: Emitte
     assert {line["function"] for line in told.lines} == {stored_name(module)}
 
 
-def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(
+def test_a_crashed_invocation_logs_its_metrics_and_the_next_one_starts_empty(
     harness: ShopHarness, told: EmittedMetrics
 ) -> None:
     harness.open_shop()
@@ -307,11 +307,11 @@ def test_a_call_that_dies_has_told_what_it_counted_and_the_next_begins_anew(
         READERS["relay"].handler({"Records": records}, None)
     assert len(told.lines) == 1
     observability.add_metric(m.PARKED)
-    assert len(told.lines) == 1, "what no call counts is counted for nobody"
+    assert len(told.lines) == 1, "a metric outside of an invocation is not logged"
 
 
-# what waits for a person ----------------------------------------------------------------------------------------------
-def test_what_was_redriven_and_what_marks_it_wait_for_nobody(harness: ShopHarness, told: EmittedMetrics) -> None:
+# gauges ---------------------------------------------------------------------------------------------------------------
+def test_redriven_documents_and_their_marks_are_not_in_the_backlog(harness: ShopHarness, told: EmittedMetrics) -> None:
     keys = (
         "parked/copies/a.json",
         "parked/copies/b.json",
@@ -327,7 +327,7 @@ def test_what_was_redriven_and_what_marks_it_wait_for_nobody(harness: ShopHarnes
     assert {name: line[name] for line in told.lines for name in found} == found
 
 
-def test_an_order_stands_still_from_ten_minutes_after_it_was_paid_however_long_ago_it_was_placed(
+def test_an_order_is_stalled_from_ten_minutes_after_its_payment_regardless_of_its_age(
     harness: ShopHarness,
 ) -> None:
     harness.open_shop()

@@ -1,4 +1,4 @@
-"""One order is found in the log of every function that had to do with it, by what ties them together."""
+"""One order is found in the logs of all functions that handled it, by shared fields."""
 
 import io
 import json
@@ -25,7 +25,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def found(log: io.StringIO, order_id: str) -> Lines:
-    """What the query that is kept in CloudWatch finds of an order, as it filters."""
+    """Return the result of the query stored in CloudWatch for an order, with its filters."""
     (like,) = re.findall(r'filter @message like "(.*)"', QUERY.replace("ORDER_ID", order_id))
     return [json.loads(line) for line in log.getvalue().splitlines() if like in line]
 
@@ -68,10 +68,10 @@ def test_every_line_has_the_same_shape(harness: ShopHarness, log: io.StringIO, m
         assert line["trace"] == "1-67f0-abc"
 
 
-def test_the_query_shows_what_ties_lines_together() -> None:
+def test_the_query_shows_the_fields_that_connect_lines() -> None:
     assert set(CORRELATION_FIELDS) <= set(re.findall(r"\w+", QUERY.splitlines()[0]))
 
 
-def test_what_json_does_not_know_is_told_as_text_and_not_lost() -> None:
+def test_a_value_that_json_cannot_encode_is_logged_as_text() -> None:
     record = function_log.makeRecord("x", 20, "", 0, "odd", (), None, extra={"keys": {1}})
     assert json.loads(JsonFormatter().format(record))["keys"] == "{1}"

@@ -21,4 +21,4 @@ def test_no_more_lines_are_written_in_a_second_than_may_be() -> None:
         now[0] += 0.4 if number == 20 else 0.001
     assert len(slept) == 38, "the first waits for nothing, nor does one after a long write"
     assert all(later - before >= 0.05 - 1e-9 for before, later in itertools.pairwise(times))
-    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "what was slow is not made up for, nor added to"
+    assert times[-1] - times[0] < 39 * 0.05 + 0.4, "a slow second is neither made up for nor added"

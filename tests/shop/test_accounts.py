@@ -1,4 +1,4 @@
-"""Gift cards and store credit: issued, moved, shown; balances are what their ledgers say, whoever comes between."""
+"""Gift cards and store credit: issued, moved, shown. Balances equal their ledgers under every concurrent change."""
 
 import json
 import re
@@ -99,7 +99,7 @@ def test_letters_that_look_like_digits_are_taken_for_them(shop: Shop) -> None:
     assert one != accounts.gift_card_source(shop, "0011101123" + "0" * 5 + "1" * 4 + "2")
 
 
-def test_a_key_that_is_forgotten_issues_no_second_card_and_adds_nothing(shop: Shop, clock: ManualClock) -> None:
+def test_an_expired_key_issues_no_second_card_and_adds_nothing(shop: Shop, clock: ManualClock) -> None:
     first = accounts.issue_gift_card(shop, STAFF, "k", 5000, "EUR")
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
     for image in contents(shop):
@@ -134,15 +134,13 @@ def test_store_credit_is_given_once_for_each_key(shop: Shop) -> None:
         accounts.issue_store_credit(shop, STAFF, "k", BOB.id, 500, "EUR")
 
 
-def test_nobody_we_do_not_know_gets_store_credit(shop: Shop) -> None:
+def test_an_unknown_customer_gets_no_store_credit(shop: Shop) -> None:
     with pytest.raises(NotFound) as refusal:
         new_store_credit(shop, customer_id="carl")
     assert refusal.value.what == "customer"
 
 
-def test_a_customer_who_is_renamed_meanwhile_gets_their_credit_all_the_same(
-    shop: Shop, rival: Shop, wire: WireTap
-) -> None:
+def test_a_customer_who_is_renamed_at_the_same_time_gets_their_credit(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: customers.rename_customer(rival, ANN, ANN.id, "Ann Oak"))
     )
@@ -169,7 +167,7 @@ def test_money_is_issued_in_amounts_that_there_are(shop: Shop, amount: int) -> N
     assert contents(shop) == before
 
 
-def test_an_account_holds_so_much_and_no_more(shop: Shop) -> None:
+def test_an_account_has_a_maximum_balance(shop: Shop) -> None:
     full = new_store_credit(shop, MAX_MINOR_UNITS)
     for add in (lambda: new_store_credit(shop, 1), lambda: transfer(shop, "t", new_gift_card(shop), full, 1)):
         with pytest.raises(InvalidInput) as refusal:
@@ -189,7 +187,7 @@ def test_a_transfer_is_one_entry_on_either_side_that_names_the_other(shop: Shop)
     assert out.at == into.at
 
 
-def test_a_gift_card_is_moved_by_whoever_has_its_code_to_the_last_cent(shop: Shop) -> None:
+def test_a_gift_card_is_spent_by_its_code_to_the_last_cent(shop: Shop) -> None:
     code, mine = new_gift_card(shop, 700), new_store_credit(shop, 1)
     assert transfer(shop, "t", code.lower(), mine, 700).result["balance"] == 0
     assert (balance(shop, gift_card_account_id(shop, code)), balance(shop, mine)) == (0, 701)
@@ -220,7 +218,7 @@ def test_a_transfer_is_made_once_for_each_key(shop: Shop) -> None:
         ({"currency": "USD"}, WrongCurrency, {"wanted": "EUR", "got": "USD"}),
     ],
 )
-def test_f19_each_transfer_that_cannot_be_is_refused_for_what_it_is_and_moves_nothing(
+def test_f19_each_impossible_transfer_is_rejected_with_its_reason_and_moves_nothing(
     shop: Shop, changed: dict[str, Any], error: type[Exception], says: dict[str, Any]
 ) -> None:
     ids = {
@@ -239,7 +237,7 @@ def test_f19_each_transfer_that_cannot_be_is_refused_for_what_it_is_and_moves_no
     assert transfer(shop, "t", ids["mine"], ids["bobs"], 200).result["balance"] == 300, "its key is not burnt"
 
 
-def test_nothing_comes_any_more_to_who_was_forgotten(shop: Shop) -> None:
+def test_an_erased_customer_receives_no_money(shop: Shop) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     erasure.erase_customer(shop, BOB, BOB.id)
     with pytest.raises(NotFound) as refusal:
@@ -250,7 +248,7 @@ def test_nothing_comes_any_more_to_who_was_forgotten(shop: Shop) -> None:
     assert (refusal.value.what, balance(shop, bobs)) == ("customer", 10)
 
 
-def test_who_is_forgotten_just_then_gets_nothing(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_erased_at_the_same_time_receives_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, BOB, BOB.id)))
     with pytest.raises(NotFound):
@@ -274,13 +272,13 @@ def test_a_gift_cards_id_spends_nothing_without_its_code(shop: Shop) -> None:
             accounts.transfer_credit(shop, caller, "t", CreditSource(gift_card_account_id(shop, code)), mine, 1, "EUR")
 
 
-def test_staff_spend_nobodys_credit(shop: Shop) -> None:
+def test_staff_cannot_spend_the_credit_of_a_customer(shop: Shop) -> None:
     mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     with pytest.raises(NotFound):
         accounts.transfer_credit(shop, STAFF, "t", CreditSource(mine), bobs, 1, "EUR")
 
 
-# what comes between ---------------------------------------------------------------------------------------------------
+# concurrent changes ---------------------------------------------------------------------------------------------------
 def test_an_account_that_moves_meanwhile_is_read_again_and_no_movement_is_lost(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
@@ -317,7 +315,7 @@ def test_a_first_credit_given_twice_at_once_makes_one_account_with_both(shop: Sh
     assert [entry.balance for entry in ledger(shop, mine)] == [30, 530]
 
 
-def test_two_who_move_money_to_each_other_at_once_both_do(shop: Shop) -> None:
+def test_two_transfers_in_opposite_directions_both_succeed(shop: Shop) -> None:
     mine, code = new_store_credit(shop, 500), new_gift_card(shop, 500)
     cards = gift_card_account_id(shop, code)
 
@@ -331,7 +329,7 @@ def test_two_who_move_money_to_each_other_at_once_both_do(shop: Shop) -> None:
     assert find_account_errors(shop.table, mine) == find_account_errors(shop.table, cards) == []
 
 
-def test_an_account_that_never_rests_ends_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_account_that_always_conflicts_ends_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop, 500), new_store_credit(shop, 10, customer_id=BOB.id)
     wire.reply_next("TransactWriteItems", *[run_before_sending(lambda: change_balance(rival, mine, 1))] * 100)
     with pytest.raises(TableBusy):
@@ -357,14 +355,14 @@ def test_money_given_back_makes_a_store_credit_where_there_was_none(shop: Shop) 
     assert balance(shop, new) == 42
 
 
-def test_money_is_given_to_no_account_that_nobody_has_or_that_is_in_another_currency(shop: Shop) -> None:
+def test_money_is_issued_to_no_account_that_is_missing_or_in_another_currency(shop: Shop) -> None:
     with pytest.raises(NotFound):
         credit_account(shop, NOBODY, 40, "REFUNDED", currency="EUR")
     with pytest.raises(WrongCurrency):
         credit_account(shop, new_store_credit(shop), 40, "REFUNDED", currency="USD")
 
 
-def test_money_given_back_to_an_account_that_moved_meanwhile_is_to_be_decided_anew(shop: Shop) -> None:
+def test_a_refund_to_an_account_that_changed_in_the_meantime_is_decided_again(shop: Shop) -> None:
     mine = new_store_credit(shop, 500)
     known, new = (
         credit_account(shop, id, 40, "REFUNDED", currency=currency, customer_id=ANN.id)
@@ -424,7 +422,7 @@ def test_a_ledger_is_shown_newest_first_page_by_page(shop: Shop) -> None:
     assert shown == list(range(12, 0, -1)), "the tenth sorts behind the ninth"
 
 
-def test_what_credit_costs(shop: Shop, wire: WireTap) -> None:
+def test_a_transfer_and_a_read_of_an_account_cost_the_recorded_requests(shop: Shop, wire: WireTap) -> None:
     mine, bobs = new_store_credit(shop), new_store_credit(shop, customer_id=BOB.id)
     wire.clear()
     transfer(shop, "t", mine, bobs, 1)

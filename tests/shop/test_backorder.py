@@ -1,4 +1,5 @@
-"""What may be ordered though there is none: the line says how many were not there, and no goods are made or lost."""
+"""Backorders: a product without stock can be ordered, the line has the number of missing pieces, and no goods are
+created or lost."""
 
 import pytest
 
@@ -24,7 +25,7 @@ def backordered(shop: Shop, key: str, quantity: int) -> int:
     return place(shop, key, jug=quantity).lines["jug"].backordered
 
 
-def test_what_is_there_is_taken_and_the_rest_is_backordered(shop: Shop, wire: WireTap) -> None:
+def test_available_pieces_are_taken_and_the_rest_is_backordered(shop: Shop, wire: WireTap) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
     assert [backordered(shop, "k1", 3), backordered(shop, "k2", 3), backordered(shop, "k3", 4)] == [0, 1, 4]
     assert available_by_part(shop, "jug") == [-5]
@@ -32,17 +33,19 @@ def test_what_is_there_is_taken_and_the_rest_is_backordered(shop: Shop, wire: Wi
     assert available_by_part(shop, "jug") == [2]
     wire.clear()
     assert backordered(shop, "k4", 2) == 0
-    assert wire.operations == ["BatchGetItem", "TransactWriteItems"], "what is there is taken without a look"
+    assert wire.operations == ["BatchGetItem", "TransactWriteItems"], (
+        "available pieces are taken without a further read"
+    )
 
 
-def test_an_order_keeps_what_was_backordered(shop: Shop) -> None:
+def test_an_order_keeps_its_backordered_pieces(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 1, backorder=True)
     order = place(shop, mug=1, jug=3)
     assert {id: line.backordered for id, line in order.lines.items()} == {"mug": 0, "jug": 2}
     assert get_order(shop, order.order_id) == order
 
 
-def test_what_may_not_be_backordered_is_refused_beside_what_may(shop: Shop) -> None:
+def test_an_order_is_rejected_if_one_of_its_products_cannot_be_backordered(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 0, backorder=True)
     with pytest.raises(OutOfStock) as refusal:
         place_order_as(shop, ANN, "k", jug=5, mug=11)
@@ -57,7 +60,7 @@ def test_a_backorder_is_given_back_as_it_was_taken(shop: Shop) -> None:
     assert available_by_part(shop, "jug") == [1]
 
 
-def test_what_is_switched_off_is_refused_until_what_was_promised_has_come_in(shop: Shop) -> None:
+def test_after_backorders_are_disabled_orders_are_rejected_until_owed_pieces_have_arrived(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 0, backorder=True)
     place(shop, "k1", jug=3)
     products.update_product(shop, STAFF, "jug", backorder=False)
@@ -80,7 +83,7 @@ def test_a_product_in_several_parts_is_not_for_backorder(shop: Shop) -> None:
     assert not products.get_product(shop, "vase").backorder
 
 
-def test_what_leaves_between_the_look_and_the_write_is_backordered_too(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_pieces_sold_between_the_read_and_the_write_are_backordered_too(shop: Shop, rival: Shop, wire: WireTap) -> None:
     create_stocked_product(shop, "jug", 5, backorder=True)
     wire.reply_next(
         "TransactWriteItems",
@@ -91,7 +94,7 @@ def test_what_leaves_between_the_look_and_the_write_is_backordered_too(shop: Sho
     assert available_by_part(shop, "jug") == [-6]
 
 
-def test_threads_that_order_more_than_there_is_are_told_exactly_what_was_not_there(shop: Shop) -> None:
+def test_concurrent_orders_beyond_the_stock_show_their_exact_backordered_pieces(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 20, backorder=True)
 
     def order(number: int) -> int:

@@ -1,4 +1,4 @@
-"""How orders end early: cancelled by somebody, at once or through the warehouse, or lapsed when their time is over."""
+"""How orders end early: cancelled at once or through the warehouse, or expired without payment."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -81,7 +81,7 @@ def test_a_cancelled_order_gives_its_money_back_to_where_it_came_from(shop: Shop
     assert available_by_part(shop) == [10]
 
 
-def test_what_was_paid_by_card_goes_back_to_the_card(shop: Shop) -> None:
+def test_a_card_payment_is_refunded_to_the_card(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
     cancellation.cancel_order(shop, ANN, order.order_id)
     (refund,) = refunds(shop, order.order_id)
@@ -121,7 +121,7 @@ def test_a_cancelled_order_leaves_its_queue(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PAID"])
-def test_an_order_that_is_cancelled_again_stays_as_it_is(shop: Shop, wire: WireTap, status: str) -> None:
+def test_cancelling_a_cancelled_order_changes_nothing(shop: Shop, wire: WireTap, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     first = cancellation.cancel_order(shop, ANN, order.order_id)
     wire.clear()
@@ -132,7 +132,7 @@ def test_an_order_that_is_cancelled_again_stays_as_it_is(shop: Shop, wire: WireT
 
 
 @pytest.mark.parametrize("status", ENDED_OR_SENT)
-def test_f8_what_is_sent_or_has_ended_is_not_cancelled(shop: Shop, status: str) -> None:
+def test_f8_a_shipped_or_closed_order_is_not_cancelled(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     stock, money = available_by_part(shop), refunded_total(shop, before.order_id)
     with pytest.raises(WrongState) as refusal:
@@ -182,9 +182,7 @@ def test_the_largest_order_there_can_be_ends_in_one_transaction(shop: Shop, wire
 
 
 # through the warehouse ------------------------------------------------------------------------------------------------
-def test_what_the_warehouse_has_got_it_is_asked_to_stop_and_nothing_else_changes(
-    shop: Shop, clock: ManualClock
-) -> None:
+def test_cancelling_an_order_at_the_warehouse_only_requests_a_stop(shop: Shop, clock: ManualClock) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     clock.sleep(60)
     asked = cancellation.cancel_order(shop, ANN, order.order_id)
@@ -198,7 +196,7 @@ def test_what_the_warehouse_has_got_it_is_asked_to_stop_and_nothing_else_changes
     assert parcels(shop, order.order_id) == ["REQUESTED"]
 
 
-def test_what_the_warehouse_stops_is_cancelled_with_its_shipment(shop: Shop, clock: ManualClock) -> None:
+def test_an_order_stopped_by_the_warehouse_is_cancelled_with_its_shipment(shop: Shop, clock: ManualClock) -> None:
     offer(shop, limit=1)
     order = advance_to_status(shop, bought(shop, "SPRING"), "CANCEL_REQUESTED")
     clock.sleep(60)
@@ -213,7 +211,7 @@ def test_what_the_warehouse_stops_is_cancelled_with_its_shipment(shop: Shop, clo
     assert (available_by_part(shop), left(shop), len(refunds(shop, order.order_id))) == ([10], [1], 1)
 
 
-def test_what_the_warehouse_cannot_stop_goes_on(shop: Shop, clock: ManualClock) -> None:
+def test_an_order_that_the_warehouse_cannot_stop_continues(shop: Shop, clock: ManualClock) -> None:
     order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
     clock.sleep(60)
     goes_on = cancellation.refuse_cancel(shop, WAREHOUSE, order.order_id)
@@ -228,7 +226,7 @@ def test_what_the_warehouse_cannot_stop_goes_on(shop: Shop, clock: ManualClock) 
 
 
 @pytest.mark.parametrize(("quantities", "reached"), [(None, "SHIPPED"), ({"mug": 1}, "PARTIALLY_SHIPPED")])
-def test_what_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
+def test_a_parcel_sent_before_the_warehouse_read_the_stop_request_stays_sent(
     shop: Shop, quantities: Any, reached: str
 ) -> None:
     order = advance_to_status(shop, place(shop), "CANCEL_REQUESTED")
@@ -241,12 +239,12 @@ def test_what_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PAID", "FULFILLING", "PARTIALLY_SHIPPED", *ENDED_OR_SENT])
-def test_f8_nothing_is_stopped_that_nobody_asked_to_stop(shop: Shop, status: str) -> None:
+def test_f8_a_shipment_without_a_stop_request_cannot_be_stopped(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         cancellation.agree_cancel(shop, WAREHOUSE, before.order_id)
     assert (refusal.value.state, refusal.value.command) == (status, "agree_cancel")
-    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # as it is after it was refused
+    if status not in ("FULFILLING", "PARTIALLY_SHIPPED"):  # the state after a rejected stop
         with pytest.raises(WrongState) as refusal:
             cancellation.refuse_cancel(shop, WAREHOUSE, before.order_id)
         assert (refusal.value.state, refusal.value.command) == (status, "refuse_cancel")
@@ -269,7 +267,7 @@ def test_only_the_warehouse_and_staff_say_whether_it_stops(shop: Shop, answer: A
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: Shop) -> None:
+def test_of_a_concurrent_cancel_and_warehouse_request_one_succeeds(shop: Shop) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         cancelled, asked_for = run_concurrently(
@@ -277,7 +275,7 @@ def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: 
             lambda id=order.order_id: fulfil_order(shop, id),  # type: ignore[misc]
         )
         now = get_order(shop, order.order_id)
-        assert cancelled == now, "what was answered is what became of it"
+        assert cancelled == now, "the answer equals the stored order"
         if now.status == "CANCELLED":
             assert (asked_for, parcels(shop, order.order_id)) == (None, [])
             assert refunded_total(shop, order.order_id) == 1250
@@ -287,7 +285,7 @@ def test_a_cancel_and_the_warehouse_at_once_and_one_of_them_has_the_order(shop: 
 
 
 @pytest.mark.parametrize("faster", ["cancel", "fulfil"])
-def test_a_paid_order_that_is_cancelled_and_asked_for_just_then_has_one_fate(
+def test_a_paid_order_that_is_cancelled_and_requested_concurrently_is_either_cancelled_or_shipped(
     shop: Shop, rival: Shop, wire: WireTap, faster: str
 ) -> None:
     order = advance_to_status(shop, place(shop), "PAID")
@@ -303,7 +301,7 @@ def test_a_paid_order_that_is_cancelled_and_asked_for_just_then_has_one_fate(
         assert (refunds(shop, order.order_id), available_by_part(shop)) == ([], [8])
 
 
-def test_stopped_and_sent_at_once_and_it_is_one_of_both(shop: Shop) -> None:
+def test_of_a_concurrent_stop_and_dispatch_one_succeeds(shop: Shop) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "CANCEL_REQUESTED")
         id = order.order_id
@@ -364,7 +362,7 @@ def test_an_order_that_is_not_paid_in_time_lapses(shop: Shop, clock: ManualClock
     assert list(cancellation.list_unpaid_orders(shop, clock.now + timedelta(days=1))) == [late.order_id]
 
 
-def test_what_was_paid_of_an_order_that_lapses_goes_back_with_its_discount(shop: Shop) -> None:
+def test_the_payments_and_the_discount_of_an_expired_order_are_given_back(shop: Shop) -> None:
     offer(shop, limit=1)
     order = pay_in_parts(shop, bought(shop, "SPRING"), 300, 400)
     assert cancellation.lapse_order(shop, order.order_id)
@@ -376,13 +374,13 @@ def test_what_was_paid_of_an_order_that_lapses_goes_back_with_its_discount(shop:
 @pytest.mark.parametrize(
     "status", ["PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CANCELLED", "LAPSED", "DELIVERED"]
 )
-def test_what_did_not_wait_any_more_does_not_lapse(shop: Shop, status: str) -> None:
+def test_an_order_that_no_longer_waits_for_payment_does_not_expire(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     assert not cancellation.lapse_order(shop, before.order_id)
     assert get_order(shop, before.order_id) == before
 
 
-def test_what_is_archived_or_never_was_does_not_lapse(shop: Shop) -> None:
+def test_an_archived_or_missing_order_does_not_expire(shop: Shop) -> None:
     order = place(shop)
     archive_order(shop, advance_to_status(shop, order, "CANCELLED").order_id, to_stub=True)
     assert not cancellation.lapse_order(shop, order.order_id)

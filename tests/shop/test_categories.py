@@ -41,7 +41,7 @@ def descendants(shop: Shop, path: str, catalog: str = "main") -> list[str]:
 
 
 # up and down ----------------------------------------------------------------------------------------------------------
-def test_f21_children_of_the_root_are_found_though_nobody_made_the_root(shop: Shop) -> None:
+def test_f21_children_of_the_root_are_found_without_a_root_item(shop: Shop) -> None:
     grow(shop, *TREE)
     assert children(shop, "/") == ["/garden/", "/kitchen-sinks/", "/kitchen/"]
     with pytest.raises(NotFound):
@@ -161,7 +161,7 @@ def test_a_category_is_made_where_its_parent_is_in_one_transaction(shop: Shop, w
     assert (below.parent, below.name, below.created_at, below.version) == ("/kitchen/", "Mugs", moment(), 1)
 
 
-def test_no_category_hangs_in_the_air(shop: Shop) -> None:
+def test_a_category_requires_an_existing_parent(shop: Shop) -> None:
     grow(shop, "/kitchen/", catalog="other")
     with pytest.raises(UnknownCategory) as refused:
         categories.create_category(shop, STAFF, "/kitchen/mugs/", "Mugs")
@@ -177,7 +177,7 @@ def test_a_category_is_made_once(shop: Shop) -> None:
         assert categories.get_category(shop, path).name == f"Name of {path}"
 
 
-def test_one_category_made_by_two_at_once_is_one_and_a_refusal(shop: Shop) -> None:
+def test_of_two_concurrent_creations_of_one_category_one_is_rejected(shop: Shop) -> None:
     grow(shop, "/kitchen/")
     results = run_concurrently(*[partial(categories.create_category, shop, STAFF, "/kitchen/mugs/", "Mugs")] * 2)
     assert sorted(type(result).__name__ for result in results) == ["AlreadyExists", "Category"]
@@ -247,7 +247,7 @@ def test_categories_are_for_staff_to_make(shop: Shop, caller: Caller) -> None:
     assert (children(shop, "/"), categories.get_category(shop, "/kitchen/").version) == (["/kitchen/"], 1)
 
 
-def test_what_there_is_not_has_no_other_name(shop: Shop) -> None:
+def test_a_missing_category_cannot_be_renamed(shop: Shop) -> None:
     with pytest.raises(NotFound):
         categories.rename_category(shop, STAFF, "/kitchen/", "Kitchen")
 

@@ -1,4 +1,4 @@
-"""Companies and their members: one company at most for each customer, whoever moves them meanwhile."""
+"""Companies and their members: at most one company per customer, under every concurrent move."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,7 @@ EVE = Caller("eve")
 
 @pytest.fixture
 def shop(shop: Shop, wire: WireTap) -> Shop:
-    """There are two companies, of nobody yet."""
+    """Create two companies without members."""
     companies.create_company(shop, STAFF, "acme", "Acme & Daughters")
     companies.create_company(shop, STAFF, "initech", "Initech")
     wire.clear()
@@ -104,7 +104,7 @@ def test_a_customer_joins_a_company_that_there_is_in_one_transaction(
     assert wire.operations == ["GetItem"], "again, and nothing is written"
 
 
-def test_who_leaves_is_in_no_company_and_free_to_join_another(shop: Shop, wire: WireTap) -> None:
+def test_a_member_who_leaves_is_in_no_company_and_can_join_another(shop: Shop, wire: WireTap) -> None:
     join(shop)
     wire.clear()
     left = leave(shop)
@@ -114,7 +114,7 @@ def test_who_leaves_is_in_no_company_and_free_to_join_another(shop: Shop, wire: 
     assert leave(shop) == left, "again"
     assert wire.operations == ["GetItem", "GetItem"], "and nothing is written"
     assert join(shop, "initech").company_id == "initech"
-    assert leave(shop, "acme").company_id == "initech", "who is in another stays there"
+    assert leave(shop, "acme").company_id == "initech", "a member of another company stays there"
 
 
 def test_a_customer_is_in_one_company_at_most(shop: Shop) -> None:
@@ -125,7 +125,7 @@ def test_a_customer_is_in_one_company_at_most(shop: Shop) -> None:
     assert customers.get_customer(shop, ANN, "ann") == joined
 
 
-def test_a_company_that_there_is_not_is_joined_and_left_by_nobody(shop: Shop, wire: WireTap) -> None:
+def test_a_missing_company_cannot_be_joined_or_left(shop: Shop, wire: WireTap) -> None:
     for act in (join, leave):
         with pytest.raises(NotFound) as refusal:
             act(shop, "nothing", "ann")
@@ -168,20 +168,20 @@ def test_an_erasure_takes_a_member_out_of_their_company(shop: Shop) -> None:
 
 
 # at once --------------------------------------------------------------------------------------------------------------
-def test_who_joins_two_companies_at_once_is_in_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_joins_two_companies_at_once_is_in_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival, "initech")))
     with pytest.raises(InAnotherCompany):
         join(shop)
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_who_joins_one_company_twice_at_once_is_in_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_joins_one_company_twice_at_once_is_a_member(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: join(rival)))
     assert join(shop).version == 2
     assert members(shop) == ["ann"]
 
 
-def test_who_joins_while_they_are_forgotten_is_in_no_company(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_joins_during_their_erasure_is_in_no_company(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
     with pytest.raises(NotFound):
         join(shop)
@@ -189,7 +189,7 @@ def test_who_joins_while_they_are_forgotten_is_in_no_company(shop: Shop, rival: 
 
 
 @pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
-def test_who_is_forgotten_while_they_join_is_in_no_company(
+def test_a_customer_who_is_erased_while_joining_is_in_no_company(
     shop: Shop, rival: Shop, wire: WireTap, at: str, call: int
 ) -> None:
     wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: join(rival)))
@@ -197,7 +197,7 @@ def test_who_is_forgotten_while_they_join_is_in_no_company(
     assert members(shop) == []
 
 
-def test_who_is_moved_on_while_they_leave_stays_where_they_were_moved(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_moved_while_leaving_stays_in_the_new_company(shop: Shop, rival: Shop, wire: WireTap) -> None:
     join(shop)
 
     def move_on() -> None:
@@ -209,7 +209,7 @@ def test_who_is_moved_on_while_they_leave_stays_where_they_were_moved(shop: Shop
     assert (members(shop), members(shop, "initech")) == ([], ["ann"])
 
 
-def test_a_company_is_renamed_while_somebody_joins_and_nobody_waits(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_company_is_renamed_while_a_customer_joins_and_both_succeed(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next(
         "TransactWriteItems", run_before_sending(lambda: companies.rename_company(rival, STAFF, "acme", "Acme"))
     )
@@ -225,7 +225,7 @@ def test_twenty_join_one_company_at_once_and_all_are_in_it(shop: Shop) -> None:
     assert members(shop) == [one.id for one in people]
 
 
-def test_who_is_pulled_by_two_companies_at_once_is_in_one_of_them(shop: Shop) -> None:
+def test_a_customer_who_is_added_by_two_companies_at_once_is_in_one_of_them(shop: Shop) -> None:
     outcomes = run_concurrently(lambda: join(shop), lambda: join(shop, "initech"))
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Customer", "InAnotherCompany"]
     assert sorted([*members(shop), *members(shop, "initech")]) == ["ann"]
@@ -256,7 +256,7 @@ def test_its_members_see_it_once_it_is_known_that_they_are(shop: Shop, wire: Wir
     assert page == companies.get_company_with_members(shop, STAFF, "acme", 10, None)
 
 
-def test_another_company_answers_like_none(shop: Shop) -> None:
+def test_a_company_of_others_is_not_found(shop: Shop) -> None:
     join(shop)
     join(shop, "initech", "bob")
     for caller in (BOB, EVE, WAREHOUSE):
@@ -268,7 +268,7 @@ def test_another_company_answers_like_none(shop: Shop) -> None:
         assert said[0] == said[1]
 
 
-def test_who_has_left_goes_on_with_no_page(shop: Shop) -> None:
+def test_a_customer_who_has_left_gets_no_further_page(shop: Shop) -> None:
     fill(shop, 5)
     join(shop)
     first = companies.get_company_with_members(shop, ANN, "acme", 3, None)

@@ -126,7 +126,7 @@ def test_a_card_and_credit_pay_an_order_together(shop: Shop, card_first: bool) -
     assert {(each.method, each.amount) for each in payments(shop, order)} == {("CARD", 1000), ("CREDIT", 1500)}
 
 
-def test_what_was_paid_with_credit_goes_back_to_where_it_came_from(shop: Shop) -> None:
+def test_a_credit_payment_is_refunded_to_its_account(shop: Shop) -> None:
     order, code, mine = place(shop), new_gift_card(shop, 1000), new_store_credit(shop, 5000)
     pay(shop, order, code, key="p1")
     pay(shop, order, mine, key="p2")
@@ -171,7 +171,7 @@ def test_an_order_in_dollars_is_paid_with_dollars_and_gets_dollars_back(shop: Sh
     assert balance(shop, gift_card_account_id(shop, dollars)) == 5000
 
 
-def test_what_a_gift_card_paid_goes_back_to_it_though_its_payer_is_erased(shop: Shop) -> None:
+def test_a_gift_card_payment_is_refunded_to_the_card_although_the_payer_is_erased(shop: Shop) -> None:
     card = new_gift_card(shop, 5000)
     order = place(shop, mug=2)
     pay(shop, order, card)
@@ -197,7 +197,7 @@ def test_what_a_gift_card_paid_goes_back_to_it_though_its_payer_is_erased(shop: 
         ("AAAAA-BBBBB-CCCCC-DDDDD", None, NotFound, {"what": "account"}),
     ],
 )
-def test_a_payment_that_cannot_be_is_refused_for_what_it_is_and_moves_nothing(
+def test_an_impossible_payment_is_rejected_with_its_reason_and_moves_nothing(
     shop: Shop, source: str, amount: int | None, error: type[Exception], says: dict[str, Any]
 ) -> None:
     order = place(shop, mug=2)
@@ -260,7 +260,7 @@ def test_staff_pay_an_order_from_its_customers_credit_and_from_no_one_elses(shop
 
 
 @pytest.mark.parametrize("place_of", ["no order", "a stub"])
-def test_staff_see_money_that_matched_no_order_and_nobody_else_does(shop: Shop, place_of: str) -> None:
+def test_only_staff_see_money_that_matched_no_order(shop: Shop, place_of: str) -> None:
     order, changed = place(shop), {"order_id": "none-such"}
     if place_of == "a stub":
         advance_to_status(shop, order, "CANCELLED")
@@ -288,7 +288,7 @@ def test_an_order_is_paid_in_so_many_parts_and_no_more(shop: Shop) -> None:
     assert balance(shop, mine) == 5000 - 10 * MAX_PAYMENTS
 
 
-def test_an_order_costs_no_more_than_what_is_still_due(shop: Shop) -> None:
+def test_a_credit_payment_is_not_higher_than_the_due_amount(shop: Shop) -> None:
     order, mine = place(shop), new_store_credit(shop)
     pay(shop, order, mine, 2000, key="p1")
     with pytest.raises(TooMuch) as refusal:
@@ -304,7 +304,7 @@ def test_the_payments_of_an_order_are_shown_page_by_page(shop: Shop) -> None:
     assert {payment.payment_id for payment in (*first.items, *rest.items)} == ids
 
 
-# what comes between ---------------------------------------------------------------------------------------------------
+# concurrent payments --------------------------------------------------------------------------------------------------
 def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
@@ -313,7 +313,9 @@ def test_an_order_that_is_paid_meanwhile_is_not_paid_twice(shop: Shop, rival: Sh
     assert balance(shop, mine) == 5000
 
 
-def test_what_is_due_is_counted_anew_when_a_part_was_paid_meanwhile(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_the_due_amount_is_computed_again_after_a_concurrent_part_payment(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     order, mine, code = place(shop), new_store_credit(shop), new_gift_card(shop, 1000)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: pay(rival, order, code, key="p1")))
     assert pay(shop, order, mine, key="p2").result["amount"] == 1500
@@ -329,7 +331,7 @@ def test_money_that_goes_elsewhere_meanwhile_pays_nothing(shop: Shop, rival: Sho
     assert (found.status, found.paid, payments(shop, order)) == ("PENDING", 0, [])
 
 
-def test_an_order_that_ends_meanwhile_takes_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_order_that_ends_concurrently_takes_no_money(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order, mine = place(shop), new_store_credit(shop, 2500)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: advance_to_status(rival, order, "LAPSED")))
     with pytest.raises(WrongState):
@@ -375,7 +377,7 @@ Step = tuple[str, int, int, int]
 STEPS = st.tuples(
     st.sampled_from(["card", "credit", "transfer", "transfer", "pay", "pay"]),
     st.integers(0, 3),  # which key: few, so that some come again, with the same wish or another
-    st.integers(0, 5),  # what from, and where to
+    st.integers(0, 5),  # source and target
     st.sampled_from([-5, 0, 1, 300, 700, 1000, 2500]),
 )
 AT_ONCE = st.lists(STEPS, min_size=2, max_size=6)
@@ -397,7 +399,7 @@ class Till:
         self.held = sum(balance(shop, id) for id in self.ids)
 
     def do(self, step: Step) -> int:
-        """What came in from outside by it: money that was issued for the first time."""
+        """Return the money that the step added from outside: amounts that were issued for the first time."""
         what, key, choice, amount = step
         key_text = f"{self.example}-{key}"
         source = parse_source(self.shop, self.sources[choice % len(self.sources)])
@@ -436,7 +438,7 @@ class Till:
     max_examples=many(15, 5),
     phases=[Phase.generate],
 )
-def test_money_is_neither_made_nor_lost_whoever_races_and_repeats(fresh: Shop, rounds: list[list[Step]]) -> None:
+def test_concurrent_and_repeated_payments_neither_create_nor_lose_money(fresh: Shop, rounds: list[list[Step]]) -> None:
     till = Till(fresh, next(EXAMPLES))
     for steps in rounds:
         till.held += sum(run_in_threads(4, till.do, steps))

@@ -1,4 +1,4 @@
-"""A customer's name on their open orders: what it costs, which pages it takes, and what comes between."""
+"""A customer's name on their open orders: its cost, its pages, and concurrent changes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,7 +57,7 @@ def test_a_name_on_an_order_is_one_update_of_the_order_and_its_index_entry_alone
     assert get_order(shop, order.order_id) == replace(order, customer_name="Ann Elm", customer_version=2)
 
 
-def test_an_order_with_the_name_as_it_is_costs_one_read_when_it_is_copied(shop: Shop, wire: WireTap) -> None:
+def test_copying_an_unchanged_name_to_an_order_costs_one_read(shop: Shop, wire: WireTap) -> None:
     order = place(shop, mug=1)
     wire.clear()
     refresh_name(shop, order)
@@ -99,7 +99,7 @@ def test_another_delivery_goes_on_where_the_one_before_died(shop: Shop, wire: Wi
     assert names_on(shop, ids) == ["Ann Elm"] * ORDERS_PER_PAGE + ["Ann Ash"] * 20
     wire.clear()
     assert propagate_name(shop, CHANGE, ANN.id) == 20
-    assert wire.operations.count("UpdateItem") == 20, "what has the name already is not written again"
+    assert wire.operations.count("UpdateItem") == 20, "orders that have the name already are not written again"
     assert set(names_on(shop, ids)) == {"Ann Elm"}
 
 
@@ -114,7 +114,7 @@ def test_two_deliveries_at_once_do_not_hide_from_each_other_how_far_they_are(sho
     assert mark is not None
     assert mark.result.endswith(f"#o{2 * ORDERS_PER_PAGE - 1:03}")
     assert set(names_on(shop, ids)) == {"Ann Elm"}
-    assert propagate_name(shop, CHANGE, ANN.id) == 20, "what is on the last page"
+    assert propagate_name(shop, CHANGE, ANN.id) == 20, "the orders of the last page"
 
 
 def _beside(shop: Shop, act: Callable[[], object]) -> None:
@@ -130,8 +130,8 @@ def _beside(shop: Shop, act: Callable[[], object]) -> None:
     propagate_name(shop, CHANGE, ANN.id)
 
 
-def test_a_name_never_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
-    """Who looked before the customer was renamed once more comes to the order after all others."""
+def test_an_older_name_never_replaces_a_newer_one(shop: Shop, rival: Shop, wire: WireTap) -> None:
+    """A worker that read the customer before a second rename writes to the order after all others."""
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
 
@@ -145,13 +145,13 @@ def test_a_name_never_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
     assert (found.customer_name, found.customer_version) == ("Ann Oak", 3)
 
 
-def test_a_name_that_comes_while_an_order_changes_stands_in_nobodys_way(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_copied_name_does_not_conflict_with_a_change_of_the_order(shop: Shop, rival: Shop, wire: WireTap) -> None:
     order = listed(shop, place(shop, mug=1))
     rename_customer(shop, ANN, ANN.id, "Ann Elm")
     wire.clear()
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: propagate_name(rival, CHANGE, ANN.id)))
     pay(shop, order)
-    assert wire.operations.count("TransactWriteItems") == 1, "it was not decided anew"
+    assert wire.operations.count("TransactWriteItems") == 1, "it was not decided again"
     found = get_order(shop, order.order_id)
     assert (found.status, found.version, found.customer_name) == ("PAID", order.version + 1, "Ann Elm")
 
@@ -190,14 +190,14 @@ def test_another_customers_orders_keep_their_name(shop: Shop) -> None:
     assert get_order(shop, theirs.order_id).customer_name == "Bob Birch"
 
 
-def test_an_order_without_a_customer_stays_as_it_is(shop: Shop) -> None:
+def test_an_order_without_a_customer_is_not_changed(shop: Shop) -> None:
     shop.table.write(put_if_absent(ORDER, listed(shop, sample(customer_id="nobody"))))
     assert propagate_name(shop, CHANGE, "nobody") == 0
     refresh_name(shop, get_order(shop, "o1"))
     assert get_order(shop, "o1").customer_name == "Ann Ash"
 
 
-def test_who_was_forgotten_has_no_name_on_what_is_still_open(shop: Shop) -> None:
+def test_an_erased_customer_has_no_name_on_open_orders(shop: Shop) -> None:
     order = listed(shop, place(shop, mug=1))
     erase_customer(shop, ANN, ANN.id)
     refresh_name(shop, order)

@@ -1,4 +1,4 @@
-"""Customers: register once, with an address that is theirs alone; what they chose; who may see it."""
+"""Customers: one registration with a unique address, settings, and access."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ def test_a_customer_registers_in_one_transaction(shop: Shop, wire: WireTap) -> N
     assert (made.name, made.email, made.created_at, made.version) == ("Eve Elder", "Eve@Example.com", moment(), 1)
 
 
-def test_nobody_registers_twice(shop: Shop) -> None:
+def test_a_customer_cannot_register_twice(shop: Shop) -> None:
     with pytest.raises(AlreadyExists):
         customers.register_customer(shop, ANN, "another@example.com", "Ann Oak")
     assert customers.get_customer(shop, ANN, "ann").name == "Ann Ash"
@@ -46,7 +46,9 @@ def test_f9_an_address_in_any_spelling_is_one_customers_alone(shop: Shop, spelli
     assert customers.get_customer_by_email(shop, STAFF, spelling).customer_id == "ann"
 
 
-def test_f9_two_who_register_one_address_at_once_do_not_both_get_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_f9_of_two_concurrent_registrations_with_one_address_only_one_succeeds(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     other = Caller("eva")
     wire.reply_next(
         "TransactWriteItems",
@@ -76,7 +78,7 @@ def test_only_staff_look_up_an_address(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
-def test_anothers_profile_and_settings_answer_like_none(shop: Shop, caller: Caller) -> None:
+def test_profile_and_settings_of_another_customer_are_not_found(shop: Shop, caller: Caller) -> None:
     asks: list[Any] = [
         lambda id: customers.get_customer(shop, caller, id),
         lambda id: customers.rename_customer(shop, caller, id, "New"),
@@ -111,7 +113,7 @@ def test_two_renames_at_once_are_done_one_after_the_other(shop: Shop, rival: Sho
 
 
 # settings ---------------------------------------------------------------------------------------------------
-def test_what_was_never_chosen_is_by_default(shop: Shop) -> None:
+def test_settings_have_defaults(shop: Shop) -> None:
     assert customers.list_settings_of_customer(shop, ANN, "ann") == ()
     assert (customers.wants_notifications((), "email"), customers.wants_notifications((), "sms")) == (True, False)
 
@@ -132,7 +134,7 @@ def test_a_choice_leaves_the_others_and_the_profile_as_they_are(shop: Shop, wire
     assert wire.operations == ["GetItem"], "nothing changes, nothing is written"
 
 
-def test_only_who_is_registered_chooses(shop: Shop) -> None:
+def test_only_a_registered_customer_can_choose_settings(shop: Shop) -> None:
     with pytest.raises(NotRegistered):
         customers.update_settings(shop, EVE, "eve", "notifications", {"email": False})
 
@@ -164,7 +166,7 @@ def test_an_erasure_sees_the_choice_that_is_made_just_before_it(shop: Shop, riva
 
 # the page ---------------------------------------------------------------------------------------------------
 def summarise(shop: Shop, number: int) -> None:
-    """Orders of Ann's, as the copies tell of them."""
+    """Return Ann's orders from the copies."""
     for n in range(number):
         summary = replace(SAMPLES[t.ORDER_SUMMARY], order_id=f"o{n}", placed_at=moment(n))
         shop.table.write(put_if_absent(t.ORDER_SUMMARY, summary))

@@ -87,7 +87,7 @@ def test_the_rest_of_an_order_is_the_warehouses_to_stop_and_nothing_else_changes
     assert parcels(shop, order) == ["DISPATCHED", "REQUESTED"]
 
 
-def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_one_transaction(
+def test_a_partly_stopped_order_drops_its_rest_and_returns_goods_and_money_in_one_transaction(
     shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     asked = cancellation.cancel_order(shop, ANN, order.order_id)
@@ -107,11 +107,11 @@ def test_what_the_warehouse_stops_is_dropped_and_its_goods_and_money_go_back_in_
     assert expiry_markers(shop, order.order_id) == []
     for _ in range(2):
         assert cancellation.agree_cancel(shop, STAFF, order.order_id) == short
-        assert cancellation.cancel_order(shop, ANN, order.order_id) == short, "what can be cancelled is"
+        assert cancellation.cancel_order(shop, ANN, order.order_id) == short, "the cancellable pieces are cancelled"
     assert refunded_total(shop, order.order_id) == 3750
 
 
-def test_an_order_cut_short_is_delivered_with_what_was_sent_and_ends(
+def test_a_shortened_order_is_delivered_with_its_shipped_pieces_and_closes(
     shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     cut(shop, order)
@@ -131,7 +131,7 @@ def test_an_order_cut_short_is_assumed_delivered_as_any_other(shop: Shop, order:
     assert parcels(shop, order) == ["DELIVERED", "CANCELLED"]
 
 
-def test_an_order_of_which_all_that_was_sent_has_arrived_is_delivered_as_it_is_cut_short(
+def test_an_order_whose_parcels_all_arrived_is_delivered_when_it_is_shortened(
     shop: Shop, order: Order, clock: ManualClock
 ) -> None:
     arrive(shop, order)
@@ -170,7 +170,7 @@ def test_the_rest_that_was_sent_before_the_warehouse_read_of_the_cancel_is_sent(
     assert (available_by_part(shop), refunded_total(shop, order.order_id)) == ([7], 0)
 
 
-def test_nothing_of_what_was_dropped_is_sent_any_more(shop: Shop, order: Order) -> None:
+def test_dropped_pieces_cannot_be_sent_any_more(shop: Shop, order: Order) -> None:
     short = cut(shop, order)
     with pytest.raises(WrongState) as refusal:
         send(shop, order, 2)
@@ -188,7 +188,7 @@ def test_only_its_customer_and_staff_cancel_the_rest_of_an_order(shop: Shop, ord
 
 
 # goods ----------------------------------------------------------------------------------------------------------------
-def test_goods_that_never_came_are_owed_to_nobody_any_more(shop: Shop) -> None:
+def test_dropped_backordered_pieces_are_no_longer_owed(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 2, backorder=True)
     order = send(shop, advance_to_status(shop, place(shop, jug=3), "FULFILLING"), 1, jug=2)
     assert available_by_part(shop, "jug") == [-1]
@@ -223,7 +223,7 @@ def test_the_largest_order_there_can_be_is_cut_short_in_one_transaction(shop: Sh
 
 
 # money ----------------------------------------------------------------------------------------------------------------
-def test_a_discount_and_shipping_stay_with_what_was_sent(shop: Shop) -> None:
+def test_the_discount_and_the_shipping_cost_stay_with_the_shipped_part(shop: Shop) -> None:
     offer(shop, percent=20, limit=1)
     dear = replace(shop, shipping={"EUR": 490})
     placed = place_order(dear, ANN, "k", {"mug": RequestedLine(3)}, HOME_ADDRESS, {}, "SPRING").order
@@ -282,7 +282,7 @@ def test_wherever_an_order_is_cut_and_however_it_comes_back_goods_and_money_add_
     for id, quantity in sent.items():
         with pytest.raises(TooMuch) as refusal:
             return_pieces(shop, order, f"{shop.new_id()}", **{id: quantity + 1})
-        assert refusal.value.most == quantity, "what was dropped does not come back"
+        assert refusal.value.most == quantity, "dropped pieces cannot be returned"
     while any(sent.values()):
         piece = data.draw(
             st.sampled_from([id for id, quantity in sorted(sent.items()) if quantity]), label="comes back"

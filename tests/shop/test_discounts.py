@@ -1,5 +1,4 @@
-"""Discount codes: what they take off, when and for which orders they hold, and that a limited one is not redeemed once
-too often."""
+"""Discount codes: their amounts, their conditions, and a limit that is never exceeded."""
 
 from dataclasses import replace
 from typing import Any
@@ -49,7 +48,7 @@ def offer(shop: Shop, code: str = "SPRING", percent: int = 10, **more: Any) -> D
 
 
 def place_with(shop: Shop, caller: Caller, code: str | None, key: str, **quantities: int) -> PlacedOrder:
-    """Somebody's order with a discount code, of two mugs if nothing is said."""
+    """Place an order with a discount code, by default of two mugs."""
     wanted = {id: RequestedLine(quantity) for id, quantity in (quantities or {"mug": 2}).items()}
     return place_order(shop, caller, key, wanted, HOME_ADDRESS, {"lines": quantities, "code": code}, code)
 
@@ -180,7 +179,7 @@ def test_a_code_there_is_not_is_not_ended(shop: Shop) -> None:
     assert refusal.value.what == "discount code"
 
 
-# what an order has of it ----------------------------------------------------------------------------------------------
+# discounts of an order ------------------------------------------------------------------------------------------------
 def test_a_code_takes_its_percent_off_the_goods_and_nothing_off_shipping(shop: Shop) -> None:
     offer(shop, percent=33)
     order = bought(replace(shop, shipping={"EUR": 490, "USD": 590}, tax_rate=2000), "spring", mug=1, pot=1)
@@ -234,7 +233,7 @@ def test_a_code_there_is_not_is_not_valid(shop: Shop) -> None:
     assert available_by_part(shop) == [8], "only the order without it"
 
 
-def test_a_code_is_not_redeemed_for_nothing(shop: Shop) -> None:
+def test_a_discount_that_rounds_down_to_zero_is_not_redeemed(shop: Shop) -> None:
     offer(shop, percent=1, limit=5)
     create_stocked_product(shop, "pin", 9, price=99)
     assert why_not(shop, pin=1) == "the price of the goods is too low for a discount"
@@ -244,7 +243,7 @@ def test_a_code_is_not_redeemed_for_nothing(shop: Shop) -> None:
     assert discount.amount == 1
 
 
-def test_an_order_that_costs_nothing_is_paid_as_it_is_placed(shop: Shop, engine: Engine) -> None:
+def test_a_free_order_is_paid_when_it_is_placed(shop: Shop, engine: Engine) -> None:
     offer(shop, percent=100, limit=1)
     order = bought(shop, "SPRING")
     assert (order.status, order.total, order.paid, order.version) == ("PAID", 0, 0, 1)
@@ -258,7 +257,7 @@ def test_shipping_is_to_be_paid_though_the_goods_are_free(shop: Shop) -> None:
     assert (order.status, order.total) == ("PENDING", 490)
 
 
-def test_f4_the_code_is_of_what_was_asked_for(shop: Shop, clock: ManualClock) -> None:
+def test_f4_the_idempotency_key_covers_the_discount_code(shop: Shop, clock: ManualClock) -> None:
     offer(shop, limit=1)
     order = bought(shop, "SPRING")
     discounts.end_discount(shop, STAFF, "SPRING")
@@ -281,7 +280,7 @@ def test_a_limited_code_is_counted_with_the_order_in_one_transaction(shop: Shop,
     assert left(shop) == [10 - (number == part) for number in range(4)]
 
 
-def test_what_a_part_has_no_more_another_has(shop: Shop, wire: WireTap) -> None:
+def test_an_exhausted_part_of_a_code_falls_back_to_another_part(shop: Shop, wire: WireTap) -> None:
     offer(shop, limit=4, parts=4)
     first, *others, too_late = keys_that_start_at(shop, 2, of=4)[:5]
     assert counted_in(bought(shop, "SPRING", first, mug=1)) == 2
@@ -303,7 +302,7 @@ def test_a_refused_order_redeems_nothing(shop: Shop) -> None:
     assert left(shop) == [1]
 
 
-def test_who_comes_too_late_for_both_hears_of_the_goods(shop: Shop) -> None:
+def test_if_both_the_goods_and_the_code_are_exhausted_the_error_names_the_goods(shop: Shop) -> None:
     offer(shop, limit=1)
     bought(shop, "SPRING", mug=10)
     with pytest.raises(OutOfStock) as refusal:
@@ -383,7 +382,7 @@ def test_a_redemption_is_given_back_to_its_part(shop: Shop) -> None:
     assert [bought(shop, "SPRING", key, mug=1).total for key in ("k2", "k3")] == [1125, 1125]
 
 
-def test_what_was_not_counted_is_not_given_back(shop: Shop) -> None:
+def test_a_code_without_a_limit_releases_nothing(shop: Shop) -> None:
     offer(shop)
     for order in (place(shop, "k1"), bought(shop, "SPRING", "k2")):
         assert list(discounts.release(order)) == []

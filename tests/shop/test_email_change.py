@@ -1,4 +1,4 @@
-"""Another e-mail address: its claim moves with the profile, whoever wants the same one meanwhile."""
+"""Change of an e-mail address: the claim moves with the profile, although others want the same address concurrently."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ OLD, NEW = "ann@example.com", "ann@new.example"
 
 
 def change(shop: Shop, caller: Caller, email: str) -> Customer:
-    """Somebody takes the address that is verified to be theirs."""
+    """Change a customer's address to the verified one."""
     return customers.change_email(shop, caller, caller.id, lambda: email)
 
 
@@ -40,13 +40,13 @@ def claims(shop: Shop) -> dict[str, str]:
 
 
 def by_profiles(shop: Shop, *ids: str) -> dict[str, str]:
-    """What the claims must be, as the profiles of these customers say."""
+    """Return the expected claims for the profiles of these customers."""
     found = [shop.table.get(CUSTOMER_BY_ID, customer_id=id) for id in ids]
     return {profile.email_hash: profile.customer_id for profile in found if profile}
 
 
 def fail() -> str:
-    pytest.fail("nobody asks which address of theirs is verified")
+    pytest.fail("this test reads no verified address")
 
 
 # one after the other --------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_the_claim_moves_with_the_profile_in_one_transaction(shop: Shop, clock: 
         customers.get_customer_by_email(shop, STAFF, OLD)
 
 
-def test_the_address_before_is_free_for_anybody_and_for_who_had_it(shop: Shop) -> None:
+def test_the_old_address_is_free_for_all_customers(shop: Shop) -> None:
     change(shop, ANN, NEW)
     change(shop, ANN, OLD)
     change(shop, ANN, NEW)
@@ -84,7 +84,7 @@ def test_an_address_that_they_have_is_not_written_again(shop: Shop, wire: WireTa
 
 
 @pytest.mark.parametrize("spelling", [" ANN@example.com\t", "Ann@Example.COM", "\uff41nn@example.com"], ids=ascii)
-def test_their_own_address_spelled_otherwise_is_written_and_claimed_by_nobody_anew(
+def test_another_spelling_of_the_same_address_is_stored_without_a_new_claim(
     shop: Shop, wire: WireTap, spelling: str
 ) -> None:
     before = claims(shop)
@@ -103,13 +103,15 @@ def test_f9_an_address_that_another_has_in_any_spelling_stays_theirs(shop: Shop,
 
 
 @pytest.mark.parametrize("caller", [BOB, EVE, WAREHOUSE], ids=lambda caller: caller.id)
-def test_anothers_address_is_changed_by_nobody_and_their_profile_answers_like_none(shop: Shop, caller: Caller) -> None:
+def test_an_address_of_another_customer_cannot_be_changed_and_their_profile_is_not_found(
+    shop: Shop, caller: Caller
+) -> None:
     for id in ("ann", "nobody"):
         with pytest.raises(NotFound):
             customers.change_email(shop, caller, id, fail)
 
 
-def test_staff_change_no_address_either_since_it_is_another_who_has_verified_it(shop: Shop) -> None:
+def test_staff_cannot_change_an_address_that_another_user_verified(shop: Shop) -> None:
     with pytest.raises(NotAllowed):
         customers.change_email(shop, STAFF, "ann", fail)
     with pytest.raises(NotFound):
@@ -118,13 +120,13 @@ def test_staff_change_no_address_either_since_it_is_another_who_has_verified_it(
     assert change(shop, STAFF, "stella@example.com").email == "stella@example.com"
 
 
-def test_who_is_no_customer_has_no_address_to_change(shop: Shop) -> None:
+def test_a_user_without_registration_cannot_change_an_address(shop: Shop) -> None:
     with pytest.raises(NotFound):
         customers.change_email(shop, EVE, "eve", fail)
 
 
 # two at once ----------------------------------------------------------------------------------------------------------
-def test_f9_two_who_change_to_one_address_do_not_both_get_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_f9_of_two_concurrent_changes_to_one_address_only_one_succeeds(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: change(rival, BOB, NEW)))
     with pytest.raises(EmailTaken):
         change(shop, ANN, NEW)
@@ -132,7 +134,7 @@ def test_f9_two_who_change_to_one_address_do_not_both_get_it(shop: Shop, rival: 
     assert customers.get_customer(shop, ANN, "ann").email == OLD
 
 
-def test_f9_who_registers_and_who_changes_to_one_address_do_not_both_get_it(
+def test_f9_of_a_registration_and_a_change_to_one_address_only_one_succeeds(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
     wire.reply_next(
@@ -147,13 +149,15 @@ def test_f9_who_registers_and_who_changes_to_one_address_do_not_both_get_it(
     assert holder(shop, "ann@third.example") == "ann"
 
 
-def test_two_who_want_each_others_address_keep_their_own(shop: Shop) -> None:
+def test_two_customers_who_try_to_swap_addresses_keep_their_own(shop: Shop) -> None:
     outcomes = run_concurrently(lambda: change(shop, ANN, "bob@example.com"), lambda: change(shop, BOB, OLD))
     assert [type(outcome) for outcome in outcomes] == [EmailTaken, EmailTaken]
     assert (holder(shop, OLD), holder(shop, "bob@example.com")) == ("ann", "bob")
 
 
-def test_who_asks_twice_at_once_is_not_told_that_the_address_is_taken(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_two_identical_concurrent_changes_do_not_report_the_address_as_taken(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     theirs: list[Customer] = []
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: theirs.append(change(rival, ANN, NEW))))
     assert change(shop, ANN, NEW) == theirs[0]
@@ -163,7 +167,7 @@ def test_who_asks_twice_at_once_is_not_told_that_the_address_is_taken(shop: Shop
 def test_of_two_changes_at_once_the_address_that_was_verified_last_stays(
     shop: Shop, rival: Shop, wire: WireTap
 ) -> None:
-    """The provider says another address by the time the first of two requests gets to write what it was told."""
+    """The provider returns another address before the first of two requests writes the address that it got."""
     says = [NEW]
 
     def provider() -> str:
@@ -191,7 +195,7 @@ def test_a_new_name_and_a_new_address_at_once_are_both_kept(shop: Shop, rival: S
     assert claims(shop) == by_profiles(shop, "ann", "bob")
 
 
-def test_who_is_forgotten_while_their_address_changes_stays_forgotten(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_customer_who_is_erased_during_an_address_change_stays_erased(shop: Shop, rival: Shop, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, "ann")))
     with pytest.raises(NotFound):
         change(shop, ANN, NEW)
@@ -201,7 +205,7 @@ def test_who_is_forgotten_while_their_address_changes_stays_forgotten(shop: Shop
 
 
 @pytest.mark.parametrize(("at", "call"), [("GetItem", 1), ("GetItem", 2), ("GetItem", 3), ("TransactWriteItems", 1)])
-def test_whose_address_changes_while_they_are_forgotten_leaves_neither_claim(
+def test_an_address_change_during_an_erasure_leaves_neither_claim(
     shop: Shop, rival: Shop, wire: WireTap, at: str, call: int
 ) -> None:
     wire.reply_next(at, *[send] * (call - 1), run_before_sending(lambda: change(rival, ANN, NEW)))
@@ -211,7 +215,7 @@ def test_whose_address_changes_while_they_are_forgotten_leaves_neither_claim(
     customers.register_customer(shop, Caller("eva"), OLD, "Eva")
 
 
-def test_an_erasure_takes_nothing_of_who_has_the_address_by_then(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_an_erasure_keeps_the_claim_of_the_new_holder_of_an_address(shop: Shop, rival: Shop, wire: WireTap) -> None:
     """Ann's profile was read with the address that she then leaves to Eve."""
 
     def leave_it_to_eve() -> None:
@@ -224,9 +228,7 @@ def test_an_erasure_takes_nothing_of_who_has_the_address_by_then(shop: Shop, riv
     assert holder(shop, OLD) == "eve"
 
 
-def test_who_looks_an_address_up_while_it_changes_hands_finds_who_has_it(
-    shop: Shop, rival: Shop, wire: WireTap
-) -> None:
+def test_a_lookup_during_an_address_change_finds_the_current_holder(shop: Shop, rival: Shop, wire: WireTap) -> None:
     def hand_over() -> None:
         change(rival, ANN, NEW)
         change(rival, BOB, OLD)
@@ -247,7 +249,7 @@ def test_a_change_whose_answer_is_lost_is_done_once(shop: Shop, patient_wire: Wi
 
 
 # many at once ---------------------------------------------------------------------------------------------------------
-def test_eight_who_want_one_address_and_one_gets_it(shop: Shop) -> None:
+def test_of_eight_customers_who_want_one_address_one_gets_it(shop: Shop) -> None:
     people = [Caller(f"p{number}") for number in range(8)]
     for one in people:
         customers.register_customer(shop, one, f"{one.id}@example.com", one.id)
@@ -262,7 +264,7 @@ def test_eight_who_want_one_address_and_one_gets_it(shop: Shop) -> None:
     assert claims(shop) == by_profiles(shop, "ann", "bob", *(one.id for one in people))
 
 
-def test_whatever_many_do_at_once_every_claim_is_of_who_has_the_address(shop: Shop) -> None:
+def test_concurrent_address_changes_leave_every_claim_with_its_holder(shop: Shop) -> None:
     """Six people register, change among five addresses, and are forgotten."""
     people = [Caller(f"p{number}") for number in range(6)]
     acts: list[Callable[[Caller, str], object]] = [

@@ -33,7 +33,7 @@ def test_one_write_shows_in_both_directions(shop: Shop, wire: WireTap) -> None:
     assert (followed(shop), followed(shop, BOB)) == (["mug", "pot"], ["mug"])
 
 
-def test_followed_twice_it_is_as_it_was(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_following_twice_changes_nothing(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(60)
     wire.clear()
@@ -51,7 +51,7 @@ def test_one_deletion_shows_in_both_directions_and_the_next_changes_nothing(shop
     assert wire.operations.count("DeleteItem") == 1
 
 
-def test_who_follows_anew_is_another_follower(shop: Shop, clock: ManualClock) -> None:
+def test_a_customer_who_follows_again_is_a_new_follower(shop: Shop, clock: ManualClock) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     clock.sleep(0.001)
     follows.unfollow_product(shop, ANN, "mug")
@@ -60,7 +60,7 @@ def test_who_follows_anew_is_another_follower(shop: Shop, clock: ManualClock) ->
 
 
 @pytest.mark.parametrize("act", [follows.follow_product, follows.unfollow_product])
-def test_what_there_is_not_nobody_follows(shop: Shop, act: object) -> None:
+def test_a_missing_product_cannot_be_followed(shop: Shop, act: object) -> None:
     assert callable(act)
     with pytest.raises(NotFound) as refused:
         act(shop, ANN, "nothing")
@@ -68,7 +68,7 @@ def test_what_there_is_not_nobody_follows(shop: Shop, act: object) -> None:
     assert followed(shop) == []
 
 
-def test_who_is_no_customer_or_was_forgotten_follows_nothing(shop: Shop) -> None:
+def test_an_unregistered_or_erased_customer_follows_nothing(shop: Shop) -> None:
     erase_customer(shop, BOB, BOB.id)
     for caller in (Caller("eve"), BOB, STAFF):
         with pytest.raises(NotRegistered):
@@ -83,7 +83,9 @@ def test_followed_many_times_at_once_it_is_one(shop: Shop) -> None:
     assert followers(shop) == ["ann"]
 
 
-def test_who_is_slower_finds_it_done(shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_the_slower_of_two_follow_commands_finds_the_work_done(
+    shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock
+) -> None:
     first = follows.follow_product(shop, ANN, "mug")
     wire.reply_next("DeleteItem", run_before_sending(lambda: follows.unfollow_product(rival, ANN, "mug")))
     follows.unfollow_product(shop, ANN, "mug")
@@ -106,7 +108,7 @@ def test_a_lost_answer_changes_nothing(shop: Shop, patient_wire: WireTap, operat
 
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_who_follows_what_is_theirs_and_staffs_to_know(shop: Shop, caller: Caller) -> None:
+def test_the_follows_of_a_customer_are_shown_to_the_customer_and_staff(shop: Shop, caller: Caller) -> None:
     follows.follow_product(shop, ANN, "mug")
     with pytest.raises(NotFound):
         follows.list_follows_of_customer(shop, caller, "ann", 10, None)

@@ -66,7 +66,7 @@ def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
 
 
 def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
-    """Decide to rename the mug; the first time, somebody else is faster."""
+    """Decide to rename the mug; the first time, a concurrent command is faster."""
     before = shop.table.get(PRODUCT_BY_ID, product_id="mug")
     assert before is not None
     seen.append(before.version)
@@ -76,13 +76,13 @@ def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[
     return [update(PRODUCT, before, after)], {"version": after.version}
 
 
-def test_a_command_whose_ground_has_moved_is_decided_anew(shop: Shop) -> None:
+def test_a_command_whose_items_changed_is_decided_again(shop: Shop) -> None:
     seen: list[int] = []
     assert once(shop, decide=lambda: rename_mug(shop, seen)).result == {"version": 3}
     assert seen == [1, 2]
 
 
-def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) -> None:
+def test_items_that_always_conflict_end_as_busy(shop: Shop, clock: ManualClock) -> None:
     def never() -> None:
         raise WriteConflict(PRODUCT.type)
 
@@ -91,13 +91,13 @@ def test_a_ground_that_never_rests_ends_as_busy(shop: Shop, clock: ManualClock) 
     assert 0 < sum(clock.pauses) <= shop.table.retry_budget_seconds
 
 
-def test_f26_a_memory_past_its_time_that_still_lies_there_is_not_done_twice(shop: Shop, clock: ManualClock) -> None:
+def test_f26_an_expired_command_marker_that_still_exists_prevents_a_repeat(shop: Shop, clock: ManualClock) -> None:
     def record() -> IdempotentResult:
         return run_idempotently(shop, "payment-provider", "evt_1", "record_payment", {}, nothing)
 
     record()
     clock.now += timedelta(days=COMMAND_DAYS, seconds=1)
-    assert record().replayed, "DynamoDB has not deleted it yet, so it cannot be written anew"
+    assert record().replayed, "DynamoDB has not deleted it yet, so it cannot be written again"
 
 
 JSON = st.recursive(

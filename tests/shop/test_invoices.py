@@ -63,7 +63,9 @@ def numbers(series: str, count: int) -> list[str]:
     return [f"{series}-{number:08}" for number in range(1, count + 1)]
 
 
-def test_an_invoice_says_what_was_ordered_and_paid_by_whom(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
+def test_an_invoice_shows_the_ordered_goods_the_payments_and_the_buyer(
+    shop: Shop, wire: WireTap, clock: ManualClock
+) -> None:
     dear = replace(shop, shipping={"EUR": 490}, tax_rate=2000)
     discounts.create_discount(shop, STAFF, "spring", 20)
     wanted = {"mug": RequestedLine(2), "pot": RequestedLine(1)}
@@ -115,7 +117,7 @@ def test_an_invoice_stays_as_of_its_issue(shop: Shop) -> None:
     assert get_invoice_of_order(shop, ANN, order.order_id) == before
 
 
-def test_what_has_become_of_the_goods_by_then_is_not_on_the_invoice(shop: Shop) -> None:
+def test_later_returns_and_cuts_are_not_on_the_invoice(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     line = get_invoice_of_order(shop, ANN, order.order_id).lines["mug"]
     assert line == Line(name="Blue mug", price=1250, quantity=2)
@@ -222,7 +224,9 @@ def test_the_51st_payment_is_on_the_invoice_too(shop: Shop) -> None:
 
 @pytest.mark.parametrize("status", ["PENDING", "CANCELLED", "LAPSED"])
 @pytest.mark.parametrize("part", [0, 1000])
-def test_what_was_not_paid_in_full_has_no_invoice_and_takes_no_number(shop: Shop, status: str, part: int) -> None:
+def test_an_order_that_is_not_fully_paid_gets_no_invoice_and_takes_no_number(
+    shop: Shop, status: str, part: int
+) -> None:
     order = place(shop)
     if part:
         pay_in_parts(shop, order, part)
@@ -270,7 +274,7 @@ def test_the_invoice_of_an_erased_customer_shows_the_name_of_the_address(shop: S
     assert (invoice.name, invoice.address) == (HOME_ADDRESS.name, HOME_ADDRESS)
 
 
-def test_what_is_archived_or_never_was_has_no_new_invoice(shop: Shop) -> None:
+def test_an_archived_or_missing_order_gets_no_new_invoice(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "DELIVERED")
     archive_order(shop, order.order_id, to_stub=True)
     assert issue(shop, order) is None
@@ -322,7 +326,7 @@ def test_every_year_has_a_series_of_its_own_by_the_time_of_greenwich(shop: Shop,
 
 
 # reading ----------------------------------------------------------------------------------------------------------
-def test_invoices_are_their_customers_and_staffs_to_see(shop: Shop) -> None:
+def test_invoices_are_shown_to_their_customer_and_staff(shop: Shop) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     for caller in (ANN, STAFF):
@@ -359,7 +363,7 @@ def order_of_bob(shop: Shop) -> Order:
 
 
 # printing ---------------------------------------------------------------------------------------------------------
-def test_a_link_to_an_invoice_shows_it_to_whoever_has_it_until_it_ends(shop: Shop, clock: ManualClock) -> None:
+def test_a_link_to_an_invoice_works_for_all_its_holders_until_it_expires(shop: Shop, clock: ManualClock) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     link = create_print_link(shop, ANN, number)
@@ -389,7 +393,7 @@ def test_a_link_shows_its_invoice_until_its_end_and_nothing_else(shop: Shop) -> 
             get_invoice_by_link(shop, invoice_id, forged)
 
 
-def test_a_link_is_for_whose_invoice_it_is_and_staff_to_make(shop: Shop) -> None:
+def test_only_the_customer_of_an_invoice_and_staff_can_create_its_link(shop: Shop) -> None:
     (order,) = paid_orders(shop, 1)
     number = str(issue(shop, order))
     assert create_print_link(shop, ANN, number) == create_print_link(shop, STAFF, number)

@@ -1,4 +1,4 @@
-"""Orders as they are read and listed, and sent to another address."""
+"""Orders: reads, lists, and changes of the address."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -32,7 +32,7 @@ ELSEWHERE = replace(HOME_ADDRESS, street="2 Oak Lane", city="Graz", postcode="80
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_an_order_is_its_customers_and_staffs_to_see(shop: Shop) -> None:
+def test_an_order_is_shown_to_its_customer_and_staff(shop: Shop) -> None:
     order = place(shop)
     for caller in (ANN, STAFF):
         assert orders.get_order(shop, caller, order.order_id) == order
@@ -108,7 +108,7 @@ def test_an_order_can_be_sent_elsewhere_until_the_warehouse_has_it(
         "PARTIALLY_RETURNED", "RETURNED", "CANCELLED", "LAPSED", "ARCHIVING",
     ],
 )  # fmt: skip
-def test_f8_what_is_packed_or_has_ended_goes_nowhere_else(shop: Shop, status: str) -> None:
+def test_f8_the_address_of_a_packed_or_closed_order_cannot_change(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     with pytest.raises(WrongState) as refusal:
         orders.change_address(shop, ANN, before.order_id, ELSEWHERE)
@@ -137,7 +137,7 @@ def test_an_address_that_comes_when_the_order_was_just_paid_is_not_lost(shop: Sh
     assert (moved.status, moved.address, get_order(shop, order.order_id)) == ("PAID", ELSEWHERE, moved)
 
 
-def test_elsewhere_and_to_the_warehouse_at_once_and_the_parcel_goes_where_was_said(shop: Shop) -> None:
+def test_of_a_concurrent_address_change_and_shipment_the_parcel_has_the_stored_address(shop: Shop) -> None:
     for number in range(6):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "PAID")
         id = order.order_id

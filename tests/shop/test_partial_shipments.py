@@ -1,4 +1,4 @@
-"""Orders that are sent in parts: all shipments together are what was ordered, whatever comes between."""
+"""Orders that are shipped in parts: all shipments together are the ordered pieces, under every concurrent command."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -64,7 +64,7 @@ def pieces(shop: Shop, order: Order, what: str) -> dict[str, int]:
 
 
 def agrees(shop: Shop, order: Order) -> None:
-    """Shipments and lines tell the same, all of what was ordered is in shipments, and the state follows."""
+    """Check that shipments and lines agree, that all ordered pieces are in shipments, and that the status follows."""
     now = get_order(shop, order.order_id)
     found = list(shop.table.query_all(SHIPMENTS_OF_ORDER, order_id=order.order_id))
     for id, line in now.lines.items():
@@ -152,7 +152,9 @@ def test_an_order_that_is_shipped_is_delivered_only_with_its_last_parcel(shop: S
 
 
 @pytest.mark.parametrize("quantities", [{"mug": 3, "pot": 2}, {}])
-def test_all_of_it_said_in_words_is_all_of_it(shop: Shop, order: Order, quantities: dict[str, int]) -> None:
+def test_a_dispatch_with_all_pieces_named_is_a_complete_dispatch(
+    shop: Shop, order: Order, quantities: dict[str, int]
+) -> None:
     send(shop, order, 1, **quantities)
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 3, "pot": 2})}
     assert get_order(shop, order.order_id).status == "SHIPPED"
@@ -176,7 +178,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
 
     assert missing() == [{"jug": 3}]
     send(shop, order, 1, jug=2)
-    assert missing() == [None, {"jug": 3}], "what was there went first"
+    assert missing() == [None, {"jug": 3}], "the available pieces were sent first"
     send(shop, order, 2, jug=2)
     assert missing() == [None, None, {"jug": 1}]
     send(shop, order, 3, jug=1)
@@ -186,7 +188,7 @@ def test_a_shipment_says_which_of_its_pieces_were_not_there_when_they_were_order
 
 
 # said again -----------------------------------------------------------------------------------------------------------
-def test_what_the_warehouse_says_again_changes_nothing_and_is_answered_as_before(
+def test_a_repeated_warehouse_report_changes_nothing_and_has_the_same_answer(
     shop: Shop, order: Order, wire: WireTap
 ) -> None:
     first = send(shop, order, 1, mug=2)
@@ -196,7 +198,7 @@ def test_what_the_warehouse_says_again_changes_nothing_and_is_answered_as_before
     assert send(shop, order, 2) == second
     arrived = deliver(shop, order, 1)
     assert deliver(shop, order, 1) == arrived
-    assert send(shop, order, 1, mug=2) == arrived, "late, but it is what was said"
+    assert send(shop, order, 1, mug=2) == arrived, "late, but the same report"
     assert wire.operations.count("TransactWriteItems") == 6, "placed, paid, asked for, twice sent, once arrived"
     agrees(shop, order)
 
@@ -227,7 +229,7 @@ def test_more_than_is_in_a_parcel_is_not_sent(
     assert get_order(shop, order.order_id) == order
 
 
-def test_what_was_sent_before_is_not_in_the_next_parcel_any_more(shop: Shop, order: Order) -> None:
+def test_pieces_of_an_earlier_parcel_are_not_in_the_next_one(shop: Shop, order: Order) -> None:
     send(shop, order, 1, mug=3)
     with pytest.raises(TooMuch) as refusal:
         send(shop, order, 2, mug=1, pot=1)
@@ -263,7 +265,7 @@ def test_an_order_is_sent_in_so_many_parcels_and_arrives_in_one_transaction(shop
 
 
 # races ----------------------------------------------------------------------------------------------------------------
-def test_two_who_send_parts_of_one_parcel_at_once_and_one_of_them_did(
+def test_of_two_concurrent_dispatches_of_different_parts_one_succeeds(
     shop: Shop, rival: Shop, order: Order, wire: WireTap
 ) -> None:
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: send(rival, order, 1, "rival", mug=3)))
@@ -273,7 +275,7 @@ def test_two_who_send_parts_of_one_parcel_at_once_and_one_of_them_did(
     agrees(shop, order)
 
 
-def test_the_same_said_twice_at_once_is_one_parcel(shop: Shop, order: Order) -> None:
+def test_two_identical_concurrent_dispatches_make_one_parcel(shop: Shop, order: Order) -> None:
     sent = run_concurrently(*[lambda: send(shop, order, 1, mug=1)] * 4)
     assert {shipment.version for shipment in sent} == {2}
     assert parcels(shop, order) == {"1": ("DISPATCHED", {"mug": 1}), "2": ("REQUESTED", {"mug": 2, "pot": 2})}
@@ -289,7 +291,7 @@ def test_two_parcels_that_arrive_at_once_deliver_the_order_once(shop: Shop, riva
     assert get_order(shop, order.order_id).status == "DELIVERED"
 
 
-def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
+def test_concurrent_dispatches_never_send_more_than_was_ordered(shop: Shop, order: Order) -> None:
     def hand(number: int) -> None:
         for parcel in range(1, 6):
             for act in (
@@ -310,7 +312,7 @@ def test_many_hands_at_once_never_send_more_than_was_ordered(shop: Shop, order: 
 
 @settings(max_examples=many(25, 8))
 @given(data=st.data())
-def test_however_an_order_is_cut_into_parcels_they_are_what_was_ordered(shop: Shop, data: st.DataObject) -> None:
+def test_the_parcels_of_an_order_add_up_to_the_ordered_pieces(shop: Shop, data: st.DataObject) -> None:
     for id in ("cup", "jar"):
         with suppress(AlreadyExists):  # the examples share the shop
             create_stocked_product(shop, id, 1000)
@@ -330,7 +332,7 @@ def test_however_an_order_is_cut_into_parcels_they_are_what_was_ordered(shop: Sh
 
 
 # assumed --------------------------------------------------------------------------------------------------------------
-def test_all_parcels_of_an_order_nobody_speaks_of_any_more_count_as_delivered_at_once(
+def test_all_parcels_of_an_unconfirmed_order_are_marked_as_delivered_at_once(
     shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
     send(shop, order, 1, mug=1)

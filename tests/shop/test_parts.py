@@ -92,7 +92,7 @@ def test_every_last_one_of_all_parts_can_be_ordered_and_no_more(shop: Shop) -> N
 @pytest.mark.parametrize(
     ("taken_from", "back_to"), [({"0": 9}, 0), ({"1": 4, "3": 5}, 3), ({"2": 4, "1": 4, "0": 1}, 2)], ids=str
 )
-def test_what_comes_back_goes_to_the_part_that_most_was_taken_from(
+def test_returned_stock_goes_to_the_part_with_the_most_taken_pieces(
     shop: Shop, taken_from: dict[str, int], back_to: int
 ) -> None:
     create_stocked_product(shop, "vase", 0, parts=4)
@@ -104,6 +104,6 @@ def test_what_comes_back_goes_to_the_part_that_most_was_taken_from(
     assert available_by_part(shop) == [8]
 
 
-def test_a_line_that_takes_all_from_the_only_part_says_nothing_of_parts(shop: Shop) -> None:
+def test_a_line_from_the_only_stock_part_stores_no_parts(shop: Shop) -> None:
     image = t.ORDER.encode(place(shop, mug=2))
     assert "taken" not in image["lines"]["M"]["mug"]["M"]

@@ -1,4 +1,4 @@
-"""Payments: the provider is right about money, and every cent it tells of is kept."""
+"""Payments: the provider decides about money, and every reported cent is recorded."""
 
 from functools import partial
 from typing import Any
@@ -100,7 +100,7 @@ def test_a_part_is_counted_and_the_order_waits_for_the_rest(shop: Shop, clock: M
     assert refunds_of(shop, order.order_id) == []
 
 
-def test_what_is_above_what_is_due_is_given_back_in_the_same_transaction(shop: Shop, wire: WireTap) -> None:
+def test_an_excess_payment_is_refunded_in_the_same_transaction(shop: Shop, wire: WireTap) -> None:
     order = place(shop)
     report_payment(shop, order, amount=900)
     wire.clear()
@@ -148,7 +148,7 @@ def test_two_payments_of_one_order_at_once_pay_it_once_and_one_goes_back(
     assert get_order(shop, order.order_id).paid == 2500
 
 
-def test_many_payments_at_once_pay_exactly_what_is_due(shop: Shop) -> None:
+def test_many_concurrent_payments_pay_exactly_the_due_amount(shop: Shop) -> None:
     order = place(shop)
     parts = [
         partial(report_payment, shop, order, event_id=f"evt_{n}", payment_id=f"pi_{n}", amount=900) for n in range(6)
@@ -183,7 +183,7 @@ def test_money_for_an_order_that_is_being_archived_is_taken_later_when_it_can_be
     order = advance_to_status(shop, place(shop), "CANCELLED")
     report_payment(shop, order, outcome="failed")
     archive_order(shop, order.order_id, to_stub=False)
-    with pytest.raises(TableBusy):  # the provider is answered 503 and tells again
+    with pytest.raises(TableBusy):  # the provider gets a 503 and retries
         report_payment(shop, order, event_id="evt_2")
     assert [payment.status for payment in payments_of(shop, order.order_id)] == ["FAILED"]
 
@@ -235,13 +235,13 @@ def test_a_payment_is_authorised_before_it_is_captured(shop: Shop) -> None:
     assert get_order(shop, order.order_id) == order
     assert report_payment(shop, order, event_id="evt_2", amount=2000)["status"] == "CAPTURED"
     (payment,) = payments_of(shop, order.order_id)
-    assert (payment.amount, payment.version) == (2000, 2), "what was taken, not what could have been"
+    assert (payment.amount, payment.version) == (2000, 2), "the captured amount, not the authorised one"
     assert get_order(shop, order.order_id).paid == 2000
 
 
 @pytest.mark.parametrize("outcome", ["succeeded", "failed", "authorised"])
 @pytest.mark.parametrize("known", ["CAPTURED", "UNMATCHED", "DISPUTED", "REFUNDED"])
-def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, known: str, outcome: str) -> None:
+def test_a_captured_payment_is_neither_captured_again_nor_failed(shop: Shop, known: str, outcome: str) -> None:
     order = place(shop)
     report_payment(shop, order, currency="USD" if known == "UNMATCHED" else "EUR")
     disputes: dict[str, tuple[Any, ...]] = {"DISPUTED": ("opened",), "REFUNDED": ("opened", "lost")}
@@ -263,7 +263,7 @@ def test_money_that_came_neither_comes_again_nor_fails_any_more(shop: Shop, know
         ("authorised", "authorised", "AUTHORISED"),
     ],
 )
-def test_before_money_comes_the_latest_word_holds(shop: Shop, told_first: str, told_then: str, is_then: str) -> None:
+def test_before_a_capture_the_latest_event_decides(shop: Shop, told_first: str, told_then: str, is_then: str) -> None:
     order = place(shop)
     report_payment(shop, order, outcome=told_first)
     assert report_payment(shop, order, event_id="evt_2", outcome=told_then)["status"] == is_then

@@ -1,4 +1,4 @@
-"""Placing an order: one read, one write, once for each key; what it costs and what it may take."""
+"""Placing an order: one read, one write, once for each key; its price and its limits."""
 
 import re
 from dataclasses import replace
@@ -125,7 +125,7 @@ def test_f2_the_price_is_the_products_own_and_a_whole_number(shop: Shop) -> None
     assert type(order.total) is int
 
 
-def test_f2_what_the_client_showed_must_be_the_price_of_now(shop: Shop) -> None:
+def test_f2_the_price_shown_to_the_client_must_be_the_current_price(shop: Shop) -> None:
     products.update_product(shop, STAFF, "mug", None, 1300)
     with pytest.raises(PriceChanged) as refusal:
         place_order(shop, ANN, "k", {"mug": RequestedLine(1, 1250), "pot": RequestedLine(1, 1250)}, HOME_ADDRESS, {})
@@ -170,13 +170,13 @@ def test_an_order_that_costs_more_than_any_may_is_refused(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("quantity", [0, -1])
-def test_less_than_one_cannot_be_wanted(quantity: int) -> None:
+def test_a_quantity_below_one_is_rejected(quantity: int) -> None:
     with pytest.raises(InvalidInput) as refusal:
         RequestedLine(quantity)
     assert refusal.value.field == "quantity"
 
 
-# who and what -------------------------------------------------------------------------------------------------
+# customers and products ---------------------------------------------------------------------------------------
 def test_only_customers_order(shop: Shop) -> None:
     with pytest.raises(NotRegistered):
         place_order_as(shop, Caller("eve"), "k", mug=1)
@@ -190,7 +190,7 @@ def test_unknown_products_are_all_named(shop: Shop) -> None:
     assert available_by_part(shop) == [10]
 
 
-def test_all_products_that_are_short_are_named_with_what_is_left(shop: Shop) -> None:
+def test_all_products_that_are_short_are_named_with_their_available_pieces(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 0)
     create_stocked_product(shop, "vase", 7, parts=3)
     with pytest.raises(OutOfStock) as refusal:
@@ -228,7 +228,7 @@ def test_f4_the_same_key_is_the_same_order_for_ever(shop: Shop, wire: WireTap, c
     assert (again.order, again.replayed) == (order, True)
     assert wire.operations == ["BatchGetItem"] * 2, "sold out or not, it was placed"
     paid = advance_to_status(shop, order, "PAID")
-    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown as it is now"
+    assert place_order_as(shop, ANN, "key-1", mug=10).order == paid, "it is shown in its current state"
 
 
 def test_f4_a_key_with_another_body_is_refused(shop: Shop) -> None:
@@ -238,7 +238,7 @@ def test_f4_a_key_with_another_body_is_refused(shop: Shop) -> None:
     assert available_by_part(shop) == [8]
 
 
-def test_f4_what_was_sent_counts_not_the_order_of_its_names(shop: Shop) -> None:
+def test_f4_the_order_of_fields_in_a_repeated_request_does_not_matter(shop: Shop) -> None:
     lines = {"mug": RequestedLine(1)}
     first = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"lines": {"mug": 1, "pot": 2}, "note": "é"})
     again = place_order(shop, ANN, "k", lines, HOME_ADDRESS, {"note": "é", "lines": {"pot": 2, "mug": 1}})
@@ -283,7 +283,7 @@ def test_f4_the_key_of_an_archived_order_answers_with_its_stub(shop: Shop) -> No
 def test_an_orders_id_is_made_of_customer_and_key_and_cannot_be_guessed(shop: Shop) -> None:
     id = derive_order_id(shop, "ann", "key-1")
     assert id == place(shop).order_id
-    assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in what an URL and a key take"
+    assert re.fullmatch("[a-z2-7]{26}", id), "128 bits, in characters that a URL and a key allow"
     assert id != derive_order_id(replace(shop, pepper=lambda: b"another"), "ann", "key-1")
     pairs = [("an", "nkey-1"), ("annkey-1", ""), ("", "annkey-1"), ("ann", "key-2")]
     assert len({id, *(derive_order_id(shop, *pair) for pair in pairs)}) == 5

@@ -48,7 +48,7 @@ def test_products_are_for_staff(shop: Shop, caller: Caller) -> None:
     assert available_by_part(shop) == [10]
 
 
-def test_what_there_is_not_is_not_found(shop: Shop) -> None:
+def test_a_missing_product_is_not_found(shop: Shop) -> None:
     with pytest.raises(NotFound):
         products.get_product(shop, "jug")
     with pytest.raises(NotFound):
@@ -70,7 +70,7 @@ def test_what_there_is_not_is_not_found(shop: Shop) -> None:
         {"name": "M", "price": 1},
     ],
 )
-def test_what_is_not_given_stays(shop: Shop, clock: ManualClock, changes: dict[str, Any]) -> None:
+def test_fields_that_are_not_given_stay_unchanged(shop: Shop, clock: ManualClock, changes: dict[str, Any]) -> None:
     ensure_category(shop, "/mugs/")
     before = products.get_product(shop, "mug")
     clock.sleep(60)
@@ -79,7 +79,7 @@ def test_what_is_not_given_stays(shop: Shop, clock: ManualClock, changes: dict[s
     assert products.get_product(shop, "mug") == changed
 
 
-def test_a_change_to_what_it_is_already_writes_nothing(shop: Shop, wire: WireTap) -> None:
+def test_an_update_to_the_current_values_writes_nothing(shop: Shop, wire: WireTap) -> None:
     assert products.update_product(shop, STAFF, "mug", "Blue mug", 1250, False, "/").version == 1
     assert wire.operations == ["GetItem"]
 
@@ -98,7 +98,7 @@ def in_category(shop: Shop, category: str) -> dict[str, int]:
     return {offered.product.product_id: offered.available for offered in found.items}
 
 
-def test_a_category_lists_its_products_by_id_with_what_there_is_of_each(shop: Shop) -> None:
+def test_a_category_lists_its_products_by_id_with_their_stock(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 3, category="/kitchen/")
     create_stocked_product(shop, "ewer", 0, category="/kitchen/")
     create_stocked_product(shop, "cup", 5, category="/kitchen/cups/")
@@ -116,7 +116,7 @@ def test_a_product_whose_category_changes_moves_from_one_list_to_the_other(shop:
     assert (in_category(shop, "/"), in_category(shop, "/kitchen/")) == ({"mug": 10, "pot": 10}, {})
 
 
-def test_a_product_that_is_renamed_or_sold_at_another_price_stays_in_its_list_as_it_is_now(shop: Shop) -> None:
+def test_a_renamed_or_repriced_product_stays_in_its_list_with_its_new_values(shop: Shop) -> None:
     changed = products.update_product(shop, STAFF, "mug", "Red mug #1", 999)
     found = products.list_products_in_category(shop, "/", 1, None)
     assert [offered.product for offered in found.items] == [changed]
@@ -128,7 +128,7 @@ def test_of_a_product_with_several_parts_of_stock_a_list_shows_all_there_is(shop
     assert in_category(shop, "/jugs/") == {"jug": 10, "vase": 41}
 
 
-def test_of_what_is_owed_to_buyers_a_list_shows_none(shop: Shop) -> None:
+def test_a_list_shows_zero_for_a_product_with_owed_pieces(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 2, backorder=True, category="/jugs/")
     place_order_as(shop, ANN, "k", jug=5)
     assert available_by_part(shop, "jug") == [-3]

@@ -1,4 +1,4 @@
-"""Whatever the provider tells, in whichever order and however often: no cent is lost, and none is given back twice."""
+"""In every order and at every repeat of the provider's events, no cent is lost, and none is refunded twice."""
 
 from collections import deque
 from collections.abc import Callable
@@ -34,13 +34,13 @@ LIVES = (
 )
 ACTS = ("cancel", "lapse", "goodwill", "settle", "retry", "succeeded", "failed")
 Event = tuple[int, str]
-"""Of which payment, and what is told."""
+"""A payment, and the reported event."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """What happens to one order: what each payment goes through, the order in which all of that is told, and which of
-    it is told again how much later; between them, what the shop does."""
+    """The story of one order: the events of each payment, the order in which they arrive, the events that are repeated
+    and their delay; and the actions of the shop between them."""
 
     amounts: tuple[int, ...]
     told: tuple[Event, ...]
@@ -64,7 +64,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 class Told:
-    """One telling of a story, to an order of 25.00 of its own. What comes too early comes again, as from Stripe."""
+    """Run a story for a new order of 25.00. Events that come too early are repeated, as Stripe does."""
 
     def __init__(self, shop: Shop, story: Story) -> None:
         self.shop, self.story, self.id = shop, story, shop.new_id()
@@ -86,7 +86,7 @@ class Told:
             except (TableBusy, TooEarly):
                 waiting.append((number, event))
                 refused += 1
-                assert refused < len(waiting), f"nothing that is told is taken any more: {waiting}"
+                assert refused < len(waiting), f"no waiting event is accepted any more: {waiting}"
                 continue
             refused = 0
             due = [(later - 1, one) for later, one in due]
@@ -136,7 +136,7 @@ class Told:
             refund_processing.process_refund(self.shop, self.provider, refund.order_id, refund.refund_id)
 
     def finish(self, how: Any) -> None:
-        """The provider tells what became of all that it has been asked for so far."""
+        """The provider reports the results of all requests so far."""
         for number, (payment_id, amount, made) in enumerate(self.provider.refunds):
             assert made.metadata is not None
             if made.status == "failed":  # which is for good
@@ -168,7 +168,7 @@ class Told:
         lost = [it for it in came if it.is_charged_back]
         beside = sum(refund.amount for refund in given if refund.why in REFUND_REASONS_OUTSIDE_ORDER)
         total = sum(it.amount for it in came)
-        if lost:  # of an order that waited, what the bank took counts no more
+        if lost:  # for an unpaid order, money that the bank took back no longer counts
             assert order.paid + beside <= total
         else:
             assert order.paid + beside == total
@@ -178,7 +178,7 @@ class Told:
         assert min(left.values(), default=0) >= 0, "more would go back than came"
         assert order.paid - order.refunded == sum(left[it.payment_id] for it in came if it not in lost)
         assert order.owed == (order.paid - order.refunded if order.status in ("CANCELLED", "LAPSED") else 0)
-        assert not order.owed or any(it.is_disputed for it in came), "nobody holds it back"
+        assert not order.owed or any(it.is_disputed for it in came), "no dispute delays the refund"
         for it in came:
             done = sum(r.amount for r in given if r.payment_id == it.payment_id and r.status == "SUCCEEDED")
             assert done == it.refunded <= it.amount
@@ -186,7 +186,7 @@ class Told:
             assert self.provider.refunded_amount(it.payment_id) <= it.amount
 
     def comes_to(self) -> Any:
-        """What it came to, without the names that are this order's own."""
+        """Return the result without the names of this order."""
         order = get_order(self.shop, self.order.order_id)
         payments = self.shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
         given = order_money.refunds(self.shop, order.order_id)
@@ -204,7 +204,7 @@ def _of(given: Any, payment_id: str) -> int:
 @settings(max_examples=many(12, 5))
 @given(story=stories())
 @example(
-    story=Story(  # a dispute that is told of before all else, and an order that is cancelled under it
+    story=Story(  # a dispute reported before all other events, and an order that is cancelled during it
         amounts=(1000, 2500),
         told=((0, "lost"), (0, "opened"), (0, "succeeded"), (1, "succeeded")),
         shop_does=((0, "cancel"), (1, "settle"), (3, "settle")),
@@ -239,14 +239,14 @@ def _of(given: Any, payment_id: str) -> int:
         moods=("pending",),
     )
 )
-def test_all_money_adds_up_whatever_is_told_in_whichever_order(shop: Shop, story: Story) -> None:
+def test_all_money_adds_up_in_every_order_of_provider_events(shop: Shop, story: Story) -> None:
     once, again = Told(shop, story), Told(shop, story)
     once.tell(again=False)
     again.tell(again=True)
-    assert once.comes_to() == again.comes_to(), "what is told again changes nothing"
+    assert once.comes_to() == again.comes_to(), "repeated events change nothing"
 
 
-def test_an_order_is_paid_whatever_is_told_first(shop: Shop) -> None:
+def test_an_order_is_paid_in_every_order_of_provider_events(shop: Shop) -> None:
     for told in (((0, "failed"), (0, "succeeded")), ((0, "succeeded"), (0, "failed"))):
         story = Told(shop, Story((2500,), told, (), (), ()))
         story.tell(again=False)

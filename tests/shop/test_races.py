@@ -1,4 +1,4 @@
-"""Many at once: nothing is sold twice, nothing is lost, whatever comes between a read and its write."""
+"""Concurrent commands: no piece is sold twice and none is lost, under every change between a read and its write."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-def test_two_carts_for_the_last_one_and_one_gets_it(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_of_two_orders_for_the_last_piece_one_succeeds(shop: Shop, rival: Shop, wire: WireTap) -> None:
     create_stocked_product(shop, "jug", 1)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: place_order_as(rival, BOB, "k", jug=1)))
     with pytest.raises(OutOfStock) as refusal:
@@ -54,7 +54,7 @@ def test_two_carts_for_the_last_one_and_one_gets_it(shop: Shop, rival: Shop, wir
     assert (available_by_part(shop, "jug"), available_by_part(shop)) == ([0], [10])
 
 
-def test_five_left_and_twelve_threads_and_five_get_one(shop: Shop) -> None:
+def test_of_twelve_concurrent_orders_for_five_pieces_five_succeed(shop: Shop) -> None:
     create_stocked_product(shop, "jug", 5)
 
     def try_it(number: int) -> PlacedOrder | Exception:
@@ -98,9 +98,7 @@ def test_an_order_whose_goods_leave_a_part_meanwhile_takes_them_from_another(
     assert sum(available_by_part(shop, "vase")) == 40 - 25 - 8
 
 
-def test_goods_that_change_parts_faster_than_they_are_planned_end_as_busy(
-    shop: Shop, rival: Shop, wire: WireTap
-) -> None:
+def test_pieces_that_change_parts_faster_than_the_retries_end_as_busy(shop: Shop, rival: Shop, wire: WireTap) -> None:
     create_stocked_product(shop, "vase", 10, parts=2)
     first = hash_to_bucket(derive_order_id(shop, ANN.id, "k"), 2)
 
@@ -165,7 +163,7 @@ STEPS = st.lists(
 
 @dataclass
 class Story:
-    """A product and a discount code, the orders that were placed for them, and what came in and back."""
+    """A product and a discount code, the orders placed for them, and the received and returned pieces."""
 
     shop: Shop
     name: str
@@ -174,7 +172,7 @@ class Story:
     returned: int = 0
 
     def tell(self, step: str, key: str, choice: int) -> None:
-        """One step; what the shop refuses is refused."""
+        """Run one step; rejections by the shop are allowed."""
         if step == "receive":
             products.receive_stock(self.shop, STAFF, key, self.name, choice)
             self.received += choice
@@ -261,7 +259,7 @@ def test_two_cancels_at_once_give_the_goods_back_once(shop: Shop, rival: Shop, w
     assert available_by_part(shop) == [10]
 
 
-def test_what_one_command_knows_nothing_of_survives_it(shop: Shop) -> None:
+def test_a_command_keeps_attributes_that_it_does_not_know(shop: Shop) -> None:
     order = place(shop)
     shop.table.client.update_item(
         TableName=shop.table.name,

@@ -1,4 +1,4 @@
-"""What the provider tells of refunds, in whichever order: each goes only forward, and its payment with it."""
+"""Refund events of the provider, in any order: each refund only moves forward, and its payment with it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
 
 
 def told(shop: Shop, order: Order, status: Any, number: int = 1, **changed: Any) -> dict[str, Any]:
-    """The provider tells of the first refund."""
+    """The provider reports the first refund."""
     values: dict[str, Any] = {"refund_id": "pi_1-1", "attempt": 1, "provider_id": "re_1", "reason": None}
     values |= {"event_id": f"evt_refund_{number}", "order_id": order.order_id, "status": status}
     return record_refund(shop, ProviderRefundEvent(**values | changed)).result
@@ -86,7 +86,7 @@ def test_an_event_is_taken_once(shop: Shop, order: Order) -> None:
     assert refund_of(shop, order) == before
 
 
-def test_money_that_came_back_after_all_can_be_given_back_anew(shop: Shop, order: Order) -> None:
+def test_money_of_a_failed_refund_can_be_refunded_again(shop: Shop, order: Order) -> None:
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     told(shop, order, "failed", reason="lost_or_stolen_card")
     refund, payment = refund_of(shop, order), payment_of(shop, order)
@@ -100,7 +100,7 @@ def test_money_that_came_back_after_all_can_be_given_back_anew(shop: Shop, order
 
 
 @pytest.mark.parametrize(("why", "status"), [("GOODWILL", "CAPTURED"), ("UNMATCHED", "UNMATCHED")])
-def test_a_payment_whose_whole_refund_failed_is_what_it_was(shop: Shop, why: str, status: str) -> None:
+def test_a_payment_whose_whole_refund_failed_returns_to_its_former_status(shop: Shop, why: str, status: str) -> None:
     placed = place(shop)
     if why == "UNMATCHED":
         report_payment(shop, placed, currency="USD")
@@ -114,7 +114,7 @@ def test_a_payment_whose_whole_refund_failed_is_what_it_was(shop: Shop, why: str
     assert (payment_of(shop, placed).status, payment_of(shop, placed).refunded) == (status, 0)
 
 
-def test_news_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
+def test_events_of_another_attempt_change_nothing(shop: Shop, order: Order) -> None:
     process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
     refunds.retry_refund(shop, STAFF, order.order_id, "pi_1-1")
     before = refund_of(shop, order)
@@ -129,7 +129,7 @@ def test_news_of_a_refund_that_is_not_ours_are_taken_and_nothing_is_done(shop: S
     assert refund_of(shop, order).status == "REQUESTED"
 
 
-def test_what_is_on_its_way_arrives_while_the_order_is_being_archived(shop: Shop, order: Order) -> None:
+def test_a_pending_refund_arrives_while_the_order_is_being_archived(shop: Shop, order: Order) -> None:
     process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")
     cancellation.cancel_order(shop, ANN, order.order_id)
     archive_order(shop, order.order_id)
@@ -155,9 +155,7 @@ def taken(shop: Shop, order: Order) -> Callable[[], None]:
     return take
 
 
-def test_what_the_bank_has_taken_is_not_given_back_beside_it(
-    shop: Shop, order: Order, taken: Callable[[], None]
-) -> None:
+def test_a_disputed_amount_is_not_refunded_too(shop: Shop, order: Order, taken: Callable[[], None]) -> None:
     taken()
     provider = FakeProvider()
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
@@ -169,7 +167,7 @@ def test_what_the_bank_has_taken_is_not_given_back_beside_it(
     assert (refusal.value.what, refusal.value.state) == ("payment", "REFUNDED")
 
 
-def test_what_was_given_before_the_bank_took_it_is_found_though_the_answer_was_lost(
+def test_a_refund_made_before_the_dispute_is_found_although_its_answer_was_lost(
     shop: Shop, order: Order, taken: Callable[[], None]
 ) -> None:
     provider = provider_behaving("answer lost")
@@ -186,7 +184,7 @@ def test_what_was_given_before_the_bank_took_it_is_found_though_the_answer_was_l
 
 
 @pytest.mark.parametrize("then", ["succeeded", "failed"])
-def test_what_was_on_its_way_when_the_bank_took_all_is_counted_and_leaves_nothing_to_be_given(
+def test_a_refund_in_flight_during_a_full_dispute_is_counted_and_leaves_nothing_to_refund(
     shop: Shop, order: Order, taken: Callable[[], None], then: str
 ) -> None:
     process_refund(shop, provider_behaving("pending"), order.order_id, "pi_1-1")

@@ -1,4 +1,4 @@
-"""Refunds on their way: given once, whatever is lost, and whatever the provider tells in whichever order."""
+"""Refunds in progress: paid once, under every lost answer and every order of the provider's events."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,7 +47,7 @@ def payment_of(shop: Shop, order: Order, payment_id: str = "pi_1") -> Payment:
 
 
 # to the provider ------------------------------------------------------------------------------------------------------
-def test_what_the_provider_gave_back_is_written_with_the_payment(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_a_refund_by_the_provider_is_written_with_its_payment(shop: Shop, order: Order, wire: WireTap) -> None:
     provider = FakeProvider()
     wire.clear()
     settled = process_refund(shop, provider, order.order_id, "pi_1-1")
@@ -73,7 +73,7 @@ def test_a_payment_of_which_all_is_given_back_is_refunded(shop: Shop, order: Ord
     assert (payment_of(shop, order).status, payment_of(shop, order).refunded) == ("REFUNDED", 2500)
 
 
-def test_what_is_done_already_is_not_done_again(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_a_finished_refund_is_not_repeated(shop: Shop, order: Order, wire: WireTap) -> None:
     provider = FakeProvider()
     process_refund(shop, provider, order.order_id, "pi_1-1")
     wire.clear()
@@ -84,7 +84,9 @@ def test_what_is_done_already_is_not_done_again(shop: Shop, order: Order, wire: 
 
 
 @pytest.mark.parametrize("trouble", ["answer lost", "unavailable"])
-def test_what_passes_comes_again_under_the_same_key_and_is_given_once(shop: Shop, order: Order, trouble: Any) -> None:
+def test_after_a_temporary_error_the_retry_has_the_same_key_and_pays_once(
+    shop: Shop, order: Order, trouble: Any
+) -> None:
     provider = provider_behaving(trouble)
     with pytest.raises(PaymentProviderUnavailable):
         process_refund(shop, provider, order.order_id, "pi_1-1")
@@ -115,7 +117,7 @@ def test_a_crash_between_the_providers_answer_and_our_write_gives_the_money_back
     assert (payment_of(shop, order).refunded, refund_of(shop, order).status) == (1000, "SUCCEEDED")
 
 
-def test_a_write_whose_answer_is_lost_is_found_done(shop: Shop, order: Order, patient_wire: WireTap) -> None:
+def test_a_write_with_a_lost_answer_is_recognized_as_done(shop: Shop, order: Order, patient_wire: WireTap) -> None:
     provider = FakeProvider()
     table = Table(patient_wire.client, shop.table.name, ROWS_BY_TYPE, clock=shop.table.clock, sleep=shop.table.sleep)
     patient = replace(shop, table=table)
@@ -146,13 +148,13 @@ def test_two_refunds_of_one_payment_at_once_both_count(shop: Shop, rival: Shop, 
     assert payment_of(shop, order).refunded == provider.refunded_amount("pi_1") == 1500
 
 
-def test_conflicts_pass(shop: Shop, order: Order, wire: WireTap) -> None:
+def test_conflicts_are_retried(shop: Shop, order: Order, wire: WireTap) -> None:
     wire.reply_next("TransactWriteItems", *[transaction_cancelled_reply("TransactionConflict", "None")] * 4)
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-1")
     assert payment_of(shop, order).refunded == 1000
 
 
-def test_what_is_refused_for_good_fails_with_the_providers_code(shop: Shop, order: Order) -> None:
+def test_a_permanently_rejected_refund_fails_with_the_providers_code(shop: Shop, order: Order) -> None:
     settled = process_refund(shop, provider_behaving(REFUSED), order.order_id, "pi_1-1")
     assert settled == refund_of(shop, order)
     assert (settled.status, settled.reason) == ("FAILED", "charge_already_refunded")
@@ -160,13 +162,15 @@ def test_what_is_refused_for_good_fails_with_the_providers_code(shop: Shop, orde
     assert get_order(shop, order.order_id) == order, "it is still to be given back: a person must look"
 
 
-def test_what_the_provider_answers_as_failed_is_failed(shop: Shop, order: Order) -> None:
+def test_a_refund_that_the_provider_reports_as_failed_is_failed(shop: Shop, order: Order) -> None:
     settled = process_refund(shop, provider_behaving("failed"), order.order_id, "pi_1-1")
     assert settled is not None
     assert (settled.status, settled.provider_id, settled.reason) == ("FAILED", "re_1", "expired_or_canceled_card")
 
 
-def test_an_old_request_is_looked_for_before_it_is_made_again(shop: Shop, order: Order, clock: ManualClock) -> None:
+def test_an_old_refund_request_is_searched_at_the_provider_before_it_is_repeated(
+    shop: Shop, order: Order, clock: ManualClock
+) -> None:
     provider = provider_behaving("answer lost")
     provider.clock = clock
     with pytest.raises(PaymentProviderUnavailable):
@@ -227,7 +231,7 @@ def test_store_credit_is_opened_credited_and_the_refund_done_in_one_transaction(
     assert balance(shop, account_id) == 500
 
 
-def test_what_a_gift_card_paid_goes_back_onto_it(shop: Shop) -> None:
+def test_a_gift_card_payment_is_refunded_to_the_card(shop: Shop) -> None:
     placed = place(shop)
     order = order_money.pay_in_parts(shop, placed, 1000, 1500)
     cancellation.cancel_order(shop, ANN, order.order_id)
@@ -261,9 +265,7 @@ def test_an_account_that_moves_meanwhile_is_read_again(shop: Shop, rival: Shop, 
 
 
 @pytest.mark.parametrize("had_some", [False, True])
-def test_what_would_go_to_the_credit_of_who_was_forgotten_waits_for_a_person(
-    shop: Shop, order: Order, had_some: bool
-) -> None:
+def test_a_refund_to_the_credit_of_an_erased_customer_waits_for_staff(shop: Shop, order: Order, had_some: bool) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     if had_some:
         new_store_credit(shop, 100)
@@ -276,7 +278,9 @@ def test_what_would_go_to_the_credit_of_who_was_forgotten_waits_for_a_person(
     assert (account.balance if account else 0) == (100 if had_some else 0)
 
 
-def test_who_is_forgotten_just_then_gets_no_credit(shop: Shop, rival: Shop, order: Order, wire: WireTap) -> None:
+def test_a_customer_who_is_erased_at_the_same_time_gets_no_credit(
+    shop: Shop, rival: Shop, order: Order, wire: WireTap
+) -> None:
     refunds.refund_order(shop, STAFF, "credit", order.order_id, 500, "credit")
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: erasure.erase_customer(rival, ANN, ANN.id)))
     process_refund(shop, FakeProvider(), order.order_id, "pi_1-2")

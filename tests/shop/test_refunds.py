@@ -1,4 +1,4 @@
-"""Refunds: what may be given back, decided once with the order, and never more than was paid."""
+"""Refunds: decided once together with the order, and never more than the paid amount."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -104,7 +104,7 @@ def test_a_refund_is_repeatable_by_its_key_and_only_for_the_same(shop: Shop) -> 
 
 
 @pytest.mark.parametrize(("amount", "most"), [(2501, 2500), (10**12, 2500)])
-def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int) -> None:
+def test_a_refund_above_the_paid_amount_is_rejected(shop: Shop, amount: int, most: int) -> None:
     order_id = paid(shop)
     with pytest.raises(TooMuch) as refusal:
         give(shop, order_id, amount)
@@ -117,7 +117,7 @@ def test_more_than_was_paid_is_not_given_back(shop: Shop, amount: int, most: int
 
 
 @pytest.mark.parametrize("amount", [0, -1])
-def test_nothing_and_less_cannot_be_given_back(shop: Shop, amount: int) -> None:
+def test_an_amount_of_zero_or_less_cannot_be_refunded(shop: Shop, amount: int) -> None:
     order_id = paid(shop)
     with pytest.raises(InvalidInput) as refusal:
         give(shop, order_id, amount)
@@ -151,7 +151,7 @@ def test_the_clocks_of_payments_change_no_amount_of_a_refund(shop: Shop, clock: 
     back = Counter[str]()
     for refund in order_money.refunds(shop, order.order_id):
         back[refund.payment_id] += refund.amount
-    assert back == brought, "each payment gave back exactly what it brought"
+    assert back == brought, "each payment was refunded exactly"
 
 
 def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> None:
@@ -161,7 +161,9 @@ def test_many_refunds_at_once_never_give_back_more_than_was_paid(shop: Shop) -> 
     assert order_money.refunded_total(shop, order_id) == 2100
 
 
-def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Shop, rival: Shop, wire: WireTap) -> None:
+def test_a_refund_concurrent_with_the_cancel_is_part_of_the_refunded_amount(
+    shop: Shop, rival: Shop, wire: WireTap
+) -> None:
     order_id = paid(shop)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: give(rival, order_id, 700)))
     cancellation.cancel_order(shop, ANN, order_id)
@@ -172,7 +174,7 @@ def test_a_refund_that_races_with_the_cancel_is_part_of_what_goes_back(shop: Sho
     assert order_money.refunded_total(shop, order_id) == 2500
 
 
-def test_goodwill_can_be_store_credit_of_somebody_who_can_spend_it(shop: Shop) -> None:
+def test_goodwill_can_be_store_credit_of_a_registered_customer(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500, to="credit")
     (refund,) = order_money.refunds(shop, order_id)
@@ -191,7 +193,7 @@ def test_only_staff_gives_back(shop: Shop, caller: Any) -> None:
             act()
 
 
-def test_an_unknown_order_has_nothing_to_give_back(shop: Shop) -> None:
+def test_an_unknown_order_cannot_be_refunded(shop: Shop) -> None:
     with pytest.raises(NotFound):
         give(shop, "none-such", 1)
 
@@ -315,7 +317,7 @@ def test_yen_that_become_store_credit_stay_yen(shop: Shop, fails_first: bool) ->
     assert (refund.currency, account.currency, account.balance) == ("JPY", "JPY", 980)
 
 
-def test_money_of_nobody_known_cannot_become_store_credit(shop: Shop) -> None:
+def test_money_of_an_unknown_customer_cannot_become_store_credit(shop: Shop) -> None:
     report_payment(shop, place(shop), order_id="none-such")
     refunds.refund_payment(shop, STAFF, "back", "none-such", "pi_1")
     refund_processing.process_refund(shop, provider_behaving(REFUSED), "none-such", "pi_1-1")
@@ -355,7 +357,7 @@ def test_a_refund_that_did_not_fail_is_not_tried_again(shop: Shop) -> None:
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_refunds_are_for_who_placed_the_order_and_for_staff(shop: Shop) -> None:
+def test_refunds_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop) -> None:
     order_id = paid(shop)
     give(shop, order_id, 500)
     for caller in (ANN, STAFF):
@@ -376,7 +378,7 @@ def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
         refunds.list_refunds_of_order(shop, ANN, order.order_id, 10, None)
 
 
-# whatever is asked ----------------------------------------------------------------------------------------------------
+# random requests ------------------------------------------------------------------------------------------------------
 @settings(max_examples=many(25, 8))
 @given(
     amounts=st.lists(st.integers(1, 900), min_size=1, max_size=5),
@@ -384,7 +386,7 @@ def test_refunds_of_an_archived_order_lie_in_the_archive(shop: Shop) -> None:
     of_credit=st.booleans(),
     ends=st.booleans(),
 )
-def test_whatever_is_given_back_of_whichever_payments_adds_up(
+def test_every_combination_of_refunds_and_payments_adds_up(
     shop: Shop, amounts: list[int], asked: list[Any], of_credit: bool, ends: bool
 ) -> None:
     key = shop.new_id()

@@ -1,4 +1,4 @@
-"""What is given back for goods that come back: of all of them together it is what was paid, to the cent."""
+"""Refunds for returned goods: all of them together are the paid amount, to the cent."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_the_money_goes_onto_the_customers_store_credit_if_that_is_asked(shop: S
     assert refunded_total(shop, order.order_id) == 2500
 
 
-def test_who_was_forgotten_has_no_credit_to_give_it_to(shop: Shop) -> None:
+def test_a_return_of_an_erased_customer_cannot_become_store_credit(shop: Shop) -> None:
     order = deliver_order(shop, place(shop, mug=2))
     erase_customer(shop, ANN, ANN.id)
     with pytest.raises(NotFound) as refusal:
@@ -64,7 +64,7 @@ def test_shipping_is_given_back_once_and_only_if_that_is_asked(shop: Shop) -> No
     assert refunded_total(shop, order.order_id) == 5490
 
 
-def test_shipping_that_nobody_asks_for_is_kept(shop: Shop) -> None:
+def test_the_shipping_cost_is_kept_unless_staff_refund_it(shop: Shop) -> None:
     shop = replace(shop, shipping={"EUR": 490})
     order = deliver_order(shop, place(shop, mug=1))
     return_pieces(shop, order, mug=1)
@@ -73,7 +73,7 @@ def test_shipping_that_nobody_asks_for_is_kept(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("shipping", [0, 490])
-def test_goods_are_worth_what_was_paid_for_them_discount_and_all(shop: Shop, shipping: int) -> None:
+def test_returned_goods_are_worth_their_paid_price_with_the_discount(shop: Shop, shipping: int) -> None:
     shop = replace(shop, shipping={"EUR": shipping})
     create_stocked_product(shop, "pin", 10, price=333)
     offer(shop, percent=7)
@@ -85,7 +85,7 @@ def test_goods_are_worth_what_was_paid_for_them_discount_and_all(shop: Shop, shi
     assert refunded_total(shop, order.order_id) == order.total
 
 
-def test_what_cost_nothing_comes_back_for_nothing(shop: Shop) -> None:
+def test_goods_that_cost_nothing_are_returned_without_a_refund(shop: Shop) -> None:
     offer(shop, percent=100)
     order = deliver_order(shop, bought(shop, "SPRING", mug=2))
     assert return_pieces(shop, order, mug=2).result["amount"] == 0
@@ -105,7 +105,7 @@ def test_no_more_is_given_back_than_is_kept(shop: Shop) -> None:
     assert refunded_total(shop, order.order_id) == 2990
 
 
-def test_what_the_order_says_is_kept_is_the_most_whatever_its_payments_say(shop: Shop) -> None:
+def test_a_return_refunds_at_most_the_amount_that_the_order_still_has(shop: Shop) -> None:
     order = deliver_order(shop, place(shop, mug=2))
     spent = replace(order, refunded=2000, version=order.version + 1)
     shop.table.write(update(ORDER, order, spent))
@@ -113,7 +113,7 @@ def test_what_the_order_says_is_kept_is_the_most_whatever_its_payments_say(shop:
     assert get_order(shop, order.order_id).refunded == order.paid
 
 
-def test_what_the_customers_bank_has_taken_is_not_given_back_too(shop: Shop) -> None:
+def test_an_amount_that_the_bank_took_back_is_not_refunded_too(shop: Shop) -> None:
     order = deliver_order(shop, place(shop, mug=2))
     (payment,) = shop.table.query(PAYMENTS_OF_ORDER, order_id=order.order_id).items
     shop.table.write(update(PAYMENT, payment, apply_payment_command(payment, "dispute", shop.now_instant())))
@@ -124,7 +124,7 @@ def test_what_the_customers_bank_has_taken_is_not_given_back_too(shop: Shop) -> 
 
 @settings(max_examples=many(30, 10))
 @given(data=st.data())
-def test_however_it_comes_back_all_of_it_is_what_was_paid(shop: Shop, data: st.DataObject) -> None:
+def test_all_returns_together_refund_the_paid_amount(shop: Shop, data: st.DataObject) -> None:
     shop = replace(shop, shipping={"EUR": data.draw(st.integers(0, 500), label="shipping")})
     number = shop.new_id()
     percent = data.draw(st.integers(0, 100), label="percent")

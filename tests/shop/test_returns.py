@@ -1,4 +1,4 @@
-"""Goods that come back: for how long, how many, and once, whatever comes between."""
+"""Returned goods: the return window, the quantities, and one refund each, under every concurrent command."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -68,7 +68,7 @@ def everything(shop: Shop) -> Any:
     return shop.table.client.scan(TableName=shop.table.name)["Items"]
 
 
-# what comes back ------------------------------------------------------------------------------------------------------
+# returned pieces ------------------------------------------------------------------------------------------------------
 def test_a_part_that_comes_back_is_counted_restocked_and_refunded_in_one_transaction(
     shop: Shop, order: Order, wire: WireTap, clock: ManualClock
 ) -> None:
@@ -120,7 +120,7 @@ def test_an_order_is_returned_when_the_last_piece_is_back(shop: Shop, order: Ord
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([10], [10])
 
 
-def test_what_cannot_be_sold_again_is_not_restocked_but_refunded(shop: Shop, order: Order) -> None:
+def test_damaged_returned_pieces_are_refunded_but_not_restocked(shop: Shop, order: Order) -> None:
     lines = {"mug": returns.ReturnedGoods(2, restock=False), "pot": returns.ReturnedGoods(1, restock=True)}
     returns.return_goods(shop, STAFF, "k", order.order_id, lines)
     assert (available_by_part(shop), available_by_part(shop, "pot")) == ([8], [8])
@@ -139,12 +139,10 @@ def test_a_return_puts_the_end_of_the_order_off(shop: Shop, order: Order, clock:
     key = {"PK": {"S": f"ORDER#{order.order_id}"}, "SK": {"S": "EXPIRY"}}
     shop.table.client.delete_item(TableName=shop.table.name, Key=key)
     return_pieces(shop, order, "two", mug=1)
-    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is put anew where it was gone"
+    assert expiry_markers(shop, order.order_id)[0].ttl == moved.ttl, "it is written again if it was gone"
 
 
-def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
-    shop: Shop, order: Order, clock: ManualClock
-) -> None:
+def test_a_new_expiry_replaces_an_expired_one_that_still_exists(shop: Shop, order: Order, clock: ManualClock) -> None:
     hasty = replace(shop, retention_days=0, return_window_days=400)  # settings that were changed meanwhile
     clock.sleep(396 * DAY)
     return_pieces(hasty, order, mug=1)
@@ -157,7 +155,7 @@ def test_an_end_that_has_come_and_still_lies_there_gives_way_to_the_new_one(
     ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED", "CANCELLED",
      "LAPSED", "RETURNED", "ARCHIVING"],
 )  # fmt: skip
-def test_f8_only_what_was_delivered_comes_back(shop: Shop, status: str) -> None:
+def test_f8_only_delivered_goods_can_be_returned(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop, mug=2), status)
     contents = everything(shop)
     with pytest.raises(WrongState) as refusal:
@@ -176,7 +174,7 @@ def test_an_order_can_be_returned_until_its_window_ends(shop: Shop, order: Order
         return_pieces(shop, order, "too late", mug=1)
     assert refusal.value.ended_at == moment(30 * 24 * 60)
     assert everything(shop) == contents
-    assert return_pieces(shop, order, "in time", mug=1).replayed, "what was done in time is answered as it was"
+    assert return_pieces(shop, order, "in time", mug=1).replayed, "a return made in time has the same answer"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +195,7 @@ def test_no_more_comes_back_than_was_delivered(
     assert (refusal.value.field, refusal.value.most) == ("mug", 0)
 
 
-def test_a_return_is_of_something(shop: Shop, order: Order) -> None:
+def test_a_return_has_at_least_one_piece(shop: Shop, order: Order) -> None:
     with pytest.raises(InvalidInput) as refusal:
         return_pieces(shop, order)
     assert refusal.value.field == "lines"
@@ -250,7 +248,7 @@ def test_a_return_whose_answer_is_lost_has_been_made_all_the_same(shop: Shop, or
     assert (again.replayed, refunded_total(shop, order.order_id), available_by_part(shop)) == (True, 1250, [9])
 
 
-def test_two_returns_of_the_last_piece_at_once_and_one_of_them_is(shop: Shop) -> None:
+def test_of_two_concurrent_returns_of_the_last_piece_one_succeeds(shop: Shop) -> None:
     for number in range(5):
         order = advance_to_status(shop, place(shop, f"k{number}", mug=1), "DELIVERED")
         found = run_concurrently(
@@ -272,7 +270,7 @@ def test_a_return_that_comes_between_is_counted(shop: Shop, rival: Shop, order: 
 
 
 @pytest.mark.parametrize("faster", ["return", "archive"])
-def test_what_comes_back_when_the_archive_comes_is_returned_or_archived(
+def test_a_return_concurrent_with_the_archive_is_accepted_or_the_order_is_archived(
     shop: Shop, rival: Shop, order: Order, wire: WireTap, clock: ManualClock, faster: str
 ) -> None:
     log(shop, order)
@@ -326,7 +324,7 @@ def test_the_largest_return_there_can_be_is_one_transaction(shop: Shop, wire: Wi
 
 
 # reading --------------------------------------------------------------------------------------------------------------
-def test_returns_are_seen_by_who_placed_the_order_and_staff(shop: Shop, order: Order) -> None:
+def test_returns_are_shown_to_the_customer_of_the_order_and_to_staff(shop: Shop, order: Order) -> None:
     for key in ("one", "two"):
         return_pieces(shop, order, key, mug=1)
     for caller in (ANN, STAFF):

@@ -1,4 +1,4 @@
-"""Reviews: by who has bought and has it, one each, changed and taken back by who wrote it."""
+"""Reviews: one per buyer who has the product; the author can change and delete it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -54,7 +54,7 @@ def shown(shop: Shop, product_id: str = "mug") -> list[tuple[str, int, str]]:
 
 
 # who may --------------------------------------------------------------------------------------------------------------
-def test_a_buyer_says_something_of_what_was_delivered_by_one_read_and_one_write(
+def test_a_buyer_reviews_a_delivered_product_with_one_read_and_one_write(
     shop: Shop, wire: WireTap, bought: str
 ) -> None:
     written = write(shop, bought)
@@ -68,7 +68,7 @@ NOT_YET = ["PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPP
 
 
 @pytest.mark.parametrize("status", NOT_YET)
-def test_of_what_was_not_delivered_nobody_says_anything(shop: Shop, status: str) -> None:
+def test_an_undelivered_product_cannot_be_reviewed(shop: Shop, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     with pytest.raises(NotBought):
         write(shop, order.order_id)
@@ -76,12 +76,12 @@ def test_of_what_was_not_delivered_nobody_says_anything(shop: Shop, status: str)
 
 
 @pytest.mark.parametrize("status", ["DELIVERED", "PARTIALLY_RETURNED", "RETURNED"])
-def test_who_has_it_or_had_it_and_sent_it_back_may(shop: Shop, status: str) -> None:
+def test_a_buyer_who_has_or_returned_the_product_may_review_it(shop: Shop, status: str) -> None:
     order = advance_to_status(shop, place(shop), status)
     assert write(shop, order.order_id).stars == 5
 
 
-def test_one_piece_of_a_parcel_that_arrived_is_enough_and_of_the_other_product_it_says_nothing(shop: Shop) -> None:
+def test_a_review_requires_one_delivered_piece_of_the_product_itself(shop: Shop) -> None:
     order = place(shop, mug=2, pot=1)
     advance_to_status(shop, order, "FULFILLING")
     ship_part_then_cancel(shop, order.order_id, {"mug": 1})
@@ -94,13 +94,15 @@ def test_one_piece_of_a_parcel_that_arrived_is_enough_and_of_the_other_product_i
 
 
 @pytest.mark.parametrize("product_id", ["pot", "nothing"])
-def test_of_what_was_not_in_the_order_nothing_is_said(shop: Shop, bought: str, product_id: str) -> None:
+def test_a_product_outside_the_order_cannot_be_reviewed(shop: Shop, bought: str, product_id: str) -> None:
     with pytest.raises(NotBought):
         reviews.write_review(shop, ANN, product_id, bought, 5, "")
 
 
 @pytest.mark.parametrize("caller", [BOB, replace(STAFF, id="bob"), replace(WAREHOUSE, id="bob")], ids=str)
-def test_anothers_order_is_no_order_not_even_for_staff(shop: Shop, bought: str, caller: Caller) -> None:
+def test_an_order_of_another_customer_cannot_be_used_for_a_review_even_by_staff(
+    shop: Shop, bought: str, caller: Caller
+) -> None:
     with pytest.raises(NotFound) as refused:
         write(shop, bought, caller=caller)
     assert refused.value.what == "order"
@@ -109,19 +111,19 @@ def test_anothers_order_is_no_order_not_even_for_staff(shop: Shop, bought: str, 
     assert shown(shop) == []
 
 
-def test_who_is_no_customer_says_nothing(shop: Shop, bought: str) -> None:
+def test_a_user_without_registration_cannot_write_a_review(shop: Shop, bought: str) -> None:
     with pytest.raises(NotRegistered):
         write(shop, bought, caller=Caller("eve"))
 
 
-def test_who_was_forgotten_leaves_no_words_behind(shop: Shop, bought: str) -> None:
+def test_an_erased_customer_leaves_no_review(shop: Shop, bought: str) -> None:
     erase_customer(shop, ANN, ANN.id)
     with pytest.raises(NotRegistered):
         write(shop, bought)
     assert shown(shop) == []
 
 
-def test_of_an_order_in_the_archive_nobody_begins_but_who_began_goes_on(shop: Shop, bought: str) -> None:
+def test_for_an_archived_order_only_existing_reviews_can_be_changed(shop: Shop, bought: str) -> None:
     write(shop, bought)
     archive_order(shop, bought, to_stub=True)
     assert write(shop, bought, 2, "It broke.").stars == 2
@@ -132,7 +134,7 @@ def test_of_an_order_in_the_archive_nobody_begins_but_who_began_goes_on(shop: Sh
 
 
 # one each -------------------------------------------------------------------------------------------------------------
-def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: ManualClock, bought: str) -> None:
+def test_a_rewritten_review_changes_and_keeps_its_place(shop: Shop, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(60)
     second = write(shop, bought, 3, "It stains.")
@@ -140,14 +142,14 @@ def test_written_again_it_changes_and_stays_where_it_was(shop: Shop, clock: Manu
     assert shown(shop) == [("ann", 3, "It stains.")]
 
 
-def test_the_same_words_again_write_nothing(shop: Shop, wire: WireTap, bought: str) -> None:
+def test_an_unchanged_review_writes_nothing(shop: Shop, wire: WireTap, bought: str) -> None:
     first = write(shop, bought)
     wire.clear()
     assert write(shop, bought) == first
     assert wire.operations == ["BatchGetItem"]
 
 
-def test_a_review_of_another_order_of_the_same_is_the_same_one(shop: Shop, bought: str) -> None:
+def test_a_second_order_of_the_product_changes_the_same_review(shop: Shop, bought: str) -> None:
     again = place(shop, "again", mug=1)
     write(shop, bought)
     with pytest.raises(NotBought):
@@ -157,14 +159,14 @@ def test_a_review_of_another_order_of_the_same_is_the_same_one(shop: Shop, bough
     assert shown(shop) == [("ann", 4, "Keeps warm.")]
 
 
-def test_written_twice_at_once_it_is_one_with_both_changes_after_each_other(shop: Shop, bought: str) -> None:
+def test_two_concurrent_versions_of_a_review_are_stored_one_after_the_other(shop: Shop, bought: str) -> None:
     run_concurrently(*[partial(write, shop, bought, stars) for stars in (1, 2, 3)])
     ((_, stars, _),) = shown(shop)
     (review,) = reviews.list_reviews_by_customer(shop, ANN, "ann", 10, None).items
     assert (review.version, review.stars) == (3, stars)
 
 
-def test_changed_and_deleted_at_once_the_change_is_a_new_one(
+def test_a_change_concurrent_with_a_deletion_creates_a_new_review(
     shop: Shop, rival: Shop, wire: WireTap, clock: ManualClock, bought: str
 ) -> None:
     first = write(shop, bought)
@@ -186,7 +188,9 @@ def test_a_lost_answer_makes_no_second_version(shop: Shop, patient_wire: WireTap
 
 # taken back -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("caller", [ANN, STAFF], ids=lambda caller: caller.id)
-def test_who_wrote_it_and_staff_delete_it_and_once_more_is_nothing(shop: Shop, bought: str, caller: Caller) -> None:
+def test_the_author_and_staff_can_delete_a_review_and_a_repeat_does_nothing(
+    shop: Shop, bought: str, caller: Caller
+) -> None:
     write(shop, bought)
     for _ in range(2):
         reviews.delete_review(shop, caller, "mug", "ann")
@@ -195,7 +199,9 @@ def test_who_wrote_it_and_staff_delete_it_and_once_more_is_nothing(shop: Shop, b
 
 
 @pytest.mark.parametrize("caller", [BOB, WAREHOUSE], ids=lambda caller: caller.id)
-def test_nobody_else_deletes_it_or_lists_what_a_customer_says(shop: Shop, bought: str, caller: Caller) -> None:
+def test_other_customers_cannot_delete_a_review_or_list_the_reviews_of_a_customer(
+    shop: Shop, bought: str, caller: Caller
+) -> None:
     write(shop, bought)
     for product_id in ("mug", "pot"):
         with pytest.raises(NotFound):
@@ -205,7 +211,7 @@ def test_nobody_else_deletes_it_or_lists_what_a_customer_says(shop: Shop, bought
     assert len(shown(shop)) == 1
 
 
-def test_a_lost_answer_of_a_deletion_is_none(shop: Shop, patient_wire: WireTap, bought: str) -> None:
+def test_a_lost_answer_of_a_deletion_is_no_error(shop: Shop, patient_wire: WireTap, bought: str) -> None:
     write(shop, bought)
     shop.table.client = patient_wire.client
     patient_wire.reply_next("PutItem", lose_response)
@@ -213,14 +219,14 @@ def test_a_lost_answer_of_a_deletion_is_none(shop: Shop, patient_wire: WireTap, 
     assert shown(shop) == []
 
 
-def test_one_that_is_deleted_and_written_anew_is_another_one(shop: Shop, clock: ManualClock, bought: str) -> None:
+def test_a_review_written_after_a_deletion_has_a_new_change_id(shop: Shop, clock: ManualClock, bought: str) -> None:
     first = write(shop, bought)
     clock.sleep(0.001)
     reviews.delete_review(shop, ANN, "mug", "ann")
     second = write(shop, bought)
     assert (second.version, second.written_at, second.created_at) == (3, moment(0.001 / 60), first.created_at)
     ids = {changes.parse_change(made(review)).id for review in (first, second)}  # type: ignore[union-attr]
-    assert len(ids) == 2, "what follows from the first is not taken for what follows from the second"
+    assert len(ids) == 2, "effects of the first are not mistaken for effects of the second"
     assert changes.parse_change(made(first)) == changes.parse_change(made(first))
 
 

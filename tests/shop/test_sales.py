@@ -1,4 +1,4 @@
-"""Sales: by product for staff, by customer for who bought, in ranges that are half open."""
+"""Sales: by product for staff, by customer for the buyer, in half-open ranges."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def test_sales_of_a_product_are_for_staff_and_in_a_range_that_is_half_open(sold:
             list_sales_of_product(sold, caller, "mug", "", "", 10, None)
 
 
-def test_what_a_customer_bought_is_theirs_and_staffs_to_see_and_in_a_range_that_is_half_open(sold: Shop) -> None:
+def test_purchases_are_shown_to_their_customer_and_staff_in_a_half_open_range(sold: Shop) -> None:
     for caller in (ANN, STAFF):
         found = list_purchases_of_customer(sold, caller, "ann", moment(1), moment(3), 10, None)
         assert [sale.order_id for sale in found.items] == ["o2", "o1"]
@@ -40,7 +40,7 @@ def test_what_a_customer_bought_is_theirs_and_staffs_to_see_and_in_a_range_that_
     assert list_purchases_of_customer(sold, BOB, "bob", "", "", 10, None).items == ()
 
 
-def test_a_line_of_which_nothing_was_sold_after_all_is_told_to_nobody(sold: Shop) -> None:
+def test_a_line_without_sold_pieces_is_not_listed(sold: Shop) -> None:
     (sale,) = list_purchases_of_customer(sold, ANN, "ann", moment(2), moment(3), 10, None).items
     sold.table.write(put_if_newer(ORDER_LINE, replace(sale, quantity=0, version=sale.version + 1)))
     assert [one.order_id for one in list_purchases_of_customer(sold, ANN, "ann", "", "", 10, None).items] == [

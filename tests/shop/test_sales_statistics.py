@@ -59,7 +59,7 @@ def test_f25_ten_sell_better_than_nine(shop: Shop) -> None:
     assert [one.product_id for one in best] == ["hundred", "ten", "nine"]
 
 
-def test_of_what_more_came_back_than_was_sold_nothing_is_listed(shop: Shop) -> None:
+def test_a_product_with_more_returns_than_sales_is_not_listed(shop: Shop) -> None:
     for product_id, units in (("sold", 1), ("evens out", 0), ("came back", -2)):
         shop.table.write(put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id=product_id, units=units)))
     assert [one.product_id for one in sales_statistics.list_best_sellers(shop, SEASON, 10, None).items] == ["sold"]
@@ -95,7 +95,7 @@ def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_f26_points_that_have_ended_and_are_not_deleted_yet_are_passed_over(shop: Shop, limit: int) -> None:
+def test_f26_expired_points_that_still_exist_are_ignored(shop: Shop, limit: int) -> None:
     for minute in range(40):
         for shard in range(SHARD_COUNT):
             # Those of one shard end later: the pages of the others are empty, and end elsewhere.

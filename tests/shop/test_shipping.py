@@ -1,4 +1,4 @@
-"""Shipments: asked of the warehouse with the order's state, moved by what the warehouse says, assumed in the end."""
+"""Shipments: requested with the order's status, moved by the warehouse's reports, finally assumed delivered."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -86,7 +86,7 @@ def test_f8_nothing_but_a_paid_order_goes_to_the_warehouse(shop: Shop, status: s
     assert shipments.list_shipments_of_order(shop, STAFF, before.order_id) == sent
 
 
-def test_what_is_archived_or_never_was_does_not_go_to_the_warehouse(shop: Shop) -> None:
+def test_an_archived_or_missing_order_is_not_sent_to_the_warehouse(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "CANCELLED")
     archive_order(shop, order.order_id, to_stub=True)
     assert fulfil_order(shop, order.order_id) is None
@@ -197,13 +197,13 @@ def test_a_delivered_order_says_when_it_expires_and_leaves_its_queue(
     assert list(shipments.list_unconfirmed_orders(shop, clock.now + timedelta(days=99))) == []
 
 
-def test_what_the_warehouse_says_again_changes_nothing(shop: Shop, wire: WireTap) -> None:
+def test_a_repeated_warehouse_report_changes_nothing(shop: Shop, wire: WireTap) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     sent = dispatch(shop, order)
     assert dispatch(shop, order) == sent
     arrived = shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id)
     assert shipments.deliver_shipment(shop, WAREHOUSE, order.order_id, sent.shipment_id) == arrived
-    assert dispatch(shop, order) == arrived, "late, but it is what was said"
+    assert dispatch(shop, order) == arrived, "late, but the same report"
     assert get_order(shop, order.order_id).version == 5
     assert wire.operations.count("TransactWriteItems") == 5, "placed, paid, requested, sent, arrived"
 
@@ -229,7 +229,7 @@ def test_f8_a_parcel_is_not_delivered_before_it_is_sent(shop: Shop) -> None:
     assert get_order(shop, order.order_id) == order
 
 
-def test_what_there_is_not_is_not_found(shop: Shop) -> None:
+def test_a_missing_shipment_is_not_found(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     for order_id, shipment_id in ((order.order_id, "other"), ("none", f"{order.order_id}-1")):
         with pytest.raises(NotFound):
@@ -254,7 +254,7 @@ def test_only_warehouse_and_staff_move_parcels(shop: Shop, caller: Caller) -> No
     assert get_order(shop, order.order_id) == order
 
 
-def test_parcels_are_seen_by_whose_they_are_staff_and_the_warehouse(shop: Shop) -> None:
+def test_parcels_are_shown_to_their_customer_staff_and_the_warehouse(shop: Shop) -> None:
     order = advance_to_status(shop, place(shop), "FULFILLING")
     for caller in (ANN, STAFF, WAREHOUSE):
         assert len(shipments.list_shipments_of_order(shop, caller, order.order_id)) == 1
@@ -271,7 +271,7 @@ def test_the_warehouse_reads_where_to_send_an_order_until_it_is_archived(shop: S
 
 
 # assumed ----------------------------------------------------------------------------------------------------------
-def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, clock: ManualClock) -> None:
+def test_an_unconfirmed_order_is_marked_as_delivered(shop: Shop, clock: ManualClock) -> None:
     early = advance_to_status(shop, place(shop, "early"), "SHIPPED")
     clock.sleep(60)
     late = advance_to_status(shop, place(shop, "late"), "FULFILLING")
@@ -295,7 +295,7 @@ def test_an_order_nobody_speaks_of_any_more_counts_as_delivered(shop: Shop, cloc
         "CANCELLED",
     ],
 )  # fmt: skip
-def test_what_is_not_on_its_way_is_not_assumed_delivered(shop: Shop, status: str) -> None:
+def test_an_order_that_is_not_shipped_is_not_marked_as_delivered(shop: Shop, status: str) -> None:
     before = advance_to_status(shop, place(shop), status)
     assert not shipments.assume_delivered(shop, before.order_id)
     assert get_order(shop, before.order_id) == before

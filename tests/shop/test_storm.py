@@ -73,9 +73,9 @@ class Conflicts:
 
 @dataclass
 class Buyer:
-    """Somebody who wants one mug, and goes on until they have it or are told that there is none.
+    """A customer who wants one mug, and retries until they have it or get "out of stock".
 
-    `told`: what they heard on the way there, by kind.
+    `told`: the answers on the way, by kind.
     """
 
     number: int

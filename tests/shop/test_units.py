@@ -1,8 +1,8 @@
-"""What each command costs: its requests, the units it reads, and the units it writes.
+"""The cost of each command: its requests, the units it reads, and the units it writes.
 
 Reading: one unit for each consistent read of up to 4 KB. Writing: one for each KB, twice that in a transaction; and in
-each index one for an item that comes, goes or changes, two for one that moves. What a refused write costs is not in
-these figures: the local engine does not tell.
+each index one for an item that comes, goes or changes, two for one that moves. The cost of a rejected write is not in
+these figures: the local engine does not report it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from tests.support.wire_tap import WireTap
 
 
 def spent(wire: WireTap, act: Callable[[], Any]) -> tuple[list[str], dict[str, float]]:
-    """The requests something sends, and what they consume, by kind of request."""
+    """Return the requests of a command, and their units by kind of request."""
     wire.clear()
     act()
     return wire.operations, dict(wire.units_of)
@@ -64,7 +64,7 @@ def place_with(shop: Shop, code: str) -> PlacedOrder:
 
 READ, WRITE = "BatchGetItem", "TransactWriteItems"
 MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
-    # what is more than a plain order of one product: the order, its requests, and what they cost more
+    # the extras beyond a plain order of one product: the order, its requests, and their further cost
     "an unlimited discount code": (lambda shop: place_with(shop, "SPRING"), [READ, WRITE], {READ: 0.5}),
     "a limited discount code": (lambda shop: place_with(shop, "FIRST40"), [READ, WRITE], {READ: 0.5, WRITE: 2}),
     "a limited discount code whose part is used up": (
@@ -86,7 +86,7 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
 
 
 def furnish(shop: Shop) -> None:
-    """What these orders are about, in a shop that is open."""
+    """Create the products and codes of these orders, in an open shop."""
     create_stocked_product(shop, "vase", 10, parts=2)
     create_stocked_product(shop, "jug", 5, backorder=True)
     discounts.create_discount(shop, STAFF, "SPRING", 10)
@@ -98,7 +98,7 @@ def furnish(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_what_an_order_asks_for_beyond_its_goods_has_its_price(shop: Shop, wire: WireTap, name: str) -> None:
+def test_the_extras_of_an_order_cost_the_recorded_units(shop: Shop, wire: WireTap, name: str) -> None:
     order, requests, more = MORE[name]
     furnish(shop)
     plain = {READ: 1.5, WRITE: 5}
@@ -111,7 +111,7 @@ def placed(shop: Shop) -> Order:
 
 
 COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
-    # what it is: from which status, the command, units by request
+    # name: the former status, the command, units by request
     "cancel, of two products": (
         "PENDING",
         lambda shop, order: cancellation.cancel_order(shop, ANN, order.order_id),
@@ -154,7 +154,7 @@ COSTS: dict[str, tuple[str, Callable[[Shop, Order], Any], dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_a_command_costs_what_its_items_and_their_indexes_cost(shop: Shop, wire: WireTap, name: str) -> None:
+def test_a_command_costs_the_units_of_its_items_and_their_indexes(shop: Shop, wire: WireTap, name: str) -> None:
     status, command, expected = COSTS[name]
     order = advance_to_status(shop, placed(shop), status)
     _, units = spent(wire, lambda: command(shop, order))
@@ -239,7 +239,7 @@ def test_a_follow_costs_itself_and_its_place_with_the_product(shop: Shop, wire: 
     }
 
 
-def test_what_is_done_already_costs_reading_only(shop: Shop, wire: WireTap) -> None:
+def test_repeating_a_finished_command_costs_only_reads(shop: Shop, wire: WireTap) -> None:
     order = advance_to_status(shop, placed(shop), "SHIPPED")
     again: list[tuple[Callable[[], Any], dict[str, float]]] = [
         (lambda: place_order_as(shop, ANN, "k", mug=1, pot=1), {"BatchGetItem": 4 / 2 + 4}),

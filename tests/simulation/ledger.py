@@ -127,7 +127,7 @@ class Ledger:
         self.world.premises[self.invariant] += times
 
     def found_exception(self, reason: str, times: int = 1) -> None:
-        """Count things that break the rule of the current invariant, but that one of its exceptions excuses."""
+        """Count violations of the current invariant that one of its documented exceptions allows."""
         self.world.premises[f"{self.invariant} (excused: {reason})"] += times
 
     def _archived(self, image: Image) -> list[Image]:

@@ -33,7 +33,7 @@ def money_is_kept(world: Simulation, book: Ledger) -> Iterator[str]:
     claims = {image["payment_id"]["S"]: image["order_id"]["S"] for image in world.table.of_type("PaymentClaim")}
     for intent in world.provider.intents:
         book.count_premise()
-        has_money = intent.captured and intent.amount > 0  # staff close a payment without money as FAILED
+        has_money = intent.captured and intent.amount > 0  # a payment of 0 needs no claim: staff close it as FAILED
         if has_money and claims.get(intent.id) != intent.order_id:
             yield f"payment {intent.id} of order {intent.order_id} is claimed by {claims.get(intent.id)}"
         kept = [p for p in book.payments_of(intent.order_id) if p.payment_id == intent.id]

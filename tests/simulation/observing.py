@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def collect_observations(world: Simulation) -> Observations:
-    """Return what the oracle may know about a run. The result has no objects of the product's code."""
+    """Return the observations of a run for the oracle. The result has no objects of the product's code."""
     settings = world.template.environment(world.table.name)
     return Observations(
         now=world.tasks.now,

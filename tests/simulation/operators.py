@@ -248,7 +248,7 @@ class Operator:
         return self._restore_once(self._chosen_orders[era], keep_days)
 
     def _migrate_once(self, version: str, migration: Migration) -> bool:
-        """Run a migration that leaves all items as they are, or writes their copies again."""
+        """Run a migration that does not change the items, or writes their copies again."""
         shop = clients.create_shop(self._world.table.name)
         planned = PlannedMigration(version=version, migration=migration, task="up")
         try:

@@ -141,7 +141,7 @@ class SimulatedDynamoDB(JsonService):
         return WireResponse(400, orjson.dumps(body))
 
     def refusal(self, code: str, status: int) -> WireResponse:
-        """Return an error response with this code. If the code means throttling, the response has a reason for it."""
+        """Return an error response with this code. A throttling error also gets a reason, as DynamoDB sends it."""
         reason = {"reason": "TableWriteKeyRangeThroughputExceeded", "resource": STREAM.partition("/stream/")[0]}
         name = "throttlingReasons" if code == "ThrottlingException" else "ThrottlingReasons"
         reasons = {name: [reason]} if (status, code) in self.THROTTLING else {}

@@ -92,7 +92,7 @@ class SimulatedTable:
 
     # requests to the engine -------------------------------------------------------------------------------------------
     def send(self, operation: str, body: bytes) -> tuple[int, bytes]:
-        """Send a request to the DynamoDB engine, and record what it wrote. Return the HTTP status and the body."""
+        """Send a request to the DynamoDB engine, and record its writes. Return the HTTP status and the body."""
         status, answer = self._line.request(f"DynamoDB_20120810.{operation}", body)
         if operation in WRITES and status == 200:
             self._record_writes(expired=False)

@@ -172,7 +172,7 @@ def _queue(name: str, properties: Mapping[str, Any]) -> QueueSettings:
 
 def _rule(properties: Mapping[str, Any]) -> RuleSettings:
     pattern = properties["EventPattern"]
-    assert pattern.keys() == {"source", "detail-type"}, f"a rule asks for what is not simulated: {pattern}"
+    assert pattern.keys() == {"source", "detail-type"}, f"a rule matches on fields that are not simulated: {pattern}"
     targets = {_resolve_name(target["Arn"]): target for target in properties["Targets"]}
     ages = {target.get("RetryPolicy", {}).get("MaximumEventAgeInSeconds", DAY) for target in targets.values()}
     return RuleSettings(

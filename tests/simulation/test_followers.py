@@ -73,7 +73,7 @@ def comes_in(world: Simulation, empty: Stock) -> None:
 
 
 @pytest.mark.followers
-def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provider_allows(
+def test_every_follower_of_a_product_gets_one_mail_at_the_rate_of_the_provider(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)
@@ -131,7 +131,7 @@ def test_everybody_who_follows_a_product_is_told_once_at_the_pace_that_the_provi
 
 
 @pytest.mark.followers
-def test_whatever_goes_wrong_everybody_is_told_and_twice_only_where_a_mail_could_not_be_marked(
+def test_under_faults_every_follower_gets_a_mail_and_a_second_one_only_if_the_first_was_not_marked(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 10**9)

@@ -152,7 +152,7 @@ def sha256(image: Image) -> str:
 
 # the test of the outage -----------------------------------------------------------------------------------------------
 @pytest.mark.outage
-def test_what_expired_while_the_archive_failed_for_48_hours_lies_there_byte_for_byte(
+def test_items_that_expired_while_the_archive_failed_for_48_hours_are_archived_byte_for_byte(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "MAX_STEPS", 1_000_000)

@@ -292,7 +292,7 @@ def test_a_write_that_lands_late_is_judged_by_its_condition_when_it_lands(
 
 # refused mails --------------------------------------------------------------------------------------------------------
 def send_mails(world: Simulation, count: int) -> list[str]:
-    """Send this number of mails one after the other, without a pause. Return the error codes of those refused."""
+    """Send this number of mails one after the other, without a pause. Return the error codes of the rejected mails."""
     codes: list[str] = []
 
     def send() -> None:

@@ -33,7 +33,7 @@ FOUND = (111, 295, 1357, 5065, 5070)
 
 
 @pytest.mark.parametrize("seed", [*QUICK, *FOUND])
-def test_every_invariant_holds_whatever_goes_wrong(engine: Engine, seed: int) -> None:
+def test_every_invariant_holds_under_every_fault(engine: Engine, seed: int) -> None:
     verdict = run_seed(engine, seed)
     assert not verdict.violations, format_story(verdict)
     assert verdict.faults.total() >= 20
@@ -69,7 +69,7 @@ def test_a_look_for_drift_sees_a_copy_that_is_gone_and_nothing_else(engine: Engi
     assert f" missing: {lost['PK']['S']} / {lost['SK']['S']} is None" in sentence
 
 
-def test_without_its_faults_a_seed_goes_on_as_before(engine: Engine) -> None:
+def test_a_seed_without_its_faults_plans_the_same_commands(engine: Engine) -> None:
     """Repeat a run without its injected faults: the clients plan the same commands, and no invariant is violated."""
     whole = run_seed(engine, 3)
     commands = [name for name in whole.decisions if " @ " not in name]
@@ -110,7 +110,7 @@ def _comparable(answer: dict[str, Any]) -> Any:
 
 
 @pytest.mark.thorough
-def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
+def test_a_violation_is_detected_and_reported_with_its_few_decisions(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Plant a bug in the shop's code: an order that is cancelled or not paid in time does not release its stock.
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_found_and_told_in_the_few_decisions_it_takes(
     assert "LAPSED" in story or "CANCELLED" in story
 
 
-def test_the_fewest_decisions_are_those_that_it_takes() -> None:
+def test_the_minimizer_keeps_only_the_needed_decisions() -> None:
     decisions = [f"decision {number}" for number in range(50)]
     takes = {"decision 7", "decision 31"}
     assert set(minimize_decisions(decisions, lambda some: takes <= set(some), lambda: False)) == takes

@@ -25,7 +25,7 @@ SNOOPERS = (
     Token("an"), Token("anna"), Token("nn"), Token("bo"), Token("bobby"), Token("ci"), Token("cid2"),
     Token("trainee", ("staffing",)), Token("helper", ("trainee-staff", "my-warehouse", "warehouses")),
 )  # fmt: skip
-"""Callers who regularly ask for what belongs to the customers, and must get nothing.
+"""Callers who regularly request data of the customers, and must get nothing.
 
 Their ids begin like those of customers or are parts of them, and their groups contain the names of the shop's groups.
 """
@@ -261,7 +261,7 @@ class SimulatedTraffic:
         return PlannedCommand(told, self._at(name), do)
 
     def _snoop(self, number: int) -> PlannedCommand:
-        """Plan that somebody asks for the orders and the data of a customer, and tries to change them."""
+        """Plan that a stranger requests the orders and the data of a customer, and tries to change them."""
         name = f"snooper {number}"
         snooper = self.chance.choice(SNOOPERS, name)
         victim = self.chance.choice(CUSTOMERS, name, "victim").sub

@@ -83,7 +83,7 @@ are not on the hour, because DynamoDB deletes expired items at midnight.
 DAY_ENDS, QUARTER, YEAR, TWO_YEARS, THREE_YEARS = 4 * DAY, 100 * DAY, 470 * DAY, 800 * DAY, 1_110 * DAY
 """When the eras end, in seconds after the shop opens."""
 QUIET_SECONDS = 13 * HOUR
-"""How long the simulation waits before the operator repairs failures. All automatic retries are over by then.
+"""How long the simulation waits before the operator repairs failures. All automatic retries have ended at this time.
 
 The event source mapping of the stream retries a record for at most 12 hours. A queue moves a failed message to its
 dead-letter queue in less time.
@@ -282,7 +282,7 @@ class Simulation:
     def _eras(self) -> Iterator[float]:
         """Start the eras (parts) of the run one after the other. For each era, yield the virtual time at which it ends.
 
-        The caller runs the simulation up to this time before it advances the iterator.
+        The caller takes a time from this iterator, runs the simulation up to it, and then takes the next one.
         """
         self.clients.start("staff", self.traffic.open_shop)
         opened = self.opens_at

@@ -1,4 +1,4 @@
-"""What is deployed: one folder, small, complete, and the same for the same inputs."""
+"""The deployed bundle: one folder, small, complete, and equal for equal inputs."""
 
 import re
 import subprocess
@@ -53,7 +53,7 @@ def test_the_bundle_is_compiled_where_lambdas_python_is_at_hand(built: Path) -> 
     for file in compiled:
         head = file.read_bytes()[:8]
         assert file.name.endswith(".cpython-313.pyc")
-        assert head[4:] == (1).to_bytes(4, "little"), "taken as it is: neither time nor source is compared (PEP 552)"
+        assert head[4:] == (1).to_bytes(4, "little"), "used unchecked: neither time nor source is compared (PEP 552)"
 
 
 def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_clients_that_functions_make_can_be_made_from_the_bundle_alone(built
     assert ran.returncode == 0, ran.stderr
 
 
-def test_a_bundle_that_is_there_is_taken_as_it_is(built: Path) -> None:
+def test_an_existing_bundle_is_reused(built: Path) -> None:
     made = built.stat().st_ino
     again, _ = bundle.build_bundle()
     assert (again, again.stat().st_ino) == (built, made)

@@ -1,4 +1,4 @@
-"""Constructs that are made by themselves: what no template of a stage shows.
+"""Constructs that are tested alone, because no template of a stage shows them.
 
 They are in one file, so that one process of the tests starts the CDK's Node, and each test imports it for itself, so
 that collecting the tests starts none.
@@ -23,7 +23,7 @@ def test_a_renamed_lambda_keeps_its_names_and_a_new_one_is_named_after_its_modul
     assert (function_id("refund_worker"), function_id("receipt_worker")) == ("Refunds", "ReceiptWorker")
 
 
-def test_a_most_of_on_demand_units_holds_for_the_table_and_each_index() -> None:
+def test_a_maximum_of_on_demand_units_applies_to_the_table_and_each_index() -> None:
     from stacks.table import OrdersTable  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack, assertions  # noqa: PLC0415
     from aws_cdk import aws_kms as kms  # noqa: PLC0415
@@ -50,7 +50,7 @@ def test_a_restored_table_takes_the_place_of_the_stacks_own() -> None:
     assert not assertions.Template.from_stack(stack).find_resources(TABLE)
 
 
-def test_clients_may_move_to_the_front_before_the_apis_own_address_is_closed() -> None:
+def test_clients_can_move_to_cloudfront_before_the_apis_own_address_is_closed() -> None:
     from stacks.secrets import ShopSecrets  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App, Stack  # noqa: PLC0415
     from aws_cdk import aws_kms as kms  # noqa: PLC0415
@@ -63,10 +63,10 @@ def test_clients_may_move_to_the_front_before_the_apis_own_address_is_closed() -
     )
     assert closed.required_origin_secret_arn == closed.origin_secret_arn
     assert moving.origin_secret, "CloudFront shows it already"
-    assert moving.required_origin_secret_arn == "", "and nobody is asked for it"
+    assert moving.required_origin_secret_arn == "", "and no request needs it"
 
 
-def test_a_wrong_life_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inconsistent_retention_fails_the_synth(monkeypatch: pytest.MonkeyPatch) -> None:
     from stacks.orders_stack import OrdersStack  # isort: skip  # noqa: PLC0415  it starts the CDK's Node
     from aws_cdk import App  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What each of the two readers is called for: the template's own patterns, asked about every kind of record."""
+"""The stream filters of the two readers: the template's own patterns, tested with every kind of record."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.stacks.conftest import SynthesizedTemplate
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 DERIVED = {row.type for row in ROWS if row.kind != "primary"}
 
-Kind = tuple[str, str, bool]  # type of item, what happened, by DynamoDB's own expiry
+Kind = tuple[str, str, bool]  # type of item, event name, whether DynamoDB expired it
 
 
 def record(item_type: str, on: str, expired: bool = False) -> dict[str, Any]:
@@ -52,13 +52,13 @@ def test_f15_nothing_derived_calls_a_reader_again(dev: SynthesizedTemplate, read
     assert not [kind for kind in written if kind[0] in DERIVED]
 
 
-def test_copies_see_what_they_are_made_of_and_nothing_else(dev: SynthesizedTemplate) -> None:
+def test_copies_reader_receives_only_records_of_the_sources_of_copies(dev: SynthesizedTemplate) -> None:
     sources = [row.type for row in copies.SOURCE_ROWS]
     written = {(name, on, False) for name in sources for on in ("INSERT", "MODIFY")}
     assert let_through(dev, "copies_reader") == written
 
 
-def test_relay_sees_what_has_an_event_and_nothing_else(dev: SynthesizedTemplate) -> None:
+def test_event_publisher_receives_only_records_that_have_an_event(dev: SynthesizedTemplate) -> None:
     told = {(event.row, event.name) for event in EVENTS}
     wanted = {
         (kind.row.type, kind.event_name, kind.only_ttl_deletion)
@@ -68,7 +68,7 @@ def test_relay_sees_what_has_an_event_and_nothing_else(dev: SynthesizedTemplate)
     assert let_through(dev, "event_publisher") == wanted
 
 
-def test_relay_sees_of_stock_only_what_was_gone(dev: SynthesizedTemplate) -> None:
+def test_event_publisher_receives_stock_records_only_if_the_product_was_sold_out(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
     seen = []
     for available in ("0", "-1", "-12", "1", "10", "100"):
@@ -83,7 +83,7 @@ def test_relay_never_sees_the_removal_of_an_orders_children(dev: SynthesizedTemp
     assert removals == {("Expiry", "REMOVE", True), ("Activity", "REMOVE", True)}
 
 
-def test_relay_tells_an_expiry_from_a_persons_delete(dev: SynthesizedTemplate) -> None:
+def test_event_publisher_receives_expiries_but_no_deletions_by_a_user(dev: SynthesizedTemplate) -> None:
     patterns = tuple(it["Pattern"] for it in dev.mapping("event_publisher")["FilterCriteria"]["Filters"])
     by_a_person = record("Expiry", "REMOVE") | {"userIdentity": {"type": "AssumedRole", "principalId": "AROA:ann"}}
     assert FilterCriteria(patterns).matches(record("Expiry", "REMOVE", expired=True))

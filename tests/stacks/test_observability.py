@@ -1,4 +1,4 @@
-"""What is told of the shop on AWS: alarms with their runbooks, whom they reach, the dashboard, and the kept query."""
+"""Monitoring on AWS: alarms with their runbooks and their receivers, the dashboard, and the stored query."""
 
 import json
 from typing import Any
@@ -32,9 +32,7 @@ def made(template: SynthesizedTemplate, alarm: AlarmDefinition) -> dict[str, Any
 
 
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
-def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(
-    dev: SynthesizedTemplate, alarm: AlarmDefinition
-) -> None:
+def test_every_declared_alarm_exists_for_all_its_resources(dev: SynthesizedTemplate, alarm: AlarmDefinition) -> None:
     found = made(dev, alarm)
     assert found.keys() == (PLACES[alarm.for_each] - alarm.excluded if alarm.for_each else {""})
     (topic,) = dev.resources("AWS::SNS::Topic")
@@ -44,7 +42,7 @@ def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(
             limit, compared, without = alarm.below, "LessThan", "breaching"
         assert (it["Threshold"], it["Statistic"], it["Period"]) == (limit, alarm.statistic, alarm.minutes * 60)
         assert (it["ComparisonOperator"], it["TreatMissingData"]) == (f"{compared}Threshold", without)
-        assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "who was called hears that it is over"
+        assert it["AlarmActions"] == it["OKActions"] == [{"Ref": topic}], "the receivers of the alarm also get its end"
         assert it["AlarmDescription"].endswith(f"What to do: docs/runbooks/{alarm.runbook}.md")
         if isinstance(alarm.metric, MetricDefinition):
             assert (it["Namespace"], it["MetricName"], "Dimensions" in it) == (
@@ -52,7 +50,7 @@ def test_an_alarm_is_there_for_everything_that_it_is_about_as_it_is_declared(
                 alarm.metric.name,
                 False,
             )
-            assert () in alarm.metric.dimension_sets, "told as it is looked at"
+            assert () in alarm.metric.dimension_sets, "emitted with the dimensions that the alarm reads"
         else:
             assert f"{it['Namespace']} {it['MetricName']}" == alarm.metric
 
@@ -85,12 +83,12 @@ def test_every_alarm_of_a_reader_is_raised_long_before_its_mapping_gives_up_and_
         assert 2 * max(seconds for _, seconds in LAG_LEVELS) <= gives_up <= 18 * 60 * 60
 
 
-def test_what_takes_its_time_on_purpose_is_a_reaction() -> None:
+def test_every_rate_limited_lambda_is_a_reaction() -> None:
     assert {reaction.name for reaction in REACTIONS} >= RATE_LIMITED_REACTIONS
 
 
 # who hears of it ------------------------------------------------------------------------------------------------------
-def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: SynthesizedTemplate) -> None:
+def test_alarm_messages_are_encrypted_and_come_only_from_the_alarms_of_this_stack(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     topic, policy = dev.only_properties("AWS::SNS::Topic"), dev.only_properties("AWS::SNS::TopicPolicy")
     assert topic["KmsMasterKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
@@ -109,7 +107,7 @@ def test_alarms_are_told_encrypted_and_by_this_stacks_alarms_alone(dev: Synthesi
     assert services == {"{'Service': 'cloudwatch.amazonaws.com'}"}
 
 
-def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(
+def test_alarms_are_mailed_to_the_address_of_the_stage_if_it_has_one(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     assert not dev.resources("AWS::SNS::Subscription")
@@ -118,7 +116,7 @@ def test_alarms_reach_the_address_of_the_stage_and_nobody_where_it_has_none(
     assert (mails["Protocol"], mails["Endpoint"], mails["TopicArn"]) == ("email", ON_CALL, {"Ref": topic})
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_a_malformed_address_is_rejected() -> None:
     assert read_settings({"alarm_address": "oncall@shop.example"}).alarm_address == "oncall@shop.example"
     with pytest.raises(InvalidSetting, match="alarm_address is 'oncall': it must be an e-mail address, or empty"):
         read_settings({"alarm_address": "oncall"})
@@ -126,7 +124,7 @@ def test_an_address_that_is_none_is_refused() -> None:
 
 # where one looks ------------------------------------------------------------------------------------------------------
 def board(template: SynthesizedTemplate) -> list[dict[str, Any]]:
-    """The dashboard's widgets, with what of its text is known at synth."""
+    """The dashboard's widgets, with the text that is known at synth."""
     body = template.only_properties("AWS::CloudWatch::Dashboard")["DashboardBody"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else next(iter(part.values()), "")[0] or "x" for part in body)
     widgets: list[dict[str, Any]] = json.loads(text)["widgets"]

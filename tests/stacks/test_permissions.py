@@ -1,4 +1,4 @@
-"""What each function may do: named actions on named resources, and all that its code asks for as orders are worked."""
+"""The permissions of each function: named actions on named resources, and all that its code needs to process orders."""
 
 import copy
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ from tests.support.operator_shop import BUCKETS
 WITHOUT_RESOURCES = {"xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 
 
-# as it is written -----------------------------------------------------------------------------------------------------
+# policies -------------------------------------------------------------------------------------------------------------
 def test_every_function_has_a_role_of_its_own(dev: SynthesizedTemplate) -> None:
     roles = [it["Role"]["Fn::GetAtt"][0] for it in dev.properties("AWS::Lambda::Function").values()]
     assert len(set(roles)) == len(roles) == len(MODULES)
@@ -101,16 +101,16 @@ def test_only_operators_may_read_the_whole_table(dev: SynthesizedTemplate) -> No
     assert {action: ends for action, ends in written.items() if action not in ("s3:GetObject", "s3:ListBucket")} == {
         "s3:PutObject": ["/redriven/*"],
         "s3:DeleteObject": ["/orders/*", "/parked/*"],
-    }, "marks; and a name, of which the version stays, or what nobody will ever want"
+    }, "marks; a name, whose version stays; and unused attributes"
 
 
-def test_operators_are_whoever_the_account_lets_with_a_second_factor(dev: SynthesizedTemplate) -> None:
+def test_operators_are_principals_of_the_account_with_a_second_factor(dev: SynthesizedTemplate) -> None:
     (trust,) = dev.properties("AWS::IAM::Role")[operators_role(dev)]["AssumeRolePolicyDocument"]["Statement"]
     assert str(trust["Principal"]["AWS"]).count(":root") == 1
     assert trust["Condition"] == {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
 
 
-def test_operators_may_do_what_their_tools_do(
+def test_operators_have_the_permissions_of_their_tools(
     dev: SynthesizedTemplate, harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     did: set[Asked] = set()
@@ -189,7 +189,7 @@ def operators_statements(template: SynthesizedTemplate) -> list[Any]:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: SynthesizedTemplate, module: str) -> None:
+def test_every_permission_names_its_resource_or_a_known_folder(dev: SynthesizedTemplate, module: str) -> None:
     for statement in dev.statements(module):
         assert statement["Effect"] == "Allow"
         for resource in as_list(statement["Resource"]):
@@ -203,7 +203,7 @@ def test_every_resource_is_named_and_only_what_has_no_name_is_a_folder(dev: Synt
                 assert resource.keys() & {"Ref", "Fn::GetAtt"}
 
 
-def test_only_an_erasure_may_delete_or_list_what_is_archived(dev: SynthesizedTemplate) -> None:
+def test_only_an_erasure_may_delete_or_list_archived_objects(dev: SynthesizedTemplate) -> None:
     (bucket,) = [id for id in dev.resources("AWS::S3::Bucket") if id.startswith("Archived")]
     may: dict[str, set[str]] = {}
     for module in MODULES:
@@ -233,7 +233,7 @@ def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTempl
     waits = dev.mapping("product_alert_worker")["EventSourceArn"]
     reactions = [
         module for module in MODULES if module not in ("order_deadlines", "customer_erasure", "backlog_metrics")
-    ]  # these tell of failed runs
+    ]  # messages about failed runs
     may = {module: allowed(dev, module).get("sqs:SendMessage") for module in reactions}
     assert {module: resources for module, resources in may.items() if resources} == {"product_alert_worker": [waits]}
     assert dev.properties("AWS::Lambda::Function")[dev.function("product_alert_worker")]["Environment"]["Variables"][
@@ -244,23 +244,21 @@ def test_only_notices_send_messages_and_only_to_themselves(dev: SynthesizedTempl
     }  # fmt: skip
 
 
-def test_each_secret_is_read_by_who_needs_it_alone(dev: SynthesizedTemplate) -> None:
+def test_each_secret_is_readable_only_by_its_users(dev: SynthesizedTemplate) -> None:
     readers = {
         resource["Ref"].removeprefix("Secrets")[:6]: module
         for module in MODULES
         for resource in allowed(dev, module).get("secretsmanager:GetSecretValue", [])
     }
     assert readers == {"Pepper": "api", "Webhoo": "api", "Provid": "refund_worker"}
-    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it is told which"
+    assert "dynamodb:Query" not in allowed(dev, "refund_worker"), "it gets the key in the message"
 
 
 # all of it, and the key ----------------------------------------------------------------------------------------------
-def test_the_page_of_permissions_is_what_the_template_allows_and_nothing_else(
-    dev: SynthesizedTemplate, prod: SynthesizedTemplate
-) -> None:
+def test_the_page_of_permissions_equals_the_template(dev: SynthesizedTemplate, prod: SynthesizedTemplate) -> None:
     written = (DOCS / "permissions.md").read_text(encoding="utf-8")
     assert permissions.render_page(dev.body) == written, (
-        "somebody may do something else now: run `make docs`, read the difference"
+        "a permission changed: run `make docs` and review the difference"
     )
     there = set(permissions.render_page(prod.body).replace("orderstream-prod", "orderstream-dev").splitlines())
     here = set(written.splitlines())
@@ -290,7 +288,7 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
         (who,) = statement["Principal"].values()
         assert str(who).count(":root") == 1 or who in ("dynamodb.amazonaws.com", "cloudwatch.amazonaws.com")
         assert "*" not in str(statement["Principal"])
-        if who == "cloudwatch.amazonaws.com":  # an alarm of ours, which tells an encrypted topic
+        if who == "cloudwatch.amazonaws.com":  # an alarm of ours, which publishes to an encrypted topic
             assert statement["Condition"].keys() == {"StringEquals", "ArnLike"}
             continue
         uses = {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey", "kms:CreateGrant"} & set(statement["Action"])
@@ -301,7 +299,7 @@ def test_the_key_is_managed_by_the_account_and_used_through_a_few_services_alone
     assert not [action for action in managed["Action"] if "*" in action]
 
 
-def test_the_key_is_used_by_roles_that_need_it_for_what_they_read_or_write(dev: SynthesizedTemplate) -> None:
+def test_the_key_is_used_only_by_roles_that_read_or_write_encrypted_data(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     for module in MODULES:
         for action, resources in allowed(dev, module).items():
@@ -315,8 +313,8 @@ def _services(condition: Any) -> list[str]:
     return [it["Fn::Join"][1][0].removesuffix(".") for it in as_list(via)]
 
 
-# as it is used --------------------------------------------------------------------------------------------------------
-Asked = tuple[str, str]  # an action, and on what: the end of its resource's name
+# usage ----------------------------------------------------------------------------------------------------------------
+Asked = tuple[str, str]  # an action, and the end of its resource's name
 ACTIONS = {
     "ListObjectsV2": "ListBucket",
     "ListObjectVersions": "ListBucketVersions",
@@ -327,7 +325,7 @@ TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", 
 
 
 def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked]:
-    """What IAM is asked for when a client makes this call."""
+    """Return the permissions that IAM checks for this call of a client."""
     if operation == "TransactWriteItems":
         for item in params["TransactItems"]:
             yield f"dynamodb:{TRANSACTED[next(iter(item))]}", ""
@@ -344,7 +342,7 @@ def asks(service: str, operation: str, params: dict[str, Any]) -> Iterator[Asked
 
 @pytest.fixture
 def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[Asked]]:
-    """What each function asks of AWS, by module, from here on; what is done outside of handlers is done by the api."""
+    """Record the calls of each function to AWS, by module; calls outside of handlers count for the api."""
     monkeypatch.setenv("SENDER", STAGES["dev"].sender)
     clients.client("sesv2").create_email_identity(EmailIdentity=STAGES["dev"].sender)
     asked: dict[str, set[Asked]] = {module: set() for module in MODULES}
@@ -371,7 +369,7 @@ def asked(harness: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
     return asked
 
 
-def test_every_function_may_do_what_it_does_when_orders_are_worked(
+def test_every_function_has_the_permissions_for_processing_orders(
     dev: SynthesizedTemplate, harness: ShopHarness, asked: dict[str, set[Asked]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = harness.shop
@@ -444,7 +442,7 @@ def check_permissions(template: SynthesizedTemplate, module: str, asked: set[Ask
 
 
 def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
-    """What a function may do, and on what."""
+    """Return the permissions of a function: actions and resources."""
     may: dict[str, list[Any]] = {}
     for statement in template.statements(module):
         for action in as_list(statement["Action"]):
@@ -453,5 +451,5 @@ def allowed(template: SynthesizedTemplate, module: str) -> dict[str, list[Any]]:
 
 
 def _end(resource: Any) -> str:
-    """What follows the name of a resource of the stack, such as /index/GSI1; nothing where it is the whole resource."""
+    """Return the suffix after the name of a resource of the stack, such as /index/GSI1, or "" for all of it."""
     return str(resource["Fn::Join"][1][-1]) if "Fn::Join" in resource else ""

@@ -1,4 +1,4 @@
-"""What runbooks have somebody type: they may, and they are told what they need to know for it."""
+"""The commands of runbooks: operators may run them, and have all the values that they need."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SERVICES = {"s3api": "s3"}
 
 
 def parts(page: Path) -> Iterator[str]:
-    """The sections of a page that whoever has the operators' role follows."""
+    """Return the sections of a page that a user with the operators' role follows."""
     before, *sections = page.read_text(encoding="utf-8").split("\n## ")
     if ADMINISTERS not in before:
         yield before
@@ -34,7 +34,7 @@ def code_in(text: str) -> list[str]:
 
 
 def typed(text: str) -> Iterator[tuple[str, str]]:
-    """What is typed at AWS: the action that this is, and what follows."""
+    """Yield the AWS commands: the IAM action, and the arguments."""
     for code in code_in(text):
         for service, operation, rest in AWS.findall(code):
             action = "".join(word.capitalize() for word in operation.split("-"))
@@ -42,7 +42,7 @@ def typed(text: str) -> Iterator[tuple[str, str]]:
 
 
 def known() -> dict[str, str]:
-    """What the runbooks' names stand for: an output of the stack, …Output where it is one of several; or in words."""
+    """Return the meaning of the runbooks' names: an output of the stack, …Output if it is one of several, or words."""
     text = (PROJECT / "docs" / "observability.md").read_text(encoding="utf-8")
     return dict(NAMED.findall(text))
 
@@ -70,7 +70,7 @@ def resources_in(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_whoever_follows_a_runbook_may_type_what_it_says_or_is_told_who_may(
+def test_the_commands_of_a_runbook_are_permitted_to_operators_or_name_the_required_role(
     dev: SynthesizedTemplate, page: Path
 ) -> None:
     may, meanings = operators_may(dev), known()
@@ -91,7 +91,7 @@ def test_commands_of_aws_are_found_wherever_they_stand() -> None:
     assert len({action for actions in found.values() for action in actions}) >= 9
 
 
-def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: SynthesizedTemplate) -> None:
+def test_every_name_in_a_runbook_is_a_stack_output_or_explained(dev: SynthesizedTemplate) -> None:
     meanings = known()
     used: set[str] = set()
     for page in PAGES:
@@ -99,13 +99,13 @@ def test_every_name_in_a_runbook_is_told_by_the_stack_or_explained(dev: Synthesi
         names = {name for code in code_in(text) for name in VARIABLE.findall(code)}
         assert names <= meanings.keys(), page.stem
         used |= names
-    assert meanings.keys() == used, "nothing is explained that nobody uses"
+    assert meanings.keys() == used, "every explained name is used"
     for name, means in meanings.items():
         if "output" in means:
-            assert outputs(dev, means), f"${name}: the stack does not tell {means}"
+            assert outputs(dev, means), f"${name}: the stack has no output {means}"
 
 
-def test_every_secret_that_a_runbook_asks_the_stack_for_is_told(dev: SynthesizedTemplate) -> None:
+def test_every_secret_in_a_runbook_is_a_stack_output(dev: SynthesizedTemplate) -> None:
     text = (PROJECT / RUNBOOKS / "rotate-secrets.md").read_text(encoding="utf-8")
     asked = set(re.findall(r"\$\(secret (\w+)\)", text))
     assert asked - {"FrontSecret"} <= dev.body["Outputs"].keys(), "that one is there with a front: see test_settings"

@@ -1,4 +1,4 @@
-"""What the settings make of the template that say how the table is billed and kept, and how the api is released."""
+"""The effect of settings on the template: billing, backups, and the release of the api."""
 
 import json
 import re
@@ -59,7 +59,7 @@ def paged(others: dict[str, SynthesizedTemplate]) -> SynthesizedTemplate:
 
 
 # billing --------------------------------------------------------------------------------------------------------------
-def test_what_is_provisioned_follows_the_traffic_between_its_least_and_its_most_in_the_table_and_each_index(
+def test_provisioned_capacity_scales_between_its_limits_in_the_table_and_each_index(
     other: SynthesizedTemplate,
 ) -> None:
     table = other.only_properties(TABLE)
@@ -96,7 +96,7 @@ def test_the_table_class_is_the_stages(dev: SynthesizedTemplate, other: Synthesi
     assert other.only_properties(TABLE)["Replicas"][0]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
 
 
-def test_the_keys_that_are_throttled_are_named_where_the_stage_wishes(
+def test_throttled_keys_are_reported_if_the_stage_enables_it(
     dev: SynthesizedTemplate, prod: SynthesizedTemplate
 ) -> None:
     (never,), (named,) = (template.only_properties(TABLE)["Replicas"] for template in (dev, prod))
@@ -155,7 +155,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
         if it["Principal"] == "apigateway.amazonaws.com"
     ]
     assert callers
-    assert all(caller == {"Ref": alias_id} for caller in callers), "nobody may call past the alias"
+    assert all(caller == {"Ref": alias_id} for caller in callers), "every caller uses the alias"
     assert alias["UpdatePolicy"] == {
         "CodeDeployLambdaAliasUpdate": {
             "ApplicationName": {"Ref": application},
@@ -166,7 +166,7 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert group["DeploymentConfigName"] == "CodeDeployDefault.LambdaLinear10PercentEvery1Minute"
     assert group["AlarmConfiguration"]["Enabled"] is True
     assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
-    assert group_id in alias["DependsOn"], "what stops it is there before it begins"
+    assert group_id in alias["DependsOn"], "the alarms that stop it exist before it begins"
     alarms = prod.properties("AWS::CloudWatch::Alarm")
     brakes = [alarms[it["Name"]["Ref"]] for it in group["AlarmConfiguration"]["Alarms"]]
     (api,) = prod.resources("AWS::ApiGatewayV2::Api")
@@ -174,10 +174,10 @@ def test_prod_shifts_the_api_to_a_new_version_bit_by_bit_and_back_when_it_answer
     assert [(it["MetricName"], it["Dimensions"][0]["Value"]["Ref"]) for it in brakes] == [
         ("5xx", api),
         ("Errors", function),
-    ], "what is answered with a fault of ours counts, and what is not answered at all"
+    ], "5xx answers count, and requests without an answer"
 
 
-def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: SynthesizedTemplate) -> None:
+def test_the_api_alias_shifts_after_all_readers_of_its_writes(prod: SynthesizedTemplate) -> None:
     (alias,) = prod.resources("AWS::Lambda::Alias").values()
     others = {
         prod.function(module)
@@ -187,7 +187,7 @@ def test_the_api_is_new_only_when_who_reads_what_it_writes_is(prod: SynthesizedT
     assert prod.function("api") not in alias["DependsOn"]
 
 
-def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: SynthesizedTemplate) -> None:
+def test_the_deploy_role_may_move_only_the_alias_of_the_api(prod: SynthesizedTemplate) -> None:
     (role_id,) = [
         id
         for id, it in prod.properties("AWS::IAM::Role").items()
@@ -203,7 +203,7 @@ def test_who_shifts_may_move_the_alias_of_the_api_and_nothing_else(prod: Synthes
     assert all(prod.function("api") in str(resource) for resource in resources)
 
 
-def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
+def test_the_api_starts_from_a_snapshot_only_if_it_is_enabled(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     starting = [
@@ -219,7 +219,7 @@ def test_only_where_it_is_wished_does_the_api_start_from_a_snapshot(
 
 
 # the front ------------------------------------------------------------------------------------------------------------
-def test_cloudfront_stands_before_the_api_with_the_firewall_that_the_stage_names(
+def test_cloudfront_is_in_front_of_the_api_with_the_firewall_of_the_stage(
     prod: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     assert not prod.resources("AWS::CloudFront::Distribution")
@@ -244,7 +244,7 @@ def test_the_api_knows_the_address_at_which_clients_reach_it(
         assert function["Environment"]["Variables"]["PUBLIC_URL"] == template.body["Outputs"][output]["Value"]
 
 
-def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
+def test_requests_that_bypass_the_firewall_are_rejected_because_cloudfront_sends_a_secret(
     dev: SynthesizedTemplate, other: SynthesizedTemplate
 ) -> None:
     def told(template: SynthesizedTemplate) -> Any:
@@ -265,7 +265,7 @@ def test_nobody_comes_past_the_firewall_because_cloudfront_shows_a_secret(
     assert {"Ref": secret} in [one for resources in reads for one in as_list(resources)]
 
 
-def test_the_firewall_refuses_who_asks_too_often_and_what_aws_knows_to_be_bad_but_no_import_for_its_size(
+def test_the_firewall_rejects_frequent_and_known_bad_requests_but_no_import_for_its_size(
     others: dict[str, SynthesizedTemplate],
 ) -> None:
     firewall = others["firewall"].only_properties("AWS::WAFv2::WebACL")
@@ -302,7 +302,7 @@ def test_the_page_is_served_beside_the_api_from_a_bucket_that_cloudfront_alone_r
             template.only_properties("AWS::CloudFront::Distribution")["DistributionConfig"],
         )
         api, files = config["Origins"]
-        assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses stay as they are"
+        assert config["DefaultCacheBehavior"]["TargetOriginId"] == api["Id"], "the API's addresses do not change"
         assert [it["PathPattern"] for it in config["CacheBehaviors"]] == ["/page", "/page/*"]
         for behaviour in config["CacheBehaviors"]:
             assert behaviour["TargetOriginId"] == files["Id"]
@@ -333,7 +333,7 @@ def test_a_firewall_is_a_setting_of_its_own(paged: SynthesizedTemplate) -> None:
     assert "FrontSecret" not in paged.body["Outputs"]
 
 
-def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_alone(
+def test_the_page_policy_allows_only_its_own_resources_and_requests_to_the_shop_and_cognito(
     paged: SynthesizedTemplate,
 ) -> None:
     (policy_id,) = paged.resources("AWS::CloudFront::ResponseHeadersPolicy")
@@ -362,7 +362,9 @@ def test_a_browser_is_told_to_load_nothing_else_and_to_ask_the_shop_and_cognito_
         ("/page", {"statusCode": 301, "headers": {"location": {"value": "/page/"}}}),
     ],
 )
-def test_the_page_itself_is_its_index(paged: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]) -> None:
+def test_each_path_of_the_page_leads_to_its_file(
+    paged: SynthesizedTemplate, uri: str, leads_to: dict[str, Any]
+) -> None:
     code = paged.only_properties("AWS::CloudFront::Function")["FunctionCode"]
     run = f"{code}; console.log(JSON.stringify(handler({{ request: {{ uri: {json.dumps(uri)} }} }})))"
     node = subprocess.run([environ["JSII_NODE"], "-e", run], capture_output=True, text=True, check=True)
@@ -399,7 +401,7 @@ def test_each_deploy_puts_the_pages_files_in_place_with_where_one_signs_in_and_h
     }
 
 
-def test_who_puts_the_files_there_may_do_that_and_no_more(paged: SynthesizedTemplate) -> None:
+def test_the_role_that_uploads_the_page_has_no_other_permission(paged: SynthesizedTemplate) -> None:
     (role,) = [id for id in paged.resources("AWS::IAM::Role") if id.startswith("PageFiles")]
     assert "ManagedPolicyArns" not in paged.properties("AWS::IAM::Role")[role]
     policies = [it for it in paged.properties("AWS::IAM::Policy").values() if {"Ref": role} in it["Roles"]]
@@ -416,7 +418,7 @@ def test_who_puts_the_files_there_may_do_that_and_no_more(paged: SynthesizedTemp
     assert log["RetentionInDays"] == PAGE_ALONE.log_retention_days
 
 
-def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(
+def test_a_sign_in_for_the_page_returns_only_to_the_page_with_a_code(
     dev: SynthesizedTemplate, paged: SynthesizedTemplate
 ) -> None:
     client, before = (template.only_properties("AWS::Cognito::UserPoolClient") for template in (paged, dev))
@@ -437,14 +439,14 @@ def test_who_signs_in_for_the_page_comes_back_to_it_alone_with_a_code(
 
 
 # the docs -------------------------------------------------------------------------------------------------------------
-def test_every_setting_is_in_the_classes_own_words() -> None:
+def test_setting_descriptions_name_only_settings() -> None:
     from docs.pages.settings import setting_descriptions  # noqa: PLC0415
 
     assert setting_descriptions().keys() <= {one.name for one in fields(Stage)}, "and each has one: find_omissions"
 
 
 @pytest.mark.parametrize("one", fields(Stage), ids=lambda one: one.name)
-def test_every_setting_is_on_the_page_with_what_both_stages_have(one: Any) -> None:
+def test_every_setting_is_on_the_page_with_its_values_in_both_stages(one: Any) -> None:
     from docs.pages.settings import format_value, render_page  # noqa: PLC0415
 
     if one.name == "name":

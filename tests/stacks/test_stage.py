@@ -18,7 +18,7 @@ def test_a_deployment_is_dev_unless_it_says_otherwise() -> None:
     assert read_settings({"stage": "prod"}) == STAGES["prod"]
 
 
-def test_dev_lets_go_and_prod_protects() -> None:
+def test_dev_deletes_its_data_and_prod_protects_it() -> None:
     assert [(stage.name, stage.protect) for stage in STAGES.values()] == [("dev", False), ("prod", True)]
 
 
@@ -29,12 +29,12 @@ def test_any_setting_can_be_set_by_text_as_the_command_line_gives_it() -> None:
     assert stage.cors_origins == ("https://a.example", "http://b:80")
 
 
-def test_any_setting_can_be_set_by_what_json_knows() -> None:
+def test_any_setting_accepts_its_json_value() -> None:
     stage = read_settings({"return_window_days": 0, "cors_origins": ["https://a.example"]})
     assert (stage.return_window_days, stage.cors_origins) == (0, ("https://a.example",))
 
 
-def test_what_is_the_cdks_own_is_passed_over() -> None:
+def test_context_of_the_cdk_itself_is_ignored() -> None:
     context = {"@aws-cdk/core:flag": True, "aws:cdk:bundling-stacks": ["**"], "cli-telemetry": False, "laptop": "true"}
     assert read_settings(context) == STAGES["dev"]
 

@@ -1,4 +1,4 @@
-"""The synthesized template: what is there, how it is set, how long things live, and what a stage changes."""
+"""The synthesized template: its resources, their properties and retention, and the differences between stages."""
 
 import importlib
 import inspect
@@ -83,7 +83,7 @@ def test_f29_two_functions_read_the_stream_and_no_more(dev: SynthesizedTemplate)
 
 
 @pytest.mark.parametrize(("reader", "batch_size"), [("copies_reader", 50), ("event_publisher", 100)])
-def test_a_reader_loses_nothing_and_waits_for_nobody_for_long(
+def test_a_reader_loses_no_record_and_its_batching_window_is_short(
     dev: SynthesizedTemplate, reader: str, batch_size: int
 ) -> None:
     (table,) = dev.resources("AWS::DynamoDB::GlobalTable")
@@ -133,7 +133,7 @@ def test_a_message_that_fails_is_retried_for_five_times_the_visibility_timeout_o
 
 
 @pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)
-def test_a_function_works_a_reactions_queue_as_the_model_says(dev: SynthesizedTemplate, reaction: Any) -> None:
+def test_the_queue_of_a_reaction_has_the_settings_of_the_model(dev: SynthesizedTemplate, reaction: Any) -> None:
     module = reaction.function
     mapping = dev.mapping(module)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -181,7 +181,7 @@ def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: SynthesizedTemplate)
         ("backlog_metrics", "rate(5 minutes)"),
     ],
 )
-def test_what_passing_time_asks_for_is_called_in_time_and_a_failed_run_is_kept(
+def test_scheduled_functions_run_on_time_and_a_failed_run_is_kept(
     dev: SynthesizedTemplate, module: str, rate: str
 ) -> None:
     function = dev.function(module)
@@ -226,14 +226,14 @@ def test_a_function_is_traced_and_logs_json_into_its_own_group(dev: SynthesizedT
 
 
 @pytest.mark.parametrize(("stage", "days"), [("dev", 14), ("prod", 90)])
-def test_every_log_group_ends_what_it_keeps(templates: dict[str, SynthesizedTemplate], stage: str, days: int) -> None:
+def test_every_log_group_has_a_retention(templates: dict[str, SynthesizedTemplate], stage: str, days: int) -> None:
     groups = templates[stage].properties("AWS::Logs::LogGroup")
     assert len(groups) >= len(MODULES) + 1, "one of each function, one of the API's requests"
     assert {id: group.get("RetentionInDays") for id, group in groups.items()} == dict.fromkeys(groups, days)
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_a_function_is_told_what_its_environment_reads(dev: SynthesizedTemplate, module: str) -> None:
+def test_a_function_gets_the_variables_that_its_environment_reads(dev: SynthesizedTemplate, module: str) -> None:
     cls = _environment_of(module)
     variables = dev.properties("AWS::Lambda::Function")[dev.function(module)]["Environment"]["Variables"]
     assert variables.keys() == {
@@ -290,7 +290,7 @@ def test_people_sign_in_by_a_verified_address_and_staff_and_warehouse_are_groups
     assert groups == {"staff", "warehouse"}
 
 
-def test_the_access_log_names_nobody_and_the_api_is_throttled(dev: SynthesizedTemplate) -> None:
+def test_the_access_log_has_no_personal_data_and_the_api_is_throttled(dev: SynthesizedTemplate) -> None:
     stage = dev.only_properties("AWS::ApiGatewayV2::Stage")
     log = stage["AccessLogSettings"]["Format"]
     assert "$context.requestId" in log
@@ -298,7 +298,7 @@ def test_the_access_log_names_nobody_and_the_api_is_throttled(dev: SynthesizedTe
     assert stage["DefaultRouteSettings"]["ThrottlingRateLimit"] == 50
 
 
-# what is kept ---------------------------------------------------------------------------------------------------------
+# retained resources ---------------------------------------------------------------------------------------------------
 def test_buckets_are_private_encrypted_and_answer_https_only(dev: SynthesizedTemplate) -> None:
     (key,) = dev.resources("AWS::KMS::Key")
     buckets = dev.properties("AWS::S3::Bucket")
@@ -332,7 +332,7 @@ def test_the_webhook_has_two_live_secrets_and_the_pepper_is_one_text(dev: Synthe
 
 
 @pytest.mark.parametrize(("stage", "fate"), [("dev", "Delete"), ("prod", "Retain")])
-def test_dev_lets_go_of_its_data_and_prod_retains_it(
+def test_dev_deletes_its_data_and_prod_retains_it(
     templates: dict[str, SynthesizedTemplate], stage: str, fate: str
 ) -> None:
     for resource_type in HOLDING_DATA:
@@ -363,7 +363,7 @@ def test_stages_differ_in_settings_alone(dev: SynthesizedTemplate, prod: Synthes
 
 
 # the whole ------------------------------------------------------------------------------------------------------------
-def test_the_stack_tells_where_everything_is(dev: SynthesizedTemplate) -> None:
+def test_the_stack_outputs_all_addresses(dev: SynthesizedTemplate) -> None:
     functions = {f"{function_id(module)}Function" for module in MODULES}
     called = {it["FunctionName"]["Ref"] for it in dev.properties("AWS::Lambda::EventSourceMapping").values()}
     named = {function_id(module): dev.function(module) for module in MODULES}

@@ -113,7 +113,7 @@ def run_command(command: str, known: Mapping[str, str], *, deploy: Callable[[], 
         case ["curl", "-X", method, url, *headers]:
             _send_request(method, url, headers)
         case _:
-            pytest.fail(f"nobody here knows how to type {command}")
+            pytest.fail(f"the test cannot run {command}")
 
 
 def _run_ops(arguments: Sequence[str]) -> object:

@@ -11,7 +11,7 @@ LEFT_OUT = {".git", ".venv", "node_modules", "build", ".local", "__pycache__"}
 
 
 def copy_project(folder: Path) -> Path:
-    """Copy the project into an empty folder, with links to what was installed. Return the folder."""
+    """Copy the project into an empty folder, with links to its installed packages. Return the folder."""
     for path in PROJECT.iterdir():
         if path.is_dir() and path.name not in LEFT_OUT:
             shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -39,7 +39,7 @@ def apply_diff(folder: Path, diff: str) -> None:
 
 
 def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run this Python in a copy of the project, and return what it printed."""
+    """Run this Python in a copy of the project, and return its output."""
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=quiet, text=True, capture_output=True, check=False

@@ -16,7 +16,7 @@ LONG_AGO = 1_700_000_000
 
 
 def invalid_tokens(aws: LocalAws, stack: DeployedStack, real: str) -> Mapping[str, str]:
-    """Return invalid variants of an access token. The key of each variant says what is wrong with the token."""
+    """Return invalid variants of an access token. The key of each variant names its defect."""
     key = read_pool_key(aws, stack)
     issuer = claims_of(real)["iss"]
     header, _, signature = real.split(".")

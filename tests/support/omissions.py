@@ -1,7 +1,7 @@
-"""What was forgotten, one sentence for each: what is missing, and in which file and line to add it.
+"""Reports forgotten declarations, one sentence for each: the missing part, and the file and line to add it.
 
-`make check` prints all of them (`python -m tests.support.omissions`), and tests/test_omissions.py forgets each on
-purpose. The checks of functions/model/declarations.py come before: these here also know the API, the stack and the
+`make check` prints all of them (`python -m tests.support.omissions`), and tests/test_omissions.py removes each on
+purpose. The checks of functions/model/declarations.py run before: the checks here also know the API, the stack and the
 tests.
 """
 

@@ -32,7 +32,7 @@ def place_in(path: str, name: str) -> str:
 class KeptByHand(dict[K, V]):
     """Entries that tests keep by hand, because a check must not compute with the code that it judges.
 
-    A missing entry fails the test with one sentence. `what`: what the entry is for its key. `at`: the constant's place.
+    A missing entry fails the test with one sentence. `what`: names the entry for its key. `at`: the constant's place.
     """
 
     def __init__(self, entries: Mapping[K, V], *, what: str, path: str, name: str) -> None:
@@ -40,7 +40,7 @@ class KeptByHand(dict[K, V]):
         self.what, self.path, self.name = what, path, name
 
     def sentence(self, key: Any) -> str:
-        """Return what to add, and where."""
+        """Return the missing entry and the place to add it."""
         shown = getattr(key, "type", None) or getattr(key, "id", None) or key
         return f"{place_in(self.path, self.name)}: {shown} has no {self.what}: add it to {self.name}"
 

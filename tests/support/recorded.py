@@ -1,4 +1,4 @@
-"""Figures that are checked exactly are recorded in files, and one command records those of what is new: `make record`.
+"""Figures that are checked exactly are recorded in files, and `make record` records those of new declarations.
 
 The command adds missing entries and changes no other. So a changed figure always fails a test first.
 """
@@ -13,7 +13,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Recorded:
-    """The entries of one JSON file, or of a section of it. `writes`: whether this run records what is missing."""
+    """The entries of one JSON file, or of a section of it. `writes`: whether this run records missing entries."""
 
     def __init__(self, file: Path, section: str = "", *, writes: bool) -> None:
         self.file, self.section, self.writes = file, section, writes
@@ -33,7 +33,7 @@ class Recorded:
     def check(self, name: str, found: Any, *, at: str, what: str) -> None:
         """Fail the test with one sentence unless the entry is recorded with this value.
 
-        `at`: the file and the line of the declaration. `what`: what the figures are of, such as "units of A14".
+        `at`: the file and the line of the declaration. `what`: names the figures, such as "units of A14".
         """
         entries = self.entries
         if name not in entries and self.writes:

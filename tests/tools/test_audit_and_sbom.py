@@ -1,4 +1,4 @@
-"""What all is made of, and what is known of its weaknesses: nothing is called clean that nobody looked at."""
+"""The list of all dependencies and their vulnerabilities: a package is never reported as clean without an audit."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def recorded(name: str) -> str:
 
 
 # the outcome ----------------------------------------------------------------------------------------------------------
-def test_it_is_clean_when_all_was_looked_at_and_nothing_is_known() -> None:
+def test_all_packages_audited_without_a_vulnerability_is_clean() -> None:
     audits = [parse_pip_audit(recorded("pip-clean"), PYTHON), parse_npm_audit(recorded("npm-clean"), NODE)]
     assert [str(it) for it in audits] == [
         "Python: clean: no known vulnerabilities in 2 packages",
@@ -28,7 +28,7 @@ def test_it_is_clean_when_all_was_looked_at_and_nothing_is_known() -> None:
     assert overall_outcome(audits) is AuditOutcome.CLEAN
 
 
-def test_a_finding_is_said_with_what_mends_it() -> None:
+def test_a_vulnerability_is_reported_with_its_fix() -> None:
     found = [parse_pip_audit(recorded("pip-findings"), PYTHON), parse_npm_audit(recorded("npm-findings"), NODE)]
     assert [it.outcome for it in found] == [AuditOutcome.FINDINGS, AuditOutcome.FINDINGS]
     assert str(found[0]) == "Python: 1 findings\n  attrs 26.1.0: PYSEC-0000-1, fixed in 99.1.0"
@@ -36,18 +36,18 @@ def test_a_finding_is_said_with_what_mends_it() -> None:
 
 
 @pytest.mark.parametrize("said", ["", "no JSON", "[]", "{}", '{"dependencies": []}', recorded("pip-silent")])
-def test_packages_that_nobody_looked_at_are_not_clean(said: str) -> None:
-    """pip-audit exits with 0 and says that nothing is known where its index told it nothing."""
+def test_python_packages_without_an_audit_are_not_reported_as_clean(said: str) -> None:
+    """pip-audit exits with 0 and reports no vulnerability if its index returns no data."""
     assert parse_pip_audit(said, PYTHON).outcome is AuditOutcome.NOT_AUDITED
     assert str(parse_pip_audit(said, PYTHON)).startswith("Python: not audited: ")
 
 
 @pytest.mark.parametrize("said", ["", "[]", "{}", recorded("npm-silent"), recorded("npm-offline")])
-def test_packages_of_node_that_nobody_looked_at_are_not_clean(said: str) -> None:
+def test_node_packages_without_an_audit_are_not_reported_as_clean(said: str) -> None:
     assert parse_npm_audit(said, NODE).outcome is AuditOutcome.NOT_AUDITED
 
 
-def test_one_package_that_was_left_out_is_enough_not_to_be_clean() -> None:
+def test_one_package_without_an_audit_is_not_clean() -> None:
     left_out = parse_pip_audit(recorded("pip-clean"), {**PYTHON, "boto3": "1"})
     assert (left_out.outcome, left_out.unaudited) == (AuditOutcome.NOT_AUDITED, ["no result for boto3"])
     empty = json.loads(recorded("npm-clean"))
@@ -55,7 +55,7 @@ def test_one_package_that_was_left_out_is_enough_not_to_be_clean() -> None:
     assert parse_npm_audit(json.dumps(empty), NODE).outcome is AuditOutcome.NOT_AUDITED
 
 
-def test_a_finding_outweighs_what_was_not_looked_at_and_that_outweighs_what_is_clean() -> None:
+def test_a_vulnerability_outranks_a_missing_audit_and_that_outranks_a_clean_result() -> None:
     clean, finding, silent = AuditReport("a", 1), AuditReport("b", 1, findings=["x"]), AuditReport("c", unaudited=["y"])
     assert overall_outcome([clean, silent, finding]) is AuditOutcome.FINDINGS
     assert overall_outcome([clean, silent]) is AuditOutcome.NOT_AUDITED
@@ -107,9 +107,7 @@ def test_the_list_of_all_that_is_used_has_every_package_of_the_locks_with_its_ha
             assert hashes, component["name"]
 
 
-def test_a_list_that_lacks_a_package_is_not_written_as_if_it_were_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_without_a_package_of_the_locks_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "locked_packages", lambda lock: {"boto3": "0.0.0"})
     with pytest.raises(sbom.IncompleteSbom, match="lacks boto3"):
         sbom.write_sboms(tmp_path, validate=False)

@@ -22,10 +22,10 @@ class Command:
 
 @entity
 class Effect:
-    """Records what a reaction to an event did, so that a second delivery of the event does not repeat it.
+    """Records the result of a reaction to an event, so that a second delivery of the event does not repeat it.
 
     A reaction is a queue of events and the Lambda that processes it. `reaction`: its name, such as fulfilment.
-    `result`: what the reaction did, such as the id of the invoice that it issued.
+    `result`: the result of the effect, such as the id of the issued invoice.
     """
 
     effect_id: str

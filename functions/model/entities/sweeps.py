@@ -26,10 +26,11 @@ class Stretch:
 class Sweep:
     """The checkpoint of an operator tool's sweep (a scan of the whole table), and the lock that prevents a second run.
 
-    `by`: who holds the lock, until `held_until`. `read`: the number of items read. `changed`: the number of changed
-    items. `right`: the number of items that were already correct. `passed_over`: the number of items that were skipped,
-    because they cannot be read or written. `lost`: how often the sweep lost a write conflict with another writer. It
-    then tried the item again. `unreadable`: some of the skipped items, by key, with the reason.
+    `by`: the user who holds the lock, until `held_until`. `read`: the number of items read. `changed`: the number of
+    changed items. `right`: the number of items that were already correct. `passed_over`: the number of items that were
+    skipped, because they cannot be read or written. `lost`: how often the sweep lost a write conflict with another
+    writer. It then tried the item again. `unreadable`: some of the skipped items, by key, with the reason.
+
     `waiting`: the keys of scanned items in which the sweep found errors that are not repaired yet. If the sweep is
     stopped, the next run first checks these items again.
     """

@@ -1,8 +1,4 @@
-"""A WSGI application that acts as API Gateway: it invokes the function and checks each response.
-
-`Authorization: Bearer` contains a user's name instead of a token. A request without a known name has no claims, as on
-a public route.
-"""
+"""A WSGI application. `violations`: found by the judge, each with its first request."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -21,7 +17,7 @@ Environ = dict[str, Any]
 
 
 class Gateway:
-    """A WSGI application. `violations`: what the judge found, each with the first request that showed it."""
+    """A WSGI application. `violations`: found by the judge, each with the first request that showed it."""
 
     def __init__(self, api: ApiHarness, judge: ResponseJudge) -> None:
         self.api, self.judge = api, judge

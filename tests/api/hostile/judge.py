@@ -51,7 +51,7 @@ class ResponseJudge:
         """Invoke the function. Return its response and the violations found."""
         try:
             response = handler(raw, LambdaContext())
-        except BaseException as error:  # noqa: BLE001  that it gets out is what is looked for
+        except BaseException as error:  # noqa: BLE001  the judge looks for every exception
             return {}, [f"uncaught: {type(error).__name__}: {str(error)[:200]}"]
         status = response["statusCode"]
         self.status_counts[status] = self.status_counts.get(status, 0) + 1
@@ -113,7 +113,7 @@ class ResponseJudge:
             yield f"a problem of {len(text)} characters"
 
     def _wrongly_accepted(self, key: str, operation: Schema, named: Mapping[str, str], raw: Event) -> Iterator[str]:
-        """Yield what was accepted although the document does not allow it."""
+        """Yield the accepted values that the document does not allow."""
         where = ("paths", key.partition(" ")[2], key.partition(" ")[0].lower())
         headers = {name.lower(): value for name, value in (raw.get("headers") or {}).items()}
         sent = {"path": dict(named), "query": raw.get("queryStringParameters") or {}, "header": headers}
@@ -194,7 +194,7 @@ def _unknown_route_violations(key: str, status: int, text: str) -> Iterator[str]
         if status not in (200, 400):
             yield f"{status} of a page"
     elif status not in UNKNOWN_ROUTE_PROBLEMS:
-        yield f"{status} of what is no route: {text[:200]}"
+        yield f"{status} of an unknown route: {text[:200]}"
 
 
 def normalized(name: str, value: Any) -> Any:

@@ -1,5 +1,4 @@
-"""Hostile requests of every route: `make hostile`. No 5xx, no answer that the OpenAPI document does not describe, and
-nothing that is taken for what it is not."""
+"""Hostile requests to every route (`make hostile`): no 5xx, no undocumented answer, no malformed input accepted."""
 
 import random
 import zlib
@@ -20,7 +19,7 @@ EACH = CORPUS_REQUESTS // len(ROUTES) + 1
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("key", ROUTES)
-def test_whatever_is_sent_to_a_route_is_answered_as_described(
+def test_every_hostile_request_to_a_route_is_answered_as_described(
     api: ApiHarness, world: dict[str, str], judge: ResponseJudge, key: str
 ) -> None:
     asked = valid_request(key, world, api)

@@ -1,4 +1,4 @@
-"""The judge of hostile requests sees what it is there for, and finds nothing where nothing is wrong."""
+"""The judge of hostile requests detects each kind of violation, and reports none for a correct answer."""
 
 import json
 from typing import Any
@@ -28,18 +28,18 @@ def judge() -> ResponseJudge:
 
 @pytest.fixture
 def made(api: ApiHarness) -> dict[str, Any]:
-    """What the API answers to who makes a product."""
+    """Return the API's answer to a request for a new product."""
     made: dict[str, Any] = api.call("POST", "/products", STAFF, PRODUCT).body
     return made
 
 
 def wrong(judge: ResponseJudge, text: str, response: dict[str, Any], said: Any, **asked: Any) -> str:
-    """What is found at a request for a new product that has this body, and at this answer to it."""
+    """Return the violations of a request for a new product with this body and this answer."""
     raw = http_event("POST", "/products", token=STAFF, body=text, headers=asked.pop("headers", JSON), **asked)
     return "; ".join(judge.find_violations(raw, {**response, "body": json.dumps(said)}))
 
 
-def test_a_good_answer_to_a_good_request_is_right(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_a_valid_exchange_has_no_violation(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made) == ""
     assert wrong(judge, "{", REFUSED, PROBLEM) == ""
 
@@ -57,31 +57,33 @@ def test_a_good_answer_to_a_good_request_is_right(judge: ResponseJudge, made: di
         ('"price": 2', "price was sent as 2 and is 1"),
     ],
 )
-def test_a_body_that_is_taken_for_what_it_is_not_is_seen(
+def test_the_judge_detects_a_malformed_body_that_is_accepted(
     judge: ResponseJudge, made: dict[str, Any], text: str, why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT).replace('"price": 1', text), KEPT, made)
 
 
-def test_a_body_that_is_declared_as_something_else_and_taken_is_seen(
+def test_the_judge_detects_a_body_with_a_wrong_content_type_that_is_accepted(
     judge: ResponseJudge, made: dict[str, Any]
 ) -> None:
     found = wrong(judge, json.dumps(PRODUCT), KEPT, made, headers={"content-type": "text/plain"})
     assert found == "a body of text/plain was taken"
 
 
-def test_a_body_that_is_left_out_is_seen_unless_it_is_optional(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_the_judge_detects_a_missing_body_unless_it_is_optional(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert "not exact" in wrong(judge, "", KEPT, made)
     retry = http_event("POST", "/orders/o1/refunds/pi_1-1/retry", token=STAFF)
     assert not any("body" in found for found in judge.find_violations(retry, {**KEPT, "statusCode": 200, "body": "{}"}))
 
 
-def test_an_unknown_query_that_is_taken_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_the_judge_detects_an_unknown_query_parameter_that_is_accepted(
+    judge: ResponseJudge, made: dict[str, Any]
+) -> None:
     assert wrong(judge, json.dumps(PRODUCT), KEPT, made, query="a=1") == "query 'a' is not known and was taken"
 
 
 @pytest.mark.parametrize("query", ["limit=1.0", "limit=+1", "limit=01", "limit=1_0", "limit=101", "limit=%D9%A3"])
-def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: ResponseJudge, query: str) -> None:
+def test_the_judge_detects_a_malformed_number_in_a_query_that_is_accepted(judge: ResponseJudge, query: str) -> None:
     answer = {**KEPT, "statusCode": 200, "body": '{"items": [], "cursor": null}'}
     (found,) = judge.find_violations(
         http_event("GET", "/customers/me/orders", token=ANN, query=query.replace("+", "%2B")), answer
@@ -103,17 +105,17 @@ def test_a_number_of_a_query_that_is_taken_though_it_is_none_is_seen(judge: Resp
         (REFUSED, {**PROBLEM, "detail": "x" * 6_000}, "a problem of 6"),
     ],
 )
-def test_an_answer_that_is_not_described_is_seen(
+def test_the_judge_detects_an_undocumented_answer(
     judge: ResponseJudge, response: dict[str, Any], said: dict[str, Any], why: str
 ) -> None:
     assert why in wrong(judge, json.dumps(PRODUCT), response, said)
 
 
-def test_an_answer_that_tells_more_than_is_described_is_seen(judge: ResponseJudge, made: dict[str, Any]) -> None:
+def test_the_judge_detects_a_response_with_undeclared_fields(judge: ResponseJudge, made: dict[str, Any]) -> None:
     assert "'secret' was unexpected" in wrong(judge, json.dumps(PRODUCT), KEPT, {**made, "secret": 1})
 
 
-def test_what_gets_out_of_the_handler_is_seen(judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_detects_an_exception_of_the_handler(judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise RecursionError("too deep")
 
@@ -121,7 +123,7 @@ def test_what_gets_out_of_the_handler_is_seen(judge: ResponseJudge, monkeypatch:
     assert judge.send({}) == ({}, ["uncaught: RecursionError: too deep"])
 
 
-def test_a_fault_of_the_product_is_found_by_the_corpus(
+def test_the_corpus_detects_a_fault_of_the_product(
     api: ApiHarness, world: dict[str, str], judge: ResponseJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = valid_request("GET /orders", world, api)
@@ -131,7 +133,7 @@ def test_a_fault_of_the_product_is_found_by_the_corpus(
     assert [found[:3] for way in ways for found in judge.send(way.change(asked).event(api))[1]] == ["500"] * len(ways)
 
 
-def test_every_route_is_spoiled_in_its_body_path_query_headers_and_event(
+def test_the_corpus_mutates_body_path_query_headers_and_event_of_every_route(
     api: ApiHarness, world: dict[str, str]
 ) -> None:
     for key in ROUTES:

@@ -29,7 +29,7 @@ def described(judge: ResponseJudge) -> Any:
 @pytest.mark.hostile
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode, ids=lambda mode: mode.value)
 @pytest.mark.parametrize("key", DESCRIBED)
-def test_what_is_made_up_is_answered_as_described(
+def test_generated_requests_are_answered_as_described(
     api: ApiHarness,
     world: dict[str, str],
     judge: ResponseJudge,

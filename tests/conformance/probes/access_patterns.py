@@ -1,4 +1,4 @@
-"""What each access pattern of the shop consumes, if the items of a request have at most 4 KB in all.
+"""The read units that each access pattern of the shop consumes, if the items of a request have at most 4 KB in all.
 
 A pattern sends one request for each partition that it reads. A consistent request of up to 4 KB is one unit, and an
 eventually consistent one is half a unit.

@@ -200,7 +200,7 @@ class ServiceProbe(Probe):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternProbe(Probe):
-    """What one access pattern of the shop consumes.
+    """The read units that one access pattern of the shop consumes.
 
     `pattern`: the pattern's id. `requests`: the number of requests. `units`: the read capacity units of all requests.
     """

@@ -1,4 +1,4 @@
-"""Facts about the allowed settings of event source mappings: what AWS refuses."""
+"""Facts about the allowed settings of event source mappings: AWS refuses all others."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Runners: each plays the probes on one system and returns what it observed."""
+"""Runners: each plays the probes on one system and returns its observations."""

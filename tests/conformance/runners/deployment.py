@@ -32,10 +32,10 @@ ONE_PARTITION = {
 
 @dataclass
 class Deployment:
-    """A function with its state table, a bucket, and whatever a probe adds. The names start with `prefix`.
+    """A function with its state table, a bucket, and the further resources of a probe. The names start with `prefix`.
 
-    `client`: returns the boto3 client of a service. `undo`: deletes all resources, the newest first.
-    `environment`: further environment variables of the function.
+    `client`: returns the boto3 client of a service. `undo`: deletes all resources, the newest first. `environment`:
+    further environment variables of the function.
     """
 
     client: Callable[[str], Any]
@@ -87,12 +87,12 @@ class Deployment:
             time.sleep(1)
 
     def store_script(self, owner: str, script: Mapping[str, Any]) -> None:
-        """Tell the function what to do with the batches of this table or queue."""
+        """Store the script that the function follows for the batches of this table or queue."""
         item = {"PK": {"S": owner}, "SK": {"S": "script"}, "script": {"S": json.dumps(script)}}
         self.client("dynamodb").put_item(TableName=self.state_table, Item=item)
 
     def logged_calls(self, owner: str) -> list[dict[str, Any]]:
-        """Return what the function logged of its invocations for this table or queue, oldest first."""
+        """Return the function's log of its invocations for this table or queue, oldest first."""
         pages = (
             self.client("dynamodb")
             .get_paginator("query")

@@ -31,7 +31,8 @@ FIRST_SEQUENCE_NUMBER = 100000000000000000000
 
 
 def check(probe: MappingProbe, assumptions: MappingAssumptions | None = None) -> str:
-    """Play a probe and return how the model differs from it, or "" if it does not differ."""
+    """Play a probe and return the model's behavior. `assumptions`: behavior that AWS does not document; default: the
+    model's."""
     return "; ".join(differences(probe, play(probe, assumptions), exact_times=True))
 
 

@@ -1,4 +1,4 @@
-"""What a runner observed of a probe, and how it differs from what the probe expects."""
+"""A runner's observations of a probe, and their differences from the expected ones."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ class ObservedCall:
 
 @dataclass(kw_only=True)
 class Observation:
-    """What one mapping did. `checkpoint`: the number of the last finished record, or None if it is unknown."""
+    """The behavior of one mapping. `checkpoint`: the number of the last finished record, or None if it is unknown."""
 
     calls: list[ObservedCall] = field(default_factory=list)
     failed_batches: list[FailedBatch] = field(default_factory=list)
@@ -105,7 +105,7 @@ def _time_differences(probe: MappingProbe, seen: Observation, *, exact: bool) ->
 
 
 def _order_differences(probe: MappingProbe, seen: Observation) -> Iterator[str]:
-    """Check what holds for every mapping: the first deliveries of an item's records are in order."""
+    """Check a rule of every mapping: the first deliveries of an item's records are in order."""
     reached: dict[str, int] = {}
     for call in seen.calls:
         for number in call.numbers:

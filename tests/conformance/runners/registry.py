@@ -32,7 +32,7 @@ def play_model(probes: Sequence[Probe]) -> Results:
 
 
 def play_laptop(probes: Sequence[Probe]) -> Results:
-    """Play all probes on what the local shop runs on."""
+    """Play all probes on the components of the local shop."""
     with temporary_engine() as engine:
         yield from play_pollers(engine, probes)
         yield from play_patterns(engine, probes)

@@ -36,12 +36,13 @@ UNDO: Mapping[str, tuple[str, str, str]] = {
     "create_user_pool": ("delete_user_pool", "UserPoolId", "UserPool.Id"),
     "create_api": ("delete_api", "ApiId", "ApiId"),
 }
-"""How to delete what a request of a probe creates: the operation, its parameter, and the path of the id."""
+"""How to delete the resource that a request of a probe creates: the operation, its parameter, and the path of the id.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """What a service probe runs on: an AWS account, or local services that stand in for AWS.
+    """The system for a service probe: an AWS account, or local services that stand in for AWS.
 
     `client`: returns the boto3 client of a service. `read_stream`: returns all records of a table in the shape in which
     Lambda gets them. `delete_expired`: deletes the expired items of all tables. `api_url`: returns the base URL of an

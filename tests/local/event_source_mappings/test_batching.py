@@ -111,7 +111,7 @@ def test_below_the_payload_limit_the_window_stays_open() -> None:
     assert sequence_numbers_of(next_invocation(stream)) == [1, 2]
 
 
-def test_what_was_sent_no_longer_counts_for_the_payload() -> None:
+def test_sent_records_no_longer_count_for_the_payload() -> None:
     stream = new_mapping(batching_window_seconds=300, switches=MappingAssumptions(payload_limit_bytes=size_of(1, 2)))
     feed_records(stream, 1, 2)
     run_outcomes(stream, SUCCESS)
@@ -177,7 +177,7 @@ def test_rejected_records_invoke_nothing_and_the_checkpoint_passes_them() -> Non
     assert stream.counters == MappingCounters(polled=2, filtered_out=2)
 
 
-def test_the_checkpoint_waits_for_what_is_in_flight_or_waiting_though_later_records_were_rejected() -> None:
+def test_the_checkpoint_waits_for_records_in_progress_although_later_records_were_rejected() -> None:
     stream = new_mapping(batch_size=1, filters=ORDERS_ONLY)
     for number, kind in enumerate(["Line", "Order", "Line", "Order", "Line"], start=1):
         stream.add_record(SHARD, record(number, kind=kind), START)
@@ -190,7 +190,7 @@ def test_the_checkpoint_waits_for_what_is_in_flight_or_waiting_though_later_reco
     assert stream.checkpoint() == {SHARD: "5"}
 
 
-def test_a_record_fed_twice_is_delivered_once() -> None:
+def test_a_record_added_twice_is_delivered_once() -> None:
     stream = new_mapping()
     feed_records(stream, 1, 2, 1, 2, 3)
     assert sequence_numbers_of(next_invocation(stream)) == [1, 2, 3]
@@ -204,7 +204,7 @@ def test_sequence_numbers_are_compared_as_numbers() -> None:
     assert sequence_numbers_of(next_invocation(stream)) == [9, 10, 100]
 
 
-def test_finished_records_leave_nothing_behind() -> None:
+def test_finished_records_are_forgotten() -> None:
     stream = new_mapping()
     feed_records(stream, *range(1, 50))
     run_outcomes(stream, SUCCESS)
@@ -260,7 +260,7 @@ def test_every_invocation_has_its_own_request_id() -> None:
     assert first.records == second.records
 
 
-def test_an_outcome_is_taken_once_and_only_for_what_is_under_way() -> None:
+def test_an_outcome_is_accepted_once_and_only_for_an_action_in_progress() -> None:
     stream = new_mapping()
     feed_records(stream, 1)
     action = next_invocation(stream)

@@ -69,7 +69,7 @@ def test_a_queue_gets_no_records_and_no_key() -> None:
     assert "payload" not in action.document
 
 
-def test_the_invoke_count_is_that_of_the_last_budget() -> None:
+def test_the_invoke_count_restarts_with_each_retry_budget() -> None:
     stream = new_mapping(report_item_failures=True, max_retry_attempts=3, on_failure=BUCKET)
     feed_records(stream, 1, 2)
     assert len(run_outcomes(stream, *[report_failures(2)] * 5)) == 5
@@ -79,7 +79,7 @@ def test_the_invoke_count_is_that_of_the_last_budget() -> None:
     assert action.document["DDBStreamBatchInfo"]["startSequenceNumber"] == "2"
 
 
-def test_a_batch_that_grew_too_old_says_so_though_it_was_never_invoked() -> None:
+def test_a_discarded_batch_that_was_never_invoked_reports_its_age() -> None:
     stream = new_mapping(max_record_age_seconds=60, on_failure=BUCKET)
     feed_records(stream, 1)
     stream.add_record(SHARD, record(2, created_at=START + 60), START)
@@ -153,7 +153,7 @@ def test_age_is_checked_again_before_every_retry() -> None:
     assert sequence_numbers_of(next_invocation(stream, now + 30)) == [2]
 
 
-def test_what_is_left_of_an_aged_half_still_goes_before_the_other_half() -> None:
+def test_the_rest_of_an_expired_half_runs_before_the_other_half() -> None:
     stream = new_mapping(
         max_record_age_seconds=60,
         bisect_on_error=True,

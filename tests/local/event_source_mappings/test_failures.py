@@ -70,7 +70,7 @@ def test_a_retry_is_not_topped_up_with_new_records() -> None:
     assert run_outcomes(stream, SUCCESS, SUCCESS) == [[1], [2]]
 
 
-def test_not_being_invoked_uses_up_no_attempt() -> None:
+def test_a_throttled_invocation_uses_no_retry() -> None:
     stream = new_mapping(max_retry_attempts=1)
     feed_records(stream, 1)
     throttled = NotInvoked()
@@ -79,7 +79,7 @@ def test_not_being_invoked_uses_up_no_attempt() -> None:
     assert stream.checkpoint() == {SHARD: "1"}
 
 
-def test_not_being_invoked_splits_no_batch() -> None:
+def test_a_throttled_invocation_splits_no_batch() -> None:
     stream = new_mapping(bisect_on_error=True)
     feed_records(stream, 1, 2)
     assert run_outcomes(stream, NotInvoked(), SUCCESS) == [[1, 2], [1, 2]]
@@ -113,7 +113,7 @@ def test_a_record_of_exactly_the_maximum_age_is_still_invoked() -> None:
 
 
 @pytest.mark.parametrize("outcome", [ERROR, NotInvoked()])
-def test_age_ends_the_retries_of_whatever_failed(outcome: Any) -> None:
+def test_the_maximum_record_age_ends_the_retries_of_every_failure(outcome: Any) -> None:
     stream = new_mapping(max_record_age_seconds=60, switches=MappingAssumptions(retry_delays_seconds=(61,)))
     feed_records(stream, 1)
     stream.report_outcome(next_invocation(stream), outcome, START)
@@ -122,7 +122,7 @@ def test_age_ends_the_retries_of_whatever_failed(outcome: Any) -> None:
     assert (stream.counters.dropped, stream.checkpoint()) == (1, {SHARD: "1"})
 
 
-def test_what_the_stream_no_longer_keeps_is_gone_and_counted_apart() -> None:
+def test_records_older_than_the_retention_of_the_stream_are_counted_as_expired() -> None:
     stream = new_mapping(on_failure=BUCKET)
     feed_records(stream, 1)
     assert stream.due_actions(START + 86_401) == []
@@ -130,7 +130,7 @@ def test_what_the_stream_no_longer_keeps_is_gone_and_counted_apart() -> None:
     assert stream.checkpoint() == {SHARD: "1"}
 
 
-def test_retention_goes_before_a_longer_maximum_age() -> None:
+def test_the_retention_of_the_stream_limits_a_longer_maximum_age() -> None:
     stream = new_mapping(max_record_age_seconds=604_800, on_failure=BUCKET)
     feed_records(stream, 1)
     assert stream.due_actions(START + 90_000) == []
@@ -171,7 +171,7 @@ def test_switches_choose_the_midpoint_and_the_first_half() -> None:
 
 
 @pytest.mark.parametrize(("attempts", "tries_of_one"), [("inherit", 1), ("reset", 2)])
-def test_halves_inherit_the_attempts_already_counted_or_begin_anew(attempts: Any, tries_of_one: int) -> None:
+def test_halves_inherit_the_retry_count_or_start_at_zero(attempts: Any, tries_of_one: int) -> None:
     stream = new_mapping(
         bisect_on_error=True,
         report_item_failures=True,

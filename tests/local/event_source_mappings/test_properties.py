@@ -1,4 +1,5 @@
-"""Whatever arrives, fails, is throttled or killed: nothing is lost, no item is overtaken, and all is repeatable."""
+"""Under every arrival, failure, throttle and kill: no record is lost, the order per item holds, and runs are
+repeatable."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -65,7 +66,7 @@ HANDLINGS = st.sampled_from(["honest", "honest", "success", "error", "report", "
 
 @dataclass(frozen=True)
 class Case:
-    """A stream of (item, kind) and everything that happens to it; whatever a script runs out of goes well."""
+    """A stream of (item, kind) with its script of outcomes; after the script ends, all calls succeed."""
 
     changes: list[tuple[str, str]]
     first_of_child: int
@@ -125,7 +126,7 @@ class World:
         self.start({})
 
     def start(self, resume: dict[str, str]) -> None:
-        """A new process: what was in flight may have had its effect, but nobody reports it."""
+        """Start a new process: actions in progress may have had their effect, but no outcome is reported."""
         self.in_flight = []
         self.mapping = EventSourceMapping(
             self.case.settings,
@@ -200,7 +201,8 @@ class World:
         return not last or self.mapping.checkpoint().get(shard) == str(last[0])
 
     def handle(self, numbers: list[int]) -> tuple[Outcome, int]:
-        """What the function makes of a batch, and how many records from the front Lambda takes as done."""
+        """Return the function's response to a batch, and the number of records from the front that Lambda takes as
+        done."""
         reporting = self.case.settings.report_item_failures
         handling, place = next(self.handlings, ("honest", 0))
         bad = [number for number in numbers if number in self.case.poison]
@@ -217,9 +219,9 @@ class World:
         return report_failures(*reversed(bad)), numbers.index(bad[0])
 
     def check_order(self, number: int) -> None:
-        """A record is done only after all earlier ones of its item are; what was dropped silently can't be seen.
+        """Check that a record is done only after all earlier ones of its item. Silently dropped records are invisible.
 
-        One that was discarded comes back if a kill follows before its lane's neighbours let the checkpoint pass it.
+        A discarded record is delivered again if a kill follows before its lane's neighbours let the checkpoint pass it.
         """
         earlier = {one for one in self.items if one < number and self.items[one] == self.items[number]}
         assert len(earlier - self.handled) <= (0 if self.case.settings.on_failure else self.dropped)

@@ -64,7 +64,7 @@ def test_a_record_is_turned_into_the_shape_lambda_sends() -> None:
     assert isinstance(converted()["dynamodb"]["ApproximateCreationDateTime"], float)
 
 
-def test_converting_leaves_the_record_alone() -> None:
+def test_the_conversion_does_not_change_the_record() -> None:
     before = copy.deepcopy(WIRE)
     converted()
     assert before == WIRE
@@ -82,7 +82,7 @@ def test_an_expiry_carries_the_identity_of_time_to_live_even_if_the_engine_leave
     assert event["userIdentity"] == {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
-def test_a_persons_write_carries_no_identity() -> None:
+def test_a_write_by_a_user_carries_no_identity() -> None:
     assert "userIdentity" not in converted()
     assert "userIdentity" not in converted(userIdentity=None)
 

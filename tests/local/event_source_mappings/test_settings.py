@@ -40,7 +40,7 @@ def test_settings_are_read_from_a_synthesized_template() -> None:
     )
 
 
-def test_what_the_template_leaves_out_has_the_documented_default() -> None:
+def test_settings_missing_in_the_template_have_the_documented_defaults() -> None:
     settings = MappingSettings.from_template({"StartingPosition": "LATEST"})
     assert settings == MappingSettings(starting_position="LATEST")
     assert (settings.batch_size, settings.batching_window_seconds, settings.parallelization_factor) == (100, 0, 1)
@@ -48,7 +48,7 @@ def test_what_the_template_leaves_out_has_the_documented_default() -> None:
     assert (settings.bisect_on_error, settings.report_item_failures, settings.on_failure) == (False, False, None)
 
 
-def test_a_destination_that_is_a_reference_needs_somebody_who_resolves_it() -> None:
+def test_a_destination_by_reference_requires_a_resolver() -> None:
     with pytest.raises(ValueError, match="is a reference: pass `resolve`"):
         MappingSettings.from_template(TEMPLATE)
     plain = {"DestinationConfig": {"OnFailure": {"Destination": "arn:aws:s3:::other"}}}

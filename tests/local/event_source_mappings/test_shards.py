@@ -73,7 +73,7 @@ def test_an_item_is_its_whole_key() -> None:
     assert len(stream.due_actions(START)) > 1  # one partition key, many items: they spread
 
 
-def test_an_item_is_the_same_in_whatever_order_its_keys_are_named() -> None:
+def test_an_item_is_the_same_in_any_order_of_its_key_attributes() -> None:
     stream = new_mapping(parallelization_factor=10)
     for number in range(1, 41):
         one = record(number)
@@ -123,7 +123,7 @@ def test_two_lanes_that_fail_at_once_do_not_stall_each_other_for_ever() -> None:
     assert sorted(invoked([*stream.due_actions(START + 60)])) == [[1], [2]]
 
 
-def test_a_lane_whose_failed_record_the_stream_has_forgotten_stalls_nobody() -> None:
+def test_a_lane_whose_failed_record_left_the_stream_stalls_no_other_lane() -> None:
     a, b = items_in_two_lanes()
     stream = new_mapping(parallelization_factor=2, switches=MappingAssumptions(failing_lane_stalls_shard=True))
     feed_records(stream, 1, item=a)
@@ -227,7 +227,7 @@ def test_an_empty_parent_does_not_let_its_children_overtake_the_grandparent() ->
     assert sequence_numbers_of(next_invocation(stream)) == [2]
 
 
-def test_a_parent_that_is_gone_holds_nobody_back() -> None:
+def test_an_expired_parent_shard_blocks_no_child() -> None:
     stream = new_mapping()
     stream.add_shard(CHILD, parent="shardId-0")
     feed_records(stream, 1, shard=CHILD)

@@ -1,4 +1,4 @@
-"""What clients were answered: the same to the same idempotency key, and nothing about other customers."""
+"""The book of answers: equal answers to equal idempotency keys, and no data of other customers."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -38,7 +38,8 @@ def tax_in(gross: int) -> int:
 
 
 def paid_for(order: Mapping[str, Any], pieces: Mapping[str, int]) -> int:
-    """Return what the customer paid for some pieces: their price less their share of the discount, rounded down."""
+    """Return the amount that the customer paid for some pieces: their price less their share of the discount, rounded
+    down."""
     price, discount = price_of_goods(order["lines"], pieces), (order.get("discount") or {"amount": 0})["amount"]
     share = Decimal(discount) * price / price_of_goods(order["lines"])
     return price - int(share.quantize(Decimal(1), ROUND_DOWN))

@@ -1,4 +1,4 @@
-"""The book of copies: the lists of orders and of sold goods show what the orders themselves say."""
+"""The book of copies: the lists of orders and of sold goods agree with the orders."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The book of mails: each change of an order that interests its customer is told by one mail, and nothing else is."""
+"""The book of mails: there is one mail about each relevant change of an order, and no other mail."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The book of money: what customers paid, what they got back, and what the shop keeps for each order."""
+"""The book of money: the payments of customers, their refunds, and the money that the shop keeps for each order."""
 
 from collections import Counter
 from collections.abc import Iterator

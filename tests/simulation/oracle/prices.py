@@ -1,4 +1,4 @@
-"""The book of prices: what an order costs, as the customer was told, and which discounts it used."""
+"""The book of prices: the cost of an order, as shown to the customer, and its discounts."""
 
 from collections import Counter
 from collections.abc import Iterator

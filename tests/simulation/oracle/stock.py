@@ -1,4 +1,4 @@
-"""The book of stock: what was received is there, or an order has it."""
+"""The book of stock: received pieces are in the stock or in an order."""
 
 import json
 from collections import Counter, defaultdict

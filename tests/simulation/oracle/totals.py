@@ -37,9 +37,9 @@ def best_sellers_are_the_pieces_sold(books: Books) -> Iterator[str]:
 
 
 def final_months_stay_as_they_were(books: Books) -> Iterator[str]:
-    """Check that nothing changes or deletes the pieces of a month after the month is final, not even a repair.
+    """Check that no write changes or deletes the pieces of a month after the month is final, not even a repair.
 
-    By then, the orders of the month are in the archive, so nothing in the table says how many pieces were sold.
+    At this time, the orders of the month are in the archive, so nothing in the table says how many pieces were sold.
     """
     for (partition, sort), versions in books.seen.history.items():
         if sort.startswith("SEASON#"):
