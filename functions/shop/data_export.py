@@ -26,7 +26,7 @@ from functions.model.patterns import (
     ORDER_BY_ID,
     ORDER_ITEM_COLLECTION,
 )
-from functions.model.personal_data import LISTS, find_place, owned_rows, query_of_owner, rows_by_profile
+from functions.model.personal_data import LISTS, build_owner_query, find_place, owned_rows, rows_by_profile
 from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Caller, Shop
 
@@ -125,7 +125,7 @@ def _read(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: 
     if at.step in COLLECTIONS:
         return _read_listed(shop, customer_id, at, limit, read_archive)
     row = _rows_in_indexes().get(at.step)
-    query = CUSTOMER_ITEM_COLLECTION if row is None else query_of_owner(row)
+    query = CUSTOMER_ITEM_COLLECTION if row is None else build_owner_query(row)
     page = shop.table.query(query, customer_id=customer_id, limit=limit, after=at.after)
     beside = [found for item in page.items if isinstance(item, Customer) for found in _items_of_profile(shop, item)]
     return [*page.items, *beside], replace(at, after=page.after) if page.after else _next_step(at.step)
