@@ -18,8 +18,8 @@ from functions.model.entities import shard_of
 
 @dataclass
 class OrderOutcome:
-    """All of it. `queues`: where the order stood after each step; `found`: how many items of a kind an index finds, by
-    what; `taken`: from the stock; `left`: what kinds of items; `archived`: what the object holds."""
+    """All of it. `queues`: where the order stood after each step; `found`: how many items of a type an index finds, by
+    what; `taken`: from the stock; `left`: the item types; `archived`: what the object holds."""
 
     queues: list[list[str]] = field(default_factory=list)
     indexed: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -168,7 +168,7 @@ def queues_of(shop: BenchShop, order_id: str) -> list[str]:
 
 
 def _indexed(shop: BenchShop, order_id: str, ids: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """All that the indexes have of an order, and of products' places among the best: what kind of item, what it is
+    """All that the indexes have of an order, and of products' places among the best: the item type, what it is
     found by, the index's partition, and the item."""
     view, table = view_of(shop), shop.harness.shop.table
     for index, partition in view.indexes.items():
