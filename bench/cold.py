@@ -142,7 +142,7 @@ class FakeAwsHandler(BaseHTTPRequestHandler):
         return None
 
     def _forward(self, body: bytes, headers: dict[str, str]) -> None:
-        """To the engine. What it refuses fails the start, unless an earlier start has done it already."""
+        """To the engine. A call that it rejects fails the start, unless an earlier start has done it already."""
         forwarded = http.client.HTTPConnection(*FakeAwsHandler.engine)
         forwarded.request("POST", "/", body, headers)
         answer = forwarded.getresponse()

@@ -2,7 +2,7 @@
 // the code (RFC 7636). A page can keep no secret, and needs none for this.
 
 import { Unanswered } from "./api.js";
-import { Refusal } from "./problems.js";
+import { Rejection } from "./problems.js";
 import { settings } from "./settings.js";
 
 // For this tab: they are there after a reload and after the way to the sign-in and back, and gone with the tab. A cookie
@@ -34,10 +34,10 @@ export async function comeBack() {
   const asked = JSON.parse(sessionStorage.getItem(ASKED)) ?? {};
   sessionStorage.removeItem(ASKED);
   history.replaceState(null, "", `${HERE}${asked.view ?? ""}`);
-  if (answer.get("state") !== asked.state) throw new Refusal("This sign-in did not start in this tab. Sign in again.");
-  if (!answer.has("code")) throw new Refusal(NOT_SIGNED_IN);
+  if (answer.get("state") !== asked.state) throw new Rejection("This sign-in did not start in this tab. Sign in again.");
+  if (!answer.has("code")) throw new Rejection(NOT_SIGNED_IN);
   const sent = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: HERE, code_verifier: asked.verifier };
-  if (!(await askFor(sent))) throw new Refusal(NOT_SIGNED_IN);
+  if (!(await askFor(sent))) throw new Rejection(NOT_SIGNED_IN);
 }
 
 /** Signs out here and there: the tokens are gone and revoked, and who signs in next is asked who they are. */
