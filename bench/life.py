@@ -28,7 +28,7 @@ idempotency and an item for each line; what it saves is told in bench/usual.
 Besides: what placing costs in the plain case, and what each further check adds to it; and what it costs to know that a
 change's copies were made before. Copies that are guarded by their version ask nothing for that. Totals do: ours reads
 them with the mark of what is counted, and writes the mark with them. When a change comes again, ours sends each copy
-and is refused, the usual way is refused once; AWS bills a refused write like one that is taken, by its own size.
+and is rejected, the usual way is rejected once; AWS bills a rejected write like one that is taken, by its own size.
 """
 
 import json
@@ -282,11 +282,11 @@ def _measure_step(shop: BenchShop, step: str, act: Callable[[], object]) -> Coun
 @dataclass(frozen=True)
 class DeduplicationCost:
     """How often and for how many units it was asked whether a change's copies had been made; and the begun KB of each
-    write that is sent, and refused, when the change comes again."""
+    write that is sent, and rejected, when the change comes again."""
 
     requests: int
     units: float
-    refused_kilobytes: list[int]
+    rejected_kilobytes: list[int]
 
 
 def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Figure]:
@@ -301,10 +301,13 @@ def deduplication_figures(engine: Engine, queues: dict[str, str]) -> Iterator[Fi
         yield Figure(called, "requests", exact(mine.requests), exact(theirs.requests), exact(0), max_ratio=most)
         yield Figure(called, "units", exact(mine.units), exact(theirs.units), exact(0), max_ratio=most)
     mine, theirs = ours["dispatched"], usual["dispatched"]
-    again = "the same change comes again: refused writes"
-    yield Figure(again, "requests", exact(len(mine.refused_kilobytes)), exact(len(theirs.refused_kilobytes)))
+    again = "the same change comes again: rejected writes"
+    yield Figure(again, "requests", exact(len(mine.rejected_kilobytes)), exact(len(theirs.rejected_kilobytes)))
     yield Figure(
-        f"{again}, as AWS bills them", "units", exact(sum(mine.refused_kilobytes)), exact(sum(theirs.refused_kilobytes))
+        f"{again}, as AWS bills them",
+        "units",
+        exact(sum(mine.rejected_kilobytes)),
+        exact(sum(theirs.rejected_kilobytes)),
     )
 
 

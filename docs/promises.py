@@ -1,7 +1,7 @@
 """The contracts that must not break: the fields of events, and the item attributes that older and newer code share.
 
 `make docs` stores the contracts as files (docs/events/*.json, docs/items.json). It compares the stored files with the
-model, and refuses a breaking change. To withdraw a contract, delete its file by hand.
+model, and rejects a breaking change. To withdraw a contract, delete its file by hand.
 """
 
 import json

@@ -51,7 +51,7 @@ REGION: Final = "eu-central-1"
 CLIENT_CONFIG = Config(user_agent="local")
 CREDENTIALS: dict[str, Any] = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
 BLOCKED_PORTS = (1719, 1720, 1723, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6697, 10080)
-"""Some of the ports that every browser refuses for every kind of request.
+"""Some of the ports that every browser blocks for every kind of request.
 
 They are from the list in https://fetch.spec.whatwg.org/#port-blocking. Do not add 4190 and 6679 from this list, because
 Chromium 156 connects to them.

@@ -125,8 +125,8 @@ class PaymentProviderServer:
         """Return the response to a request: a Stripe object or an error in Stripe's shape."""
         try:
             return HttpResponse(self._route(method, target, headers, body))
-        except StripeError as refusal:
-            return HttpResponse({"error": refusal.error}, refusal.status)
+        except StripeError as rejection:
+            return HttpResponse({"error": rejection.error}, rejection.status)
 
     def _route(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> StripeObject:
         path, _, query = target.partition("?")

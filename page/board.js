@@ -5,7 +5,7 @@ import { actionButtons } from "./actions.js";
 import { asUtc, field, form, localMoment } from "./forms.js";
 import { money, plural, shortId, stateName } from "./format.js";
 import { isStaff, person, staffMember } from "./people.js";
-import { Refusal } from "./problems.js";
+import { Rejection } from "./problems.js";
 import { announce, button, chip, el, empty, fill, row, stateChip, storyLink, table, timeOf } from "./ui.js";
 import { labels } from "./labels.js";
 
@@ -56,7 +56,7 @@ function finder(list, me, signal) {
   const number = field("Order number", "number", { required: true, autocomplete: "off", spellcheck: "false" });
   return form({ class: "inline", "aria-label": "Find an order" }, number, "Find", async () => {
     const { items } = await get(`/api/orders?${new URLSearchParams({ number: number.control.value.trim() })}`, { as: me, signal });
-    if (!items.length) throw new Refusal("No order has this number.");
+    if (!items.length) throw new Rejection("No order has this number.");
     const rows = items.map((order) => orderRow(order, me, signal)); // seldom more than one
     list.replaceChildren(el("h2", null, "Found"), table("The order", HEADS, rows, { hideCaption: true }));
     announce(`Found: ${items.map((order) => stateName(order.status)).join(", ")}`);

@@ -4,7 +4,7 @@ import { get, once, post } from "./api.js";
 import { capital, money } from "./format.js";
 import { el, facts, fill, storyLink } from "./ui.js";
 import { form } from "./forms.js";
-import { Refusal } from "./problems.js";
+import { Rejection } from "./problems.js";
 import { isHere } from "./settings.js";
 import { labels } from "./labels.js";
 
@@ -29,7 +29,7 @@ async function cards({ order, signal, paid }) {
     const answer = await once(`payment of ${order.order_id}`, payment, (key) => post("/local/payments", payment, { key, signal }));
     if (answer.status !== "succeeded") {
       const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
-      throw new Refusal(`The payment failed${reason}. No money was taken. Try another card.`);
+      throw new Rejection(`The payment failed${reason}. No money was taken. Try another card.`);
     }
     made.replaceWith(el("p", { class: "notice good", role: "status" }, "Paid. Invoice, parcel and mails follow automatically: watch them in the story of the order."));
     paid();

@@ -4,7 +4,7 @@ import { Problem, Unanswered } from "./api.js";
 import { moment, number, stateName } from "./format.js";
 import { labels } from "./labels.js";
 
-const REFUSALS = {
+const REJECTIONS = {
   "out-of-stock": ({ short = {} }, nameOf) =>
     `${Object.entries(short).map(([id, left]) => (left > 0 ? `Only ${number(left)} of ${nameOf(id)} left.` : `${nameOf(id)} is sold out.`)).join(" ")} Change the quantity and place the order again.`,
   "price-changed": ({ changed = {} }, nameOf) =>
@@ -26,11 +26,11 @@ const REFUSALS = {
 };
 
 /** An error without a response of the API; its message is shown unchanged. */
-export class Refusal extends Error {}
+export class Rejection extends Error {}
 
 /** One or two plain sentences. `nameOf` returns the names of products by id. */
 export function explain(error, nameOf = (id) => id) {
-  if (error instanceof Unanswered || error instanceof Refusal) return error.message;
+  if (error instanceof Unanswered || error instanceof Rejection) return error.message;
   if (!(error instanceof Problem)) {
     console.error(error);
     return `The page failed: ${error.message}. Reload the page.`;
@@ -38,8 +38,8 @@ export function explain(error, nameOf = (id) => id) {
   if (error.status === 401) return labels.unknown;
   if (error.status === 429) return "Too many requests. Wait a moment and try again.";
   if (error.status >= 502) return "The shop does not answer. Try again in a moment. Nothing is done twice.";
-  const refusal = REFUSALS[error.slug];
-  if (refusal) return refusal(error.document, nameOf);
+  const rejection = REJECTIONS[error.slug];
+  if (rejection) return rejection(error.document, nameOf);
   return fieldErrors(error).length ? "Please check the highlighted fields." : `${error.message.replace(/\.?$/, ".")}`;
 }
 

@@ -2,7 +2,7 @@
 // secret, and needs none for this.
 
 import { Unanswered } from "./api.js";
-import { Refusal } from "./problems.js";
+import { Rejection } from "./problems.js";
 import { settings } from "./settings.js";
 
 // Stored for this tab: the tokens survive a reload and the way to the sign-in and back, and are gone with the tab. A
@@ -34,10 +34,10 @@ export async function comeBack() {
   const asked = JSON.parse(sessionStorage.getItem(ASKED)) ?? {};
   sessionStorage.removeItem(ASKED);
   history.replaceState(null, "", `${HERE}${asked.view ?? ""}`);
-  if (answer.get("state") !== asked.state) throw new Refusal("This sign-in did not start in this tab. Sign in again.");
-  if (!answer.has("code")) throw new Refusal(NOT_SIGNED_IN);
+  if (answer.get("state") !== asked.state) throw new Rejection("This sign-in did not start in this tab. Sign in again.");
+  if (!answer.has("code")) throw new Rejection(NOT_SIGNED_IN);
   const sent = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: HERE, code_verifier: asked.verifier };
-  if (!(await askFor(sent))) throw new Refusal(NOT_SIGNED_IN);
+  if (!(await askFor(sent))) throw new Rejection(NOT_SIGNED_IN);
 }
 
 /** Signs out here and at the provider: the tokens are deleted and revoked, and the next sign-in asks for the user. */

@@ -59,7 +59,9 @@ settings.load_profile("few")  # before pytest applies --hypothesis-profile, and 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--record", action="store_true", help="record the figures of new declarations: see `make record`")
+    parser.addoption(
+        "--record", action="store_true", help="record the keys, units and retained resources of what is new"
+    )
 
 
 def pytest_configure() -> None:

@@ -243,7 +243,7 @@ at most two functions issue invoices at a time, and the request limits of a stag
 - A message needs three requests. Lambda polls {POLLED_QUEUES} queues with {POLLERS} pollers each, {POLLS_A_MINUTE}
   times a minute, even if they are empty.
 - Lambda's reads of the stream and DynamoDB's deletions at the `ttl` are free.
-- Refused writes (of a copy that exists already) also cost units, but the local engine does not report them.
+- Rejected writes (of a copy that exists already) also cost units, but the local engine does not report them.
 - Effect markers stay in the table for {retention.EFFECT_DAYS} days, mail markers for {retention.NOTIFICATION_DAYS}. The
   size of an order includes them for the whole life of the order.
 - An invocation writes {LOG_BYTES:,} bytes of logs. Their storage is not included (less than a tenth of that a month).

@@ -27,10 +27,10 @@ def _sections() -> Iterator[str]:
 Each row of the [key table](table.md) declares whose data its items hold: `owner`, `personal` (the attributes that tell
 who the customer is, or what they wrote), `purpose` and `on_erasure`. This page, the erasure and the export follow from
 these declarations ([why](decisions/0051-a-row-declares-whose-personal-data-it-holds.md)). A row that does not say it is
-refused by synth, `make check`, the tests and the local start.
+rejected by synth, `make check`, the tests and the local start.
 
-[tests/model/test_personal_data.py](../tests/model/test_personal_data.py) adds an entity with a name: it is refused, and
-with a declaration it is exported and erased without any other code.
+[tests/model/test_personal_data.py](../tests/model/test_personal_data.py) adds an entity with a name: it is rejected,
+and with a declaration it is exported and erased without any other code.
 """
     yield "## Stored data of a customer"
     yield markdown.render_table(

@@ -1,1 +1,1 @@
-"""The HTTP API. `routes`: routes by kind of item. `http`: checks and responses. `app`: the router with all routes."""
+"""The HTTP API. `routes`: the routes by item type. `http`: checks and responses. `app`: the router with all routes."""

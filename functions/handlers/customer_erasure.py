@@ -101,16 +101,18 @@ def erase_customer_data(shop: Shop, archive_bucket: str, customer: ErasedCustome
 
 
 def remove_address(shop: Shop, bucket: str, order_id: str) -> ErasureOutcome:
-    """Remove the address and name from an order in the table or from its archive object in S3. Returns the outcome."""
+    """Remove the personal data of an order from the table, and from its archive object in S3. Returns the outcome.
+
+    An archived order can have items beside its stub, which its archive object does not have.
+    """
     order, taken = remove_address_from_order(shop, order_id)
-    if isinstance(order, ArchivedOrder):
-        taken = _rewrite_archive_without_address(shop, bucket, order)
-    elif order and (holds_personal_data(ORDER, order) or order.status == "ARCHIVING"):
+    if isinstance(order, Order) and (holds_personal_data(ORDER, order) or order.status == "ARCHIVING"):
         return "kept"
-    else:
-        taken |= erase_items(shop, "order_id", order_id)
-        if order and order.restored_at:
-            taken |= _delete_earlier_archives(bucket, order)
+    taken |= erase_items(shop, "order_id", order_id)
+    if isinstance(order, ArchivedOrder):
+        taken |= _rewrite_archive_without_address(shop, bucket, order)
+    elif order and order.restored_at:
+        taken |= _delete_earlier_archives(bucket, order)
     return "taken" if taken else "none"
 
 

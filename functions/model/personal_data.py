@@ -50,7 +50,7 @@ def find_place(row: Row[Any]) -> Place | None:
     return Place("profile") if key <= t.CUSTOMER.fields.keys() else None
 
 
-def query_of_owner(row: Row[Any]) -> Query[Any]:
+def build_owner_query(row: Row[Any]) -> Query[Any]:
     """Return the query of the items of one row in a partition of their owner."""
     place = find_place(row)
     if place is None or place.found_by == "profile":
@@ -119,5 +119,5 @@ def find_undeclared_data() -> Iterator[tuple[Row[Any], str]]:
 
 def _neighbours_in_range(row: Row[Any]) -> list[str]:
     """Return the item types that the query of the row's items would also read. A replaced item is not one of them."""
-    found = (t.ROWS_BY_TYPE[name] for name in overlapping_rows(query_of_owner(row), t.ROWS))
+    found = (t.ROWS_BY_TYPE[name] for name in overlapping_rows(build_owner_query(row), t.ROWS))
     return [other.type for other in found if other.replaces is not row and row.replaces is not other]

@@ -54,7 +54,7 @@ def queue_handler(
             batch = MessageBatch(event["Records"], park, failure_logger(name))
             shop = clients.create_shop(environment.table_name)
             process(batch, shop, environment)
-            batch.set_retry_times(shop.now())  # last: from then on, SQS may deliver a failed message again
+            batch.change_message_visibility(shop.now())  # last: from then on, SQS may deliver a failed message again
             return batch.response()
 
         return handler
@@ -82,8 +82,8 @@ class MessageBatch(RecordBatch):
         super().retry_record(record, error.reason if isinstance(error, ClaimHeld) else error)
         self._retries.append((record, error.claimed_until if isinstance(error, ClaimHeld) else 0))
 
-    def set_retry_times(self, now: datetime) -> None:
-        """Set when SQS delivers each message again that is marked for retry. Call this after all other work.
+    def change_message_visibility(self, now: datetime) -> None:
+        """Change the visibility timeout of each message that is marked for retry. Call this after all other work.
 
         A message waits longer after each delivery, and at least until a claim on its effect has ended: an earlier
         retry would fail again, and each delivery counts towards `maxReceiveCount`. If the request fails, the message
@@ -112,7 +112,7 @@ class MessageBatch(RecordBatch):
                 )
         except (BotoCoreError, ClientError, LookupError) as error:
             about = {"messages": len(self._retries), "error": type(error).__name__}
-            log.warning("retry_times_not_set", extra=about)
+            log.warning("message_visibility_not_changed", extra=about)
 
     def apply_each(self, handle: Callable[[ReceivedEvent], None]) -> None:
         """Call `handle` with the event of each message. If one call fails, the other messages are still processed."""

@@ -15,18 +15,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from functions.dynamodb.codec import Image
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Row
 from functions.dynamodb.patterns import Query
 from functions.dynamodb.table import QueryPage
-from functions.model.entities import ArchivedOrder, Customer
+from functions.model.entities import ArchivedOrder, Customer, Order
 from functions.model.patterns import (
     ACCOUNT_ITEM_COLLECTION,
     CUSTOMER_ITEM_COLLECTION,
     ORDER_BY_ID,
     ORDER_ITEM_COLLECTION,
 )
-from functions.model.personal_data import LISTS, find_place, owned_rows, query_of_owner, rows_by_profile
-from functions.model.table import INVOICE
+from functions.model.personal_data import LISTS, build_owner_query, find_place, owned_rows, rows_by_profile
+from functions.model.table import ROWS_BY_TYPE
 from functions.shop.shop import Caller, Shop
 
 MAX_PAGE_BYTES = 1_000_000
@@ -45,17 +46,16 @@ class Position:
 
     `step`: the field that leads to the items, or the type of items in an index. `listed`: in a list of orders or
     accounts, the sort key before the current one; None for the first. `after`: the sort key after which the query goes
-    on. `archived`: how many items of the order's archive object are exported; None outside of an object.
+    on, also in an archive object.
     """
 
     step: str = "customer_id"
     listed: str | None = None
     after: str | None = None
-    archived: int | None = None
 
     def to_text(self) -> str:
         """Return the position as the text for a cursor."""
-        return json.dumps([self.step, self.listed, self.after, self.archived])
+        return json.dumps([self.step, self.listed, self.after])
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,12 @@ def export_customer(
     """Return a page of all items that are kept of a customer. A page has a few items more than `limit` at most.
 
     The last page is the one without `after`; a page before it can be short. An item that changes during the export is
-    exported once, before or after the change. Raises NotFound if the caller may not see the customer.
+    exported once, before or after the change. Raises NotFound if the caller may not see the customer, and TableBusy
+    while an order of the customer is being archived.
     """
     caller.require_access(customer_id)
-    position: Position | None = Position(*json.loads(after)) if after else Position()
+    # A cursor that an earlier version of this code returned has a fourth part, which is not needed any more.
+    position: Position | None = Position(*json.loads(after)[:3]) if after else Position()
     items: list[ExportedItem] = []
     size = requests = 0
     while position and len(items) < limit and size < MAX_PAGE_BYTES and requests < MAX_REQUESTS:
@@ -120,12 +122,10 @@ def _next_step(step: str) -> Position | None:
 
 
 def _read(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
-    if at.archived is not None:
-        return _read_archived(shop, customer_id, at, limit, read_archive)
     if at.step in COLLECTIONS:
-        return _read_listed(shop, customer_id, at, limit)
+        return _read_listed(shop, customer_id, at, limit, read_archive)
     row = _rows_in_indexes().get(at.step)
-    query = CUSTOMER_ITEM_COLLECTION if row is None else query_of_owner(row)
+    query = CUSTOMER_ITEM_COLLECTION if row is None else build_owner_query(row)
     page = shop.table.query(query, customer_id=customer_id, limit=limit, after=at.after)
     beside = [found for item in page.items if isinstance(item, Customer) for found in _items_of_profile(shop, item)]
     return [*page.items, *beside], replace(at, after=page.after) if page.after else _next_step(at.step)
@@ -137,35 +137,42 @@ def _items_of_profile(shop: Shop, customer: Customer) -> Sequence[Any]:
     return shop.table.batch_get(keys, consistent=True)
 
 
-def _listed_id(shop: Shop, customer_id: str, at: Position) -> tuple[str | None, Position | None]:
-    """Return the id of the order or account at a position, and the position of the next one."""
-    page = shop.table.query(LISTS[at.step], customer_id=customer_id, limit=1, after=at.listed)
-    following = Position(at.step, page.after) if page.after else _next_step(at.step)
-    return next((str(getattr(item, at.step)) for item in page.items), None), following
-
-
-def _read_listed(shop: Shop, customer_id: str, at: Position, limit: int) -> Read:
-    """Read a part of the partition of one order or account. If the order is archived, its object is read next."""
-    id, following = _listed_id(shop, customer_id, at)
+def _read_listed(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
+    """Read a part of the items of one order or account."""
+    listed = shop.table.query(LISTS[at.step], customer_id=customer_id, limit=1, after=at.listed)
+    following = Position(at.step, listed.after) if listed.after else _next_step(at.step)
+    id = next((str(getattr(item, at.step)) for item in listed.items), None)
     if id is None:
         return (), following
-    page = shop.table.query(COLLECTIONS[at.step], limit=limit, after=at.after, **{at.step: id})
-    if any(isinstance(item, ArchivedOrder) for item in page.items):
-        return page.items, replace(at, after=page.after, archived=0)
+    if at.step == "order_id":
+        page = _read_order(shop, id, at.after, limit, read_archive)
+    else:
+        page = shop.table.query(COLLECTIONS[at.step], limit=limit, after=at.after, **{at.step: id})
     return page.items, replace(at, after=page.after) if page.after else following
 
 
-def _read_archived(shop: Shop, customer_id: str, at: Position, limit: int, read_archive: ReadArchive) -> Read:
-    """Read a part of an order's archive object. An order that was restored meanwhile is read from the table again."""
-    id, following = _listed_id(shop, customer_id, at)
-    stub = shop.table.get(ORDER_BY_ID, order_id=id)
-    if not isinstance(stub, ArchivedOrder):
-        return (), Position(at.step, at.listed)
-    images = [image for image in read_archive(stub) if image["type"]["S"] != INVOICE.type]  # which are in the table
-    end = (at.archived or 0) + limit
-    items = [shop.table.decode(image) for image in images[at.archived : end]]
-    if end < len(images):
-        following = replace(at, archived=end)
-    elif at.after:
-        following = replace(at, archived=None)
-    return [item for item in items if item is not None], following
+def _read_order(shop: Shop, order_id: str, after: str | None, limit: int, read_archive: ReadArchive) -> QueryPage[Any]:
+    """Return a page of an order's items in the sequence of their sort keys, from the table and the archive object.
+
+    So a sort key is the end of a page wherever the items are: no item is exported twice or missed if the order is
+    archived or restored before the next page. Raises TableBusy while the order is being archived, because its items may
+    be neither in the table nor in an object that the order names.
+    """
+    order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)
+    if isinstance(order, Order):  # the archiving may have deleted items before the query
+        order = shop.table.get(ORDER_BY_ID, order_id=order_id)
+    if isinstance(order, Order) and order.status == "ARCHIVING":
+        raise TableBusy
+    if not isinstance(order, ArchivedOrder):
+        return page
+    archived = [item for image in read_archive(order) if (item := shop.table.decode(image)) is not None]
+    # The table and the object may have the same item, such as an invoice. The stub has the sort key of the order.
+    found = {(_sort_key(item), type(item).__name__): item for item in [*archived, *page.items]}
+    keys = sorted(key for key in found if key[0] > (after or "") and (page.after is None or key[0] <= page.after))
+    end = keys[limit - 1][0] if len(keys) > limit else page.after
+    return QueryPage(tuple(found[key] for key in keys if end is None or key[0] <= end), end)
+
+
+def _sort_key(item: Any) -> str:
+    return str(ROWS_BY_TYPE[type(item).__name__].key_of(item)["SK"]["S"])

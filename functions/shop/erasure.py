@@ -35,7 +35,7 @@ from functions.model.patterns import (
     ORDERS_OF_CUSTOMER,
     UNFINISHED_ERASURES,
 )
-from functions.model.personal_data import FoundBy, erased_rows, query_of_owner
+from functions.model.personal_data import FoundBy, build_owner_query, erased_rows
 from functions.model.states import CLOSED_STATUSES, apply_order_command
 from functions.model.table import ARCHIVED_ORDER, CUSTOMER, ERASED_CUSTOMER, ORDER, REVIEW, SETTINGS
 from functions.shop import reviews
@@ -121,7 +121,7 @@ def erase_items(shop: Shop, found_by: FoundBy, owner_id: str) -> bool:
     found = False
     for row in erased_rows(found_by):
         if row not in (CUSTOMER, ORDER):
-            for item in shop.table.query_all(query_of_owner(row), **{found_by: owner_id}):
+            for item in shop.table.query_all(build_owner_query(row), **{found_by: owner_id}):
                 found |= ERASE_BY_ROW.get(row, _erase_item)(shop, row, item)
     return found
 

@@ -137,8 +137,8 @@ def _place(
         return PlacedOrder(
             _write_order(shop, stock.assign_first_parts(order, products), products, discount), replayed=False
         )
-    except AlreadyPlaced as refusal:
-        return _replay(refusal.order, body_fingerprint)
+    except AlreadyPlaced as rejection:
+        return _replay(rejection.order, body_fingerprint)
 
 
 def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:

@@ -113,8 +113,8 @@ def _try_refund(
     if refund.account_id is None:
         try:
             return _apply_refund_state(shop, refund, payment, _send_to_provider(shop, provider, refund, block_reason))
-        except RefundRejected as refusal:
-            return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", refusal.code))
+        except RefundRejected as rejection:
+            return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", rejection.code))
     if block_reason:
         return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", block_reason))
     try:
@@ -134,8 +134,8 @@ def _try_refund(
             payment,
             ProviderRefundState(None, "failed", "the customer of the store credit does not exist any more"),
         )
-    except (CommandRejected, InvalidInput) as refusal:
-        return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", str(refusal)))
+    except (CommandRejected, InvalidInput) as rejection:
+        return _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "failed", str(rejection)))
     after, writes = _apply_refund_state(shop, refund, payment, ProviderRefundState(None, "succeeded"))
     return after, [*writes, *credit]
 

@@ -149,10 +149,10 @@ class _Compiler:
     def _anything_but(self, operand: object, path: Path) -> Matcher:
         if isinstance(operand, dict):
             _reject(path, "anything-but takes strings and numbers; an operator inside it is EventBridge's")
-        refused = operand if isinstance(operand, list) else [operand]
-        if not refused or not all(isinstance(one, str | Decimal) for one in refused):
+        excluded = operand if isinstance(operand, list) else [operand]
+        if not excluded or not all(isinstance(one, str | Decimal) for one in excluded):
             _reject(path, "anything-but takes a string, a number, or an array of them")
-        tests = [self._rule(one, path) for one in refused]
+        tests = [self._rule(one, path) for one in excluded]
         return lambda value: value is not MISSING and not any(test(value) for test in tests)
 
     def _numeric(self, operand: object, path: Path) -> Matcher:

@@ -41,7 +41,7 @@ SUPPORTED_PATTERN_KEYS = {"source", "detail-type"}
 """The keys of an EventBridge event pattern that this module can evaluate.
 
 A replay from the table to one rule sends the events directly to the rule's queues, without EventBridge. So this module
-must itself select the events that match the rule's pattern. If the pattern has another key, the replay is refused.
+must itself select the events that match the rule's pattern. If the pattern has another key, the replay is rejected.
 """
 FAILED_STATES = {"CANCELLED", "FAILED"}
 FINAL_STATES = {"COMPLETED", *FAILED_STATES}

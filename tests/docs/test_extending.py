@@ -1,4 +1,4 @@
-"""The diffs of docs/extending.md are real: each applies, alone and with the others, and is complete."""
+"""Apply each diff of docs/extending.md, alone and with the others, and that of the README. Each must be complete."""
 
 import re
 import shutil
@@ -14,6 +14,7 @@ DIFFS = {
     section.partition("\n")[0]: "".join(re.findall(r"```diff\n(.*?)```", section, re.DOTALL))
     for section in re.split("^## ", TEXT, flags=re.MULTILINE)[1:]
 }
+(MAIL_OF_README,) = re.findall(r"```diff\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 FILES_TO_OPEN = {
     "An access pattern with its route": 3,
     "A field that is copied": 3,
@@ -21,7 +22,7 @@ FILES_TO_OPEN = {
     "An entity with its routes and personal data": 6,
     "A reaction with its own Lambda": 4,
 }
-EVERY = pytest.mark.parametrize("diff", [*DIFFS.values(), "".join(DIFFS.values())], ids=[*DIFFS, "all together"])
+EVERY = {**DIFFS, "all together": "".join(DIFFS.values())}
 
 
 def changed_files(diff: str) -> list[str]:
@@ -38,7 +39,7 @@ def test_each_extension_changes_few_files_and_has_a_test() -> None:
     assert all(re.search(r"^--- /dev/null\n\+\+\+ b/tests/", diff, re.MULTILINE) for diff in DIFFS.values())
 
 
-@EVERY
+@pytest.mark.parametrize("diff", [*EVERY.values(), MAIL_OF_README], ids=[*EVERY, "the mail of the README"])
 def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missing(diff: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)
@@ -49,12 +50,12 @@ def test_each_extension_applies_its_tests_pass_and_only_recorded_files_are_missi
     missing = run_python(folder, "-m", "tests.support.omissions").stderr.splitlines()
     assert [sentence for sentence in missing if not sentence.endswith("run `make record`")] == []
     added = re.findall(r"^--- /dev/null\n\+\+\+ b/(tests/\S+)", diff, re.MULTILINE)
-    ran = run_python(folder, "-m", "pytest", "-q", *added)
+    ran = run_python(folder, "-m", "pytest", "-q", *(added or ["tests/mails"]))
     assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.extending
-@EVERY
+@pytest.mark.parametrize("diff", EVERY.values(), ids=EVERY)
 def test_after_its_checklist_all_checks_and_tests_pass(diff: str, tmp_path: Path) -> None:
     folder = copy_project(tmp_path)
     apply_diff(folder, diff)

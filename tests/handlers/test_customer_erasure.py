@@ -8,14 +8,16 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 
+from functions.dynamodb.codec import entity
+from functions.dynamodb.keys import Instant, Row
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import customer_erasure
 from functions.handlers.archive_worker import parse_archive
-from functions.model import changes
+from functions.model import changes, table
 from functions.model.entities import Address, ArchivedOrder, ErasedCustomer, Order
 from functions.model.errors import NotFound, NotRegistered, WrongState
 from functions.model.table import FOLLOW, REVIEW
@@ -209,6 +211,35 @@ def test_a_parked_record_still_names_the_same_change_after_the_erasure(
     left = [record for record in cleaned if any(word in json.dumps(record) for word in canaries(eve).values())]
     assert {record["dynamodb"]["NewImage"]["type"]["S"] for record in left} <= {"Invoice"}
     assert sum(customer_erasure._redact_record(record, {eve.id}) for record in cleaned) == 0, "once is enough"
+
+
+@entity
+class Complaint:
+    order_id: str
+    customer_id: str
+    text: str
+    created_at: Instant
+    version: int = 1
+
+
+def test_an_item_beside_the_stub_of_an_archived_order_is_erased_as_its_row_declares(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = Row(Complaint, "ORDER#{order_id} / COMPLAINT", owner="customer_id", personal=("text",), purpose="to answer")
+    monkeypatch.setattr(table, "ROWS", (*table.ROWS, row))
+    monkeypatch.setitem(cast(Any, table.ROWS_BY_TYPE), row.type, row)
+    (eve, *_) = PEOPLE
+    archived = live(harness, eve)[eve]["archived"]
+    words = canaries(eve)["name"]
+    complaint = Complaint(order_id=archived, customer_id=eve.id, text=words, created_at=harness.shop.now_instant())
+    harness.shop.table.write(put_if_absent(row, complaint))
+    give_up(harness, harness.new_records())
+    erase_customer(harness.shop, eve, eve.id)
+    assert run(harness) == {"waiting": 1, "finished": 0}
+    assert {image["type"]["S"] for image in harness.partition(f"ORDER#{archived}")} == {"ArchivedOrder", "Invoice"}
+    kept = [text for place, text in everything(harness) if place.startswith("failures") and "COMPLAINT" in text]
+    assert kept
+    assert words not in "".join(kept)
 
 
 def test_an_erasure_keeps_bookkeeping_and_the_data_of_other_customers(harness: ShopHarness) -> None:

@@ -14,6 +14,7 @@ from functions.runtime.metrics_buffer import MetricsBuffer
 from functions.shop import follows, products
 from local.activity_log import ActivityLogEntry
 from local.log_tailer import TerminalPrinter, parse_log_line
+from tests.support.archiving import create_delivered_order
 from tests.support.harness import ANN, STAFF, ShopHarness
 
 assert app.known_routes, "its import gives the log its form"
@@ -32,13 +33,7 @@ def told(log: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_every_step_of_an_order_is_logged_with_its_order_id(harness: ShopHarness, log: io.StringIO) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.pay_order(order_id)
-    harness.process_all()
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    harness.process_all()
+    order_id = create_delivered_order(harness)
     harness.advance_days(days=400)
     harness.process_all()
     entries = told(log)

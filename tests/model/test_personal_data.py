@@ -28,6 +28,15 @@ class Wish:
 
 
 @entity
+class Parcel:
+    order_id: str
+    parcel_id: str
+    note: str
+    created_at: Instant
+    version: int = 1
+
+
+@entity
 class Unversioned:
     customer_id: str
     wish_id: str
@@ -48,6 +57,12 @@ OWNED: dict[str, Any] = {"owner": "customer_id", "personal": ("name",), "purpose
         (Row(Wish, KEY, **OWNED | {"personal": ("nickname",)}), r"has no fields \['nickname'\], which personal names"),
         (Row(Wish, KEY, owner=NOBODY), "has a customer_id but owner=NOBODY: say why in purpose"),
         (Row(Wish, KEY, owner=NOBODY, personal=("name",)), "has owner=NOBODY: name the owner of its personal data"),
+        (
+            Row(
+                Parcel, "ORDER#{order_id} / PARCEL#{parcel_id}", owner="order_id", personal=("note",), purpose="to send"
+            ),
+            "Parcel has personal attributes, so it needs the field customer_id",
+        ),
         (Row(Wish, KEY, **OWNED, on_erasure="none"), "has personal attributes, so on_erasure cannot be 'none'"),
         (Row(Wish, KEY, **OWNED, on_erasure="clear"), r"\['name'\] can be cleared only if they may be None"),
         (Row(Wish, KEY + "#{name}", **OWNED), r"\['name'\] must not be in a key, because keys reach logs"),

@@ -71,7 +71,7 @@ def failed_batch(*messages: dict[str, Any], error: Exception) -> MessageBatch:
 
 
 def test_a_failed_message_is_delivered_again_after_a_wait_by_its_attempt(sqs: RecordedSqs) -> None:
-    failed_batch(message(1), message(2, attempt=3), error=TimeoutError()).set_retry_times(NOW)
+    failed_batch(message(1), message(2, attempt=3), error=TimeoutError()).change_message_visibility(NOW)
     (request,) = sqs.requests
     assert request["QueueUrl"] == f"https://sqs.{REGION}.amazonaws.com/123456789012/shop-queue"
     assert [(one["ReceiptHandle"], one["VisibilityTimeout"]) for one in request["Entries"]] == [
@@ -81,17 +81,17 @@ def test_a_failed_message_is_delivered_again_after_a_wait_by_its_attempt(sqs: Re
 
 
 def test_a_message_whose_effect_is_claimed_waits_until_the_claim_has_ended(sqs: RecordedSqs) -> None:
-    failed_batch(message(1), error=ClaimHeld(int(NOW.timestamp()) + 70)).set_retry_times(NOW)
+    failed_batch(message(1), error=ClaimHeld(int(NOW.timestamp()) + 70)).change_message_visibility(NOW)
     assert [one["VisibilityTimeout"] for one in sqs.requests[0]["Entries"]] == [71]
 
 
 def test_ten_messages_at_most_are_in_one_request(sqs: RecordedSqs) -> None:
-    failed_batch(*map(message, range(23)), error=TimeoutError()).set_retry_times(NOW)
+    failed_batch(*map(message, range(23)), error=TimeoutError()).change_message_visibility(NOW)
     assert [len(one["Entries"]) for one in sqs.requests] == [10, 10, 3]
 
 
 def test_a_batch_without_failures_sends_nothing(sqs: RecordedSqs) -> None:
-    MessageBatch([message(1)], lambda record, reason: None, lambda error, record: None).set_retry_times(NOW)
+    MessageBatch([message(1)], lambda record, reason: None, lambda error, record: None).change_message_visibility(NOW)
     assert sqs.requests == []
 
 
@@ -103,7 +103,7 @@ def test_if_sqs_does_not_answer_the_messages_are_still_reported(
 
     monkeypatch.setattr(sqs, "change_message_visibility_batch", refuse)
     batch = failed_batch(message(1), error=TimeoutError())
-    batch.set_retry_times(NOW)
+    batch.change_message_visibility(NOW)
     assert batch.response() == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
 
 

@@ -1,17 +1,30 @@
-"""What an export has of an order that was moved to the archive."""
+"""What an export has of an order that is moved to the archive or back, also while the export is being read."""
 
 import json
-from datetime import timedelta
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from functions.shop import data_export
-from local.expiry import expire_until
+from functions.dynamodb.errors import TableBusy
+from functions.model import table as t
+from functions.runtime import clients
+from functions.shop import archive, data_export, disputes
+from ops.commands import restore
+from tests.support.archiving import (
+    create_delivered_order,
+    expire_everything,
+    order_messages,
+    order_partition,
+    run_archive,
+)
+from tests.support.client_faults import record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
+from tests.support.saved import reused
+
+ITEMS_OF_ORDER = {row.type for row in t.rows_beside(t.ORDER)}
 
 
-def export(harness: ShopHarness, limit: int = 100) -> list[data_export.ExportedItem]:
-    found: list[data_export.ExportedItem] = []
+def pages(harness: ShopHarness, limit: int = 100) -> Iterator[list[data_export.ExportedItem]]:
     after: str | None = ""
     while after is not None:
         page = data_export.export_customer(
@@ -22,24 +35,113 @@ def export(harness: ShopHarness, limit: int = 100) -> list[data_export.ExportedI
             after or None,
             lambda stub: json.loads(harness.objects("archive")[stub.object_key])["items"],
         )
-        found += page.items
+        yield list(page.items)
         after = page.after
-    return found
+
+
+def pages_with_act_after(
+    harness: ShopHarness, last: str, act: Callable[[], object]
+) -> Iterator[list[data_export.ExportedItem]]:
+    """Yield pages of one item, and call `act` once, after the first item of the type `last`."""
+    acted = False
+    for page in pages(harness, limit=1):
+        yield page
+        if not acted and page and page[-1].type == last:
+            act()
+            acted = True
+    assert acted
+
+
+def types_of_order(found: Iterator[list[data_export.ExportedItem]]) -> list[str]:
+    """Return the types of the exported items of orders. The stub, and items that archiving or restoring adds, are not
+    counted."""
+    items = [item for page in found for item in page if item.type in ITEMS_OF_ORDER - {"ArchivedOrder", "Expiry"}]
+    return sorted(item.type for item in items if item.data.get("event") != "OrderRestored")
+
+
+@reused
+def delivered_order(harness: ShopHarness) -> str:
+    return create_delivered_order(harness)
+
+
+def archive_orders(harness: ShopHarness) -> None:
+    harness.advance_days(days=400)
+    harness.process_all()
+
+
+def restore_order(harness: ShopHarness, order_id: str) -> None:
+    harness.clock_offset += restore.SETTLE_TIME
+    fetch = restore.make_archive_fetcher(clients.client("s3"), "archive")
+    assert isinstance(restore.restore_order(harness.shop, fetch, order_id), restore.RestoredOrder)
+    harness.process_all()
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
 def test_an_archived_order_is_exported_from_its_object_with_its_invoice_once(harness: ShopHarness, limit: int) -> None:
-    harness.open_shop()
-    order_id = harness.place_order()
-    harness.pay_order(order_id)
-    harness.process_all()
-    harness.dispatch_order(order_id)
-    harness.deliver_order(order_id)
-    harness.process_all()
-    before = export(harness)
-    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(days=396))
-    harness.process_all()
-    types = [item.type for item in export(harness, limit)]
+    delivered_order(harness)
+    before = types_of_order(pages(harness))
+    archive_orders(harness)
+    found = [item for page in pages(harness, limit) for item in page]
+    types = [item.type for item in found]
     assert types.count("ArchivedOrder") == types.count("Order") == types.count("Invoice") == 1
-    lasting = [item.type for item in before if item.type not in ("Activity", "Notification", "Expiry")]
-    assert sorted(types) == sorted([*lasting, "ArchivedOrder"])
+    assert types_of_order(iter([found])) == before
+
+
+LAST_BEFORE = pytest.mark.parametrize("last", ["OrderSummary", "Invoice", "OrderLine", "Order", "Payment", "Shipment"])
+
+
+@LAST_BEFORE
+def test_an_order_that_is_archived_between_two_pages_is_exported_once_and_completely(
+    harness: ShopHarness, last: str
+) -> None:
+    delivered_order(harness)
+    before = types_of_order(pages(harness))
+
+    assert types_of_order(pages_with_act_after(harness, last, lambda: archive_orders(harness))) == before
+
+
+@LAST_BEFORE
+def test_an_order_that_is_restored_between_two_pages_is_exported_once_and_completely(
+    harness: ShopHarness, last: str
+) -> None:
+    order_id = delivered_order(harness)
+    before = types_of_order(pages(harness))
+    archive_orders(harness)
+
+    assert types_of_order(pages_with_act_after(harness, last, lambda: restore_order(harness, order_id))) == before
+
+
+def test_an_order_that_is_archived_while_a_page_is_read_is_exported_completely(harness: ShopHarness) -> None:
+    order_id = delivered_order(harness)
+    with record_calls("dynamodb", "Query") as calls:
+        before = types_of_order(pages(harness))
+    partitions = [call["ExpressionAttributeValues"][":pk"]["S"] for call in calls]
+    number = 1 + partitions.index(f"ORDER#{order_id}")
+    messages = order_messages(expire_everything(harness))
+    with run_before_call("dynamodb", "Query", lambda: run_archive(*messages), call=number):
+        assert types_of_order(pages(harness)) == before
+    assert [image["type"]["S"] for image in order_partition(harness, order_id)] == ["Invoice", "ArchivedOrder"]
+
+
+def test_an_export_waits_while_an_order_is_being_archived(harness: ShopHarness) -> None:
+    order_id = delivered_order(harness)
+    harness.advance_days(days=400)
+    assert archive.start_archiving(harness.shop, order_id, harness.shop.now_instant()) is not None
+    with pytest.raises(TableBusy):
+        list(pages(harness))
+
+
+def test_a_kept_dispute_that_is_in_the_archive_object_too_is_exported_once(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id = delivered_order(harness)
+    archive_orders(harness)
+    for outcome in ("opened", "won"):
+        event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", "pi_1", order_id, outcome)
+        disputes.record_dispute(harness.shop, event)
+    monkeypatch.setattr(restore, "apply_kept_disputes", lambda *_: None)  # the restore is killed before it moves it
+    restore_order(harness, order_id)
+    archive_orders(harness)
+    archived = [json.loads(body)["items"] for key, body in harness.objects("archive").items() if "orders/" in key]
+    assert any(image["type"]["S"] == "ArchivedDispute" for images in archived for image in images)
+    assert types_of_order(pages(harness)).count("ArchivedDispute") == 1

@@ -1,7 +1,7 @@
 """No deploy replaces a resource that holds data or a reader's position: CloudFormation would create it empty.
 
 A resource is replaced if its logical id changes, or a property that can only be set at creation. Both are recorded in
-retained_resources.json; `make record` adds new resources. A deliberate replacement needs a runbook: stop the rules,
+retained_resources.json; `make record` records new resources. A deliberate replacement needs a runbook: stop the rules,
 drain the queues, deploy, replay. Then delete its entry and record it.
 """
 

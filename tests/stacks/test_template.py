@@ -2,6 +2,8 @@
 
 import importlib
 import inspect
+import math
+import re
 from collections import Counter
 from dataclasses import fields
 from typing import Any
@@ -130,6 +132,28 @@ def test_a_message_that_fails_is_retried_for_five_times_the_visibility_timeout_o
     waits = [retry_delay_seconds(attempt) for attempt in range(1, receives + 1)]
     assert 5 * timeout <= sum(waits) < 5 * timeout + 600
     assert receives * timeout < 86_400, "a message whose function is killed each time becomes a dead letter in time"
+
+
+def test_the_decision_about_retries_shows_the_times_of_each_queue_as_they_are(dev: SynthesizedTemplate) -> None:
+    (decision,) = (PROJECT / "docs/decisions").glob("0057-*.md")
+    rows = re.findall(r"^\| (`.+`) \| (.+) \|$", decision.read_text(encoding="utf-8"), re.MULTILINE)
+    shown = {name: cells for names, cells in rows for name in re.findall("`(.+?)`", names)}
+
+    def in_words(seconds: int) -> str:
+        return f"{math.ceil(seconds / 60)} minutes" if seconds < 7200 else f"{math.ceil(seconds / 360) / 10} hours"
+
+    expected = {}
+    for reaction in REACTIONS:
+        if reaction.function:
+            queue = dev.properties("AWS::SQS::Queue")[dev.mapping(reaction.function)["EventSourceArn"]["Fn::GetAtt"][0]]
+            receives, timeout = queue["RedrivePolicy"]["maxReceiveCount"], queue["VisibilityTimeout"]
+            waits = sum(retry_delay_seconds(attempt) for attempt in range(1, receives + 1))
+            cells = f"{timeout:,} s", str(receives), in_words(waits), in_words(receives * timeout)
+            expected[reaction.name] = " | ".join(cells)
+    assert shown
+    assert shown == {name: cells for name, cells in expected.items() if name in shown}, (
+        "a later queue need not be in it"
+    )
 
 
 @pytest.mark.parametrize("reaction", [it for it in REACTIONS if it.function], ids=lambda reaction: reaction.name)

@@ -1,6 +1,6 @@
-"""Figures that are checked exactly are recorded in files, and `make record` records those of new declarations.
+"""`make record` records the keys, units, probes and retained resources of what is new, which tests check exactly.
 
-The command adds missing entries and changes no other. So a changed figure always fails a test first.
+The command adds missing entries to JSON files and changes no other. So a changed figure always fails a test first.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""The routes of the API. Each module has the routes of one kind of item. The business rules are in functions/shop."""
+"""The routes of the API. Each module has the routes of one item type. The business rules are in functions/shop."""

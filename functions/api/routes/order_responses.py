@@ -333,10 +333,10 @@ class DisputeAnswer(ResponseModel):
 
 
 class WholeOrder(ResponseModel):
-    """An order with all items that belong to it, grouped by kind.
+    """An order with all items that belong to it, grouped by item type.
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
-    page can have more items of each kind.
+    page can have more items of each type.
     `sales`: the lines of a paid order. `disputes`: the disputes that came while the order was archived; any other
     dispute is in its payment. `ends_at`: when a closed order is archived.
     """
@@ -355,7 +355,7 @@ class WholeOrder(ResponseModel):
 
     @classmethod
     def of_items(cls, items: Sequence[Any], cursor: str | None) -> Self:
-        """Return the answer for one page of an order's items, grouped by kind.
+        """Return the answer for one page of an order's items, grouped by item type.
 
         `cursor`: the cursor of the next page, or None on the last page.
         """

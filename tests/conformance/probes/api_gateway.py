@@ -69,10 +69,15 @@ _API = (
 )
 
 
-def _call(returns: Mapping[str, Any], token: str = "$token") -> Request:  # noqa: S107  a name in a probe
-    """Return a request to the API with a token."""
+def _call_as_user_in(
+    *groups: str,
+    returns: Mapping[str, Any],
+    token: str = "$token",  # noqa: S107  a name in a probe
+) -> tuple[Request, ...]:
+    """Return the requests that create a user in these groups and an API, and call the API with the user's token."""
     parameters = {"ApiId": "$api", "ApiEndpoint": "$endpoint", "Path": "/claims", "Token": token}
-    return Request(service="http", operation="get", parameters=parameters, returns=returns)
+    call = Request(service="http", operation="get", parameters=parameters, returns=returns)
+    return (*_signed_in_user(*groups), *_API, call)
 
 
 PROBES = (
@@ -81,22 +86,19 @@ PROBES = (
         says='An HTTP API passes a claim that is a list as a text: the groups of a user become "[staff]".',
         source=sources.JWT_AUTHORIZER,
         open_question="The page shows no claim that is a list. Is the claim cognito:groups the text [staff]?",
-        requests=(*_signed_in_user("staff"), *_API, _call({"Status": 200, 'Body."cognito:groups"': "[staff]"})),
+        requests=_call_as_user_in("staff", returns={"Status": 200, 'Body."cognito:groups"': "[staff]"}),
     ),
     ServiceProbe(
         name="a_list_claim_is_separated_by_spaces",
         says='An HTTP API separates the elements of a list claim by spaces, such as "[staff warehouse]".',
         source=sources.JWT_AUTHORIZER,
         open_question="The page shows no claim that is a list. Are the groups separated by spaces, and in which order?",
-        requests=(
-            *_signed_in_user("staff", "warehouse"),
-            *_API,
-            _call(
-                {
-                    "Body.\"cognito:groups\" == '[staff warehouse]' "
-                    "|| Body.\"cognito:groups\" == '[warehouse staff]'": True
-                }
-            ),
+        requests=_call_as_user_in(
+            "staff",
+            "warehouse",
+            returns={
+                "Body.\"cognito:groups\" == '[staff warehouse]' || Body.\"cognito:groups\" == '[warehouse staff]'": True
+            },
         ),
     ),
     ServiceProbe(
@@ -104,7 +106,7 @@ PROBES = (
         says='An HTTP API passes the group "a,staff" as the text "[a,staff]".',
         source=sources.JWT_AUTHORIZER,
         open_question="The page shows no claim that is a list. Is a comma in an element kept, without quotes?",
-        requests=(*_signed_in_user("a,staff"), *_API, _call({"Status": 200, 'Body."cognito:groups"': "[a,staff]"})),
+        requests=_call_as_user_in("a,staff", returns={"Status": 200, 'Body."cognito:groups"': "[a,staff]"}),
     ),
     ServiceProbe(
         name="a_group_name_has_no_spaces",
@@ -123,19 +125,19 @@ PROBES = (
         says="The access token of a user without groups has no claim cognito:groups.",
         source=sources.JWT_AUTHORIZER,
         open_question="The page does not mention users without groups.",
-        requests=(*_signed_in_user(), *_API, _call({"Status": 200, 'Body."cognito:groups"': None})),
+        requests=_call_as_user_in(returns={"Status": 200, 'Body."cognito:groups"': None}),
     ),
     ServiceProbe(
         name="a_number_claim_is_a_text",
         says="An HTTP API passes a claim that is a number as a text.",
         source=sources.JWT_AUTHORIZER,
         open_question="The page shows no claim that is a number.",
-        requests=(*_signed_in_user(), *_API, _call({"type(Body.exp)": "string", "Body.token_use": "access"})),
+        requests=_call_as_user_in(returns={"type(Body.exp)": "string", "Body.token_use": "access"}),
     ),
     ServiceProbe(
         name="a_forged_token_is_refused",
         says="A JWT authorizer answers a request with an invalid token with 401.",
         source=sources.JWT_AUTHORIZER,
-        requests=(*_signed_in_user(), *_API, _call({"Status": 401}, "$token-forged")),
+        requests=_call_as_user_in(returns={"Status": 401}, token="$token-forged"),
     ),
 )

@@ -46,6 +46,18 @@ def _count(times: int) -> dict[str, str]:
 _NOTHING = {"Messages": None}
 _HANDLE = {"handle": "Messages[0].ReceiptHandle"}
 
+
+def _become_dead_letter(returns: dict[str, str]) -> tuple[Request, ...]:
+    """Return the requests that receive a message until it is a dead letter. `returns`: the answer about this one."""
+    return (
+        _send("a", "$redriven", saves={"id": "MessageId"}),
+        _receive(0, "$redriven", returns=_count(1)),
+        _receive(0, "$redriven", returns=_count(2)),
+        _receive(0, "$redriven", returns=_NOTHING, wait=0.5),
+        _receive(30, "$dead", returns=returns),
+    )
+
+
 PROBES = (
     ServiceProbe(
         name="a_received_message_is_invisible",
@@ -132,26 +144,14 @@ PROBES = (
         name="a_message_moves_to_the_dead_letter_queue",
         says="A message that was received maxReceiveCount times moves to the dead-letter queue.",
         source=sources.DEAD_LETTERS,
-        requests=(
-            _send("a", "$redriven"),
-            _receive(0, "$redriven", returns=_count(1)),
-            _receive(0, "$redriven", returns=_count(2)),
-            _receive(0, "$redriven", returns=_NOTHING, wait=0.5),
-            _receive(30, "$dead", returns={"Messages[0].Body": "a"}),
-        ),
+        requests=_become_dead_letter({"Messages[0].Body": "a"}),
     ),
     ServiceProbe(
         name="a_dead_letter_keeps_its_id",
         says="A message keeps its id when it moves to the dead-letter queue.",
         source=sources.DEAD_LETTERS,
         open_question="The page does not mention the id of a moved message.",
-        requests=(
-            _send("a", "$redriven", saves={"id": "MessageId"}),
-            _receive(0, "$redriven"),
-            _receive(0, "$redriven"),
-            _receive(0, "$redriven", returns=_NOTHING, wait=0.5),
-            _receive(30, "$dead", returns={"Messages[0].MessageId": "$id"}),
-        ),
+        requests=_become_dead_letter({"Messages[0].MessageId": "$id"}),
     ),
     ServiceProbe(
         name="a_batch_has_at_most_ten_messages",
