@@ -140,6 +140,68 @@ def test_a_record_that_comes_after_a_recovery_knows_better_when_it_was(harness: 
     assert true == {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(harness)}
 
 
+def test_a_redriven_record_replaces_an_estimated_time_that_is_earlier_than_its_own(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness, payment_clock_ahead=timedelta(seconds=2))
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    redrive_all(harness)
+    assert times_of_entries(harness)[order_of(harness, order_id).version] < times_of_entries(harness)[2]
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
+def test_a_repair_finds_activity_that_a_later_clock_dates_before_the_order(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness, payment_clock_ahead=-timedelta(seconds=2))
+    copies_reader.handler({"Records": harness.all_records}, None)
+    timeline = [image for image in log_entries(harness) if image["type"]["S"] == "TimelineEvent"]
+    harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in timeline])
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
+def test_a_redrive_that_is_killed_between_two_writes_leaves_one_entry_for_each_change(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness)
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    with crash_at("dynamodb", "TransactWriteItems"):
+        redrive_all(harness)
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
+def test_a_second_redrive_removes_an_estimated_entry_that_a_repair_wrote_after_the_first(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness)
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    estimated = log_entries(harness)
+    redrive_all(harness)
+    recorded = log_entries(harness)
+    for image in estimated:  # as if the writes of the repair came late
+        harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=image)
+    assert len(log_entries(harness)) > 2 * order_of(harness, order_id).version
+    redrive_all(harness)
+    assert log_entries(harness) == recorded
+
+
+def placed_paid_and_fulfilling(harness: ShopHarness, payment_clock_ahead: timedelta = timedelta()) -> str:
+    """Place and pay an order, and let the worker begin to fulfil it. No Lambda writes copies. Return the order's id."""
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.clock_offset += payment_clock_ahead
+    harness.pay_order(order_id)
+    harness.clock_offset -= payment_clock_ahead
+    harness.process_all(readers=("relay",))
+    return order_id
+
+
+def redrive_all(harness: ShopHarness) -> None:
+    for record in harness.all_records:
+        redrive_record(harness.shop, lambda details: None, record)
+
+
+def times_of_entries(harness: ShopHarness) -> dict[int, str]:
+    return {int(image["version"]["N"]): image["at"]["S"] for image in log_entries(harness)}
+
+
 def log_entries(harness: ShopHarness) -> list[dict[str, Any]]:
     return [image for image in derived(harness) if image["type"]["S"] in ("TimelineEvent", "Activity")]
 
