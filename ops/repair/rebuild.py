@@ -210,25 +210,28 @@ def _replace_estimated_entries(
     An earlier run without the stream record may not have known the time of the change. Then it has written a log entry
     with an estimated time: the time of the next change with a known time. The time is part of an entry's key. So the
     correct entry has another key, and does not overwrite this entry. The entry with the estimated time is also deleted
-    if the correct entry is already there: a repair may have written it while an earlier redrive was running.
+    if the correct entry is already there: a repair may have written it while an earlier redrive was running. If the
+    order was restored from the archive, a missing entry of activity counts as expired, not as missing. It is put only
+    in place of an estimated one.
 
     The caller must send all writes in one transaction. If a repair found the entries of only one log replaced, it would
     take the estimated time from the other log for the correct one, and write the estimated entry again.
 
     `recorded_entries`: the correct entries. `faults`: what `_find_rebuilt` found for them.
     """
-    missing = {fault.key for fault in faults}
+    missing, now = {fault.key for fault in faults}, shop.now().timestamp()
     for row, entry in recorded_entries:
+        if row.has_ttl and entry.ttl <= now:
+            continue  # the correct entry has expired, so leave the others to expire, too
         place = copies.key_pair(row, entry)
         stored = {
             key: image
             for image in LOG_READERS[row](shop, entry)
             if match_key(row, key := item_key(image)) and image["change_id"]["S"] == entry.change_id
         }
-        if place in missing:
+        if place in missing or (stored and place not in stored):
             yield put_if_absent(row, entry)
-        if place in missing or place in stored:
-            yield from (delete(row, row.decode(image)) for key, image in stored.items() if key != place)
+        yield from (delete(row, row.decode(image)) for key, image in stored.items() if key != place)
 
 
 LOG_READERS: Mapping[Row[Any], Callable[[Shop, Any], Iterable[Image]]] = {
