@@ -18,8 +18,8 @@ from functions.model.entities import shard_of
 
 @dataclass
 class OrderOutcome:
-    """The whole state. `queues`: the queue of the order after each step; `found`: the number of items of each kind that
-    an index finds, by key; `taken`: from the stock; `left`: the kinds of the remaining items; `archived`: the contents
+    """The whole state. `queues`: the queue of the order after each step; `found`: the number of items of each type that
+    an index finds, by key; `taken`: from the stock; `left`: the types of the remaining items; `archived`: the contents
     of the object."""
 
     queues: list[list[str]] = field(default_factory=list)

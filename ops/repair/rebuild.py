@@ -16,9 +16,9 @@ from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.keys import Instant, Row, to_instant
+from functions.dynamodb.keys import Row, to_instant
 from functions.dynamodb.record_batch import Record
-from functions.dynamodb.writes import Write, check_unchanged, delete
+from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent
 from functions.handlers.copies_reader import copy_deletions, total_writes, write_unless_newer
 from functions.handlers.event_publisher import MAX_ENTRIES_PER_CALL, to_put_events_entry
 from functions.model import changes, copies, events, totals
@@ -29,9 +29,9 @@ from functions.model.retention import MAX_REPLAY_AGE_DAYS
 from functions.model.states import CLOSED_STATUSES
 from functions.model.table import ACTIVITY, EXPIRY, ROWS_BY_TYPE, TIMELINE
 from functions.shop.shop import Shop, retry_on_conflict
-from ops.item_keys import ItemKey, item_key, match_key
+from ops.item_keys import item_key, match_key
 from ops.repair.copy_checks import Discrepancy, LogEntries, find_order_discrepancies
-from ops.repair.order_history import make_stream_record, reconstruct_history
+from ops.repair.order_history import make_stream_record, reconstruct_history, subtract_clock_difference
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep
@@ -176,16 +176,17 @@ def refresh_copies(shop: Shop, item: Any, recorded_entries: LogEntries | None = 
     faults = _find_rebuilt(shop, item, recorded_entries) if isinstance(item, Order | ArchivedOrder) else []
     contribution = totals.current_contribution(row, item, shop.now_instant())
     counting = total_writes(shop, contribution) if contribution else []
+    logging = list(_replace_estimated_entries(shop, recorded_entries or (), faults)) if isinstance(item, Order) else []
     if not dry:
         for write in obsolete:
             write_unless_newer(shop.table, write)
         for fault in faults:
-            for write in _delete_estimated_entries(shop, fault.key) if recorded_entries is not None else ():
-                shop.table.write(check_unchanged(row, item), write)
-            fault.repair(shop)
-        if counting:
-            shop.table.write(check_unchanged(row, item), *counting)
-    return bool(obsolete or faults or counting)
+            if recorded_entries is None or fault.kind != "log missing":
+                fault.repair(shop)
+        for writes in (logging, counting):
+            if writes:
+                shop.table.write(check_unchanged(row, item), *writes)
+    return bool(obsolete or faults or logging or counting)
 
 
 def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: LogEntries | None) -> list[Discrepancy]:
@@ -201,39 +202,51 @@ def _find_rebuilt(shop: Shop, order: Order | ArchivedOrder, recorded_entries: Lo
     return [fault for fault in found if fault.kind in REBUILT_KINDS]
 
 
-def _delete_estimated_entries(shop: Shop, place: ItemKey) -> Iterator[Write[Any]]:
-    """Yield the writes that delete log entries with an estimated time, before the correct log entry is written.
+def _replace_estimated_entries(
+    shop: Shop, recorded_entries: LogEntries, faults: Sequence[Discrepancy]
+) -> Iterator[Write[Any]]:
+    """Yield the writes that put the missing log entries of a record, and delete entries with an estimated time.
 
     An earlier run without the stream record may not have known the time of the change. Then it has written a log entry
     with an estimated time: the time of the next change with a known time. The time is part of an entry's key. So the
-    correct entry has another key, and does not overwrite this entry.
+    correct entry has another key, and does not overwrite this entry. The entry with the estimated time is also deleted
+    if the correct entry is already there: a repair may have written it while an earlier redrive was running. If the
+    order was restored from the archive, a missing entry of activity counts as expired, not as missing. It is put only
+    in place of an estimated one.
 
-    `place`: the key of the correct log entry. Its time comes from the stream record. Yields nothing if `place` is not
-    the key of a log entry.
+    The caller must send all writes in one transaction. If a repair found the entries of only one log replaced, it would
+    take the estimated time from the other log for the correct one, and write the estimated entry again.
+
+    `recorded_entries`: the correct entries. `faults`: what `_find_rebuilt` found for them.
     """
-    for row, load_log in LOG_READERS.items():
-        if entry := match_key(row, place):
-            for image in load_log(shop, entry):
-                key = match_key(row, item_key(image))
-                if key and key["change_id"] == entry["change_id"]:
-                    yield delete(row, row.decode(image))
+    missing, now = {fault.key for fault in faults}, shop.now().timestamp()
+    for row, entry in recorded_entries:
+        if row.has_ttl and entry.ttl <= now:
+            continue  # the correct entry has expired, so leave the others to expire, too
+        place = copies.key_pair(row, entry)
+        stored = {
+            key: image
+            for image in LOG_READERS[row](shop, entry)
+            if match_key(row, key := item_key(image)) and image["change_id"]["S"] == entry.change_id
+        }
+        if place in missing or (stored and place not in stored):
+            yield put_if_absent(row, entry)
+        yield from (delete(row, row.decode(image)) for key, image in stored.items() if key != place)
 
 
-LOG_READERS: Mapping[Row[Any], Callable[[Shop, Mapping[str, str]], Iterable[Image]]] = {
-    TIMELINE: lambda shop, key: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=key["order_id"]),
-    ACTIVITY: lambda shop, key: shop.table.query_raw(
-        CUSTOMER_ACTIVITY, customer_id=key["customer_id"], since=Instant(key["at"])
+LOG_READERS: Mapping[Row[Any], Callable[[Shop, Any], Iterable[Image]]] = {
+    TIMELINE: lambda shop, entry: shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=entry.order_id),
+    ACTIVITY: lambda shop, entry: shop.table.query_raw(
+        CUSTOMER_ACTIVITY, customer_id=entry.customer_id, since=subtract_clock_difference(entry.at)
     ),
 }
-"""For each log (a row of model/table.py): the function that finds its entries with an estimated time.
+"""For each log (a row of model/table.py): the function that reads all entries of a change.
 
-If a rebuild does not know the time of a change, it writes the log entry with an estimated time: the time of the next
-change with a known time. `_delete_estimated_entries` deletes such entries before the correct entry is written.
-
-The arguments of a function are the shop, and the key attributes of the correct entry of a change. The result contains
-all entries of this change that have an estimated time. It may contain other items too. The function of the timeline
-returns all items of the order's partition. The function of the activity log returns the customer's entries from the
-time of the correct entry on. This is enough, because an estimated time is the time of a later change.
+The arguments of a function are the shop and the correct entry of the change. The result contains the correct entry, if
+it is stored, and all entries of this change that have an estimated time. It may contain other items too. The function
+of the timeline returns all items of the order's partition. The function of the activity log returns the customer's
+entries from the time of the correct entry on, minus MAX_CLOCK_DIFFERENCE. This is enough, because an estimated time is
+the time of a later change.
 """
 
 

@@ -13,13 +13,15 @@ from hypothesis import strategies as some
 from functions.dynamodb.errors import Permanent
 from functions.handlers import copies_reader, event_publisher
 from functions.model import changes, events
-from functions.model.entities import Order
+from functions.model.entities import ArchivedOrder, Order
 from functions.model.patterns import ORDER_BY_ID
 from functions.model.states import ORDER_TRANSITIONS, Transition
 from functions.model.table import ORDER
 from functions.runtime import clients
 from functions.shop import cancellation, erasure, returns
 from local.expiry import expire_until
+from ops.commands.drift import DriftCheck
+from ops.commands.restore import SETTLE_TIME, make_archive_fetcher, restore_order
 from ops.repair import rebuild
 from ops.repair.order_history import LoggedFacts, find_likely_path, past_change
 from ops.repair.rebuild import make_publisher, rebuild_copies, redrive_record, republish_events
@@ -31,6 +33,7 @@ from tests.support.scale import many
 
 Details = list[Mapping[str, Any]]
 STREAM_IS_GONE = timedelta(hours=25, minutes=1)
+LOGS = ("Activity", "TimelineEvent")
 IN_TABLE = [move for move in ORDER_TRANSITIONS if move.command != "archive"]
 
 
@@ -140,8 +143,106 @@ def test_a_record_that_arrives_after_a_rebuild_corrects_the_estimated_time(harne
     assert true == {(image["type"]["S"], image["change_id"]["S"]): image["at"]["S"] for image in log_entries(harness)}
 
 
+def test_a_redriven_record_replaces_an_estimated_time_that_is_earlier_than_its_own(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness, payment_clock_ahead=timedelta(seconds=2))
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    redrive_all(harness)
+    assert times_of_entries(harness)[order_of(harness, order_id).version] < times_of_entries(harness)[2]
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
+def test_a_repair_finds_activity_that_a_later_clock_dates_before_the_order(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness, payment_clock_ahead=-timedelta(seconds=2))
+    copies_reader.handler({"Records": harness.all_records}, None)
+    timeline = [image for image in log_entries(harness) if image["type"]["S"] == "TimelineEvent"]
+    harness.shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]} for image in timeline])
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
+def test_a_redrive_that_is_killed_between_two_writes_leaves_one_entry_for_each_change(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness)
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    with crash_at("dynamodb", "TransactWriteItems"):
+        redrive_all(harness)
+    assert len(log_entries(harness)) == 2 * order_of(harness, order_id).version
+
+
+def test_a_second_redrive_removes_an_estimated_entry_that_a_repair_wrote_after_the_first(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness)
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    estimated = log_entries(harness)
+    redrive_all(harness)
+    recorded = log_entries(harness)
+    for image in estimated:  # as if the writes of the repair came late
+        harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=image)
+    assert len(log_entries(harness)) > 2 * order_of(harness, order_id).version
+    redrive_all(harness)
+    assert log_entries(harness) == recorded
+
+
+def test_a_redrive_after_a_restore_from_the_archive_replaces_estimated_activity(harness: ShopHarness) -> None:
+    order_id = placed_paid_and_fulfilling(harness)
+    harness.dispatch_order(order_id)
+    harness.deliver_order(order_id)
+    harness.process_all(readers=("relay",))
+    lost = list(harness.all_records)
+    harness.clock_offset += STREAM_IS_GONE
+    rebuild_copies(harness.shop)
+    archive_now(harness, order_id)
+    harness.clock_offset += SETTLE_TIME
+    restore_order(harness.shop, make_archive_fetcher(clients.client("s3"), "archive"), order_id)
+    harness.process_all()
+    for record in lost:
+        redrive_record(harness.shop, lambda details: None, record)
+    DriftCheck(harness.shop, repair=True, pause_seconds=0).check_all()
+    times = {kind: [entry["at"] for entry in log_entries(harness) if entry["type"]["S"] == kind] for kind in LOGS}
+    assert times["Activity"] == times["TimelineEvent"]
+    assert len({str(at) for at in times["Activity"]}) == len(times["Activity"]), "no time is estimated any more"
+
+
+def archive_now(harness: ShopHarness, order_id: str) -> None:
+    """Let the expiry marker of a closed order expire, and no other item. So the order is archived."""
+    now = {":now": {"N": str(int(harness.now().timestamp()))}}
+    key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "EXPIRY"}}
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key=key,
+        UpdateExpression="SET #ttl = :now",
+        ExpressionAttributeNames={"#ttl": "ttl"},
+        ExpressionAttributeValues=now,
+    )
+    expire_until(harness.engine, harness.shop.table.name, harness.now() + timedelta(minutes=1))
+    harness.process_all()
+    assert isinstance(order_of(harness, order_id), ArchivedOrder)
+
+
+def placed_paid_and_fulfilling(harness: ShopHarness, payment_clock_ahead: timedelta = timedelta()) -> str:
+    """Place and pay an order, and let the worker begin to fulfil it. No Lambda writes copies. Return the order's id."""
+    harness.open_shop()
+    order_id = harness.place_order("one", mug=1)
+    harness.clock_offset += payment_clock_ahead
+    harness.pay_order(order_id)
+    harness.clock_offset -= payment_clock_ahead
+    harness.process_all(readers=("relay",))
+    return order_id
+
+
+def redrive_all(harness: ShopHarness) -> None:
+    for record in harness.all_records:
+        redrive_record(harness.shop, lambda details: None, record)
+
+
+def times_of_entries(harness: ShopHarness) -> dict[int, str]:
+    return {int(image["version"]["N"]): image["at"]["S"] for image in log_entries(harness)}
+
+
 def log_entries(harness: ShopHarness) -> list[dict[str, Any]]:
-    return [image for image in derived(harness) if image["type"]["S"] in ("TimelineEvent", "Activity")]
+    return [image for image in derived(harness) if image["type"]["S"] in LOGS]
 
 
 def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
