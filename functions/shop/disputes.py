@@ -45,6 +45,7 @@ from functions.shop.refunds import (
     build_refund,
     check_order_unchanged,
     compute_refundable,
+    get_order_id_of_money,
     get_order_unless_archiving,
     reset_for_retry,
 )
@@ -96,6 +97,9 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     paid yet, this amount becomes due again. Otherwise the order records this amount as refunded, and subtracts it from
     the owed amount.
 
+    The provider may send a payment with the ids of several orders. The dispute is recorded on the order that has the
+    payment's money, even if the event has the id of another order.
+
     The result is {"payment_id", "status", "reason"}. If the order is archived, the dispute is stored beside its stub,
     and `status` is the status of the dispute. If neither the order nor the payment exists, `status` is None.
 
@@ -104,19 +108,24 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     """
 
     def decide() -> Decision:
-        order = get_order_unless_archiving(shop, event.order_id)
-        payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
-        if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
-            raise TooEarly(TOO_EARLY_RETRY_SECONDS)
-        if isinstance(order, ArchivedOrder) and not _came_after_archiving(order, payment):
-            return _keep_beside_stub(shop, order, event)
-        if payment is None:
-            return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
-        if payment.status not in RECEIVED_PAYMENT_STATUSES:
-            return [check_unchanged(PAYMENT, payment)], payment_result(payment)
-        return _record_on_payment(shop, order, payment, event)
+        return _decide(shop, replace(event, order_id=get_order_id_of_money(shop, event.order_id, event.payment_id)))
 
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_dispute", asdict(event), decide)
+
+
+def _decide(shop: Shop, event: ProviderDisputeEvent) -> Decision:
+    """Return the writes that record the event, and the result. `event.order_id`: the order that has the money."""
+    order = get_order_unless_archiving(shop, event.order_id)
+    payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+    if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
+        raise TooEarly(TOO_EARLY_RETRY_SECONDS)
+    if isinstance(order, ArchivedOrder) and not _came_after_archiving(order, payment):
+        return _keep_beside_stub(shop, order, event)
+    if payment is None:
+        return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
+    if payment.status not in RECEIVED_PAYMENT_STATUSES:
+        return [check_unchanged(PAYMENT, payment)], payment_result(payment)
+    return _record_on_payment(shop, order, payment, event)
 
 
 def _record_on_payment(

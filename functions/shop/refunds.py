@@ -23,6 +23,7 @@ from functions.model.patterns import (
     CUSTOMER_BY_ID,
     ORDER_BY_ID,
     PAYMENT_BY_ID,
+    PAYMENT_CLAIM_BY_ID,
     PAYMENTS_OF_ORDER,
     REFUND_BY_ID,
     REFUNDS_OF_ORDER,
@@ -180,6 +181,15 @@ def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
     if payment is None:
         raise NotFound("payment")
     return payment
+
+
+def get_order_id_of_money(shop: Shop, order_id: str, payment_id: str) -> str:
+    """Return the id of the order that has the money of the provider's payment.
+
+    If no order claimed the payment, this is `order_id`. A claim never changes, so a transaction need not check it.
+    """
+    claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
+    return claim.order_id if claim else order_id
 
 
 def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
