@@ -188,9 +188,10 @@ def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     `at`: the time from which to wait. It is now, or the time to which `python -m local advance` has advanced.
 
     The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
-    progress, a dispute is open, or staff must still decide what happens with an unmatched payment or a failed refund,
-    the result is RECHECK_DAYS. Otherwise the result is the number of days in which the latest successful card refund
-    may still fail. A failed refund cannot be retried if the customer's bank took the payment back.
+    progress, a dispute is open (`Payment.is_disputed`), or staff must still decide what happens with an unmatched
+    payment or a failed refund, the result is RECHECK_DAYS. Otherwise the result is the number of days in which the
+    latest successful card refund may still fail. A failed refund cannot be retried if the customer's bank took the
+    payment back.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]

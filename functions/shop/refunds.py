@@ -248,8 +248,9 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     A payment with the amount 0 brought no money, for example because the provider had reported it for another order
     before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
 
-    Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
-    refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
+    Raises WrongState if the payment is not UNMATCHED, or if a payment with the amount 0 is disputed. Raises TooMuch if
+    the payment's refunds, including failed refunds, already add up to its whole amount. Also raises NotAllowed,
+    NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
@@ -260,6 +261,9 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
         if payment.status != "UNMATCHED":
             raise WrongState("payment", payment.status, "refund")
         if payment.amount < 1:
+            # A dispute of money that another order has cannot end here: its events are recorded on that order.
+            if payment.is_disputed and get_order_id_of_money(shop, order_id, payment_id) == order_id:
+                raise WrongState("payment", "DISPUTED", "close")
             closed = apply_payment_command(payment, "close", shop.now_instant())
             result = {"order_id": order_id, "amount": 0, "currency": payment.currency, "refund_ids": []}
             return [update(PAYMENT, payment, closed), check_order_unchanged(order_id, order)], result

@@ -54,9 +54,9 @@ class Payment:
     def is_disputed(self) -> bool:
         """Whether a dispute of the payment is open: the customer's bank claims the money back.
 
-        The payment is not refunded until the bank decides the dispute.
+        The payment is not refunded until the bank decides the dispute. A FAILED payment has no money to claim back.
         """
-        return "OPEN" in (self.disputes or {}).values()
+        return self.status != "FAILED" and "OPEN" in (self.disputes or {}).values()
 
     @property
     def is_charged_back(self) -> bool:
