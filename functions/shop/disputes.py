@@ -6,7 +6,8 @@ back is ignored. So the provider may send the events in any sequence. It may als
 different event ids.
 
 The payments of an archived order are in the archive. Then the dispute is stored beside the order's stub, as an item of
-its own. When the order is restored, `apply_kept_disputes` moves it to its payment.
+its own. When the order is restored, `apply_kept_disputes` moves it to its payment. If the restored order does not have
+the payment, the dispute stays where it is, and later events move its status forward there.
 
 If the shop loses a dispute, the bank takes all money of the payment that was not refunded before. After that, the shop
 sends no refunds of this payment. So if an earlier refund of the payment fails, it cannot be retried.
@@ -104,7 +105,9 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     and `status` is the status of the dispute. If neither the order nor the payment exists, `status` is None.
 
     Raises TableBusy while the order is being archived. Raises TooEarly if the order exists and is not archived, but the
-    payment is not recorded as received yet. After either error, the provider sends the event again later.
+    payment is not recorded as received yet. If a restored order does not have the payment, and the dispute is stored
+    beside it since the order was archived, only its status moves forward there. After either error, the provider sends
+    the event again later.
     """
 
     def decide() -> Decision:
@@ -117,10 +120,13 @@ def _decide(shop: Shop, event: ProviderDisputeEvent) -> Decision:
     """Return the writes that record the event, and the result. `event.order_id`: the order that has the money."""
     order = get_order_unless_archiving(shop, event.order_id)
     payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+    kept = next(iter(_kept_disputes(shop, event.order_id, event.dispute_id)), None)
     if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
-        raise TooEarly(TOO_EARLY_RETRY_SECONDS)
+        if kept is None:
+            raise TooEarly(TOO_EARLY_RETRY_SECONDS)
+        return _keep_beside_order(shop, order, event, kept, "the order does not have the payment")
     if isinstance(order, ArchivedOrder) and not _came_after_archiving(order, payment):
-        return _keep_beside_stub(shop, order, event)
+        return _keep_beside_order(shop, order, event, kept, "the order is archived")
     if payment is None:
         return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
     if payment.status not in RECEIVED_PAYMENT_STATUSES:
@@ -155,12 +161,16 @@ def _came_after_archiving(stub: ArchivedOrder, payment: Payment | None) -> bool:
     return payment is not None and payment.created_at > (stub.archived_at or "")
 
 
-def _keep_beside_stub(shop: Shop, stub: ArchivedOrder, event: ProviderDisputeEvent) -> Decision:
-    """Return the writes that store a dispute beside the stub of its order. The stub must not change meanwhile."""
-    kept = next(iter(_kept_disputes(shop, event.order_id, event.dispute_id)), None)
+def _keep_beside_order(
+    shop: Shop, order: Order | ArchivedOrder, event: ProviderDisputeEvent, kept: ArchivedDispute | None, reason: str
+) -> Decision:
+    """Return the writes that store a dispute beside its order or stub, which must not change meanwhile.
+
+    `kept`: the dispute as it is stored beside the order, or None. `reason`: why it is not recorded on its payment.
+    """
     status, now = STATUS_BY_OUTCOME[event.outcome], shop.now_instant()
-    result = {"payment_id": event.payment_id, "status": status, "reason": "the order is archived"}
-    same_order = check_order_unchanged(event.order_id, stub)
+    result = {"payment_id": event.payment_id, "status": status, "reason": reason}
+    same_order = check_order_unchanged(event.order_id, order)
     if kept is None:
         item = ArchivedDispute(
             order_id=event.order_id,

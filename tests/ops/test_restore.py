@@ -588,8 +588,8 @@ def test_what_cannot_be_meant_is_said_and_ends_with_2(capsys: pytest.CaptureFixt
     assert run(capsys, *words)[0] == 2
 
 
-def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any) -> Any:
-    event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", "pi_1", order_id, outcome, "fraud")
+def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any, payment_id: str = "pi_1") -> Any:
+    event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", payment_id, order_id, outcome, "fraud")
     return disputes.record_dispute(harness.shop, event).result
 
 
@@ -659,6 +659,28 @@ def test_a_dispute_that_nothing_moved_stays_beside_the_stub_when_the_order_is_ar
         ExpressionAttributeValues={":lost": {"S": "LOST"}},
     )
     harness.advance_days(8)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+
+
+def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves_forward(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    for outcome in ("opened", "lost"):
+        assert dispute_first_payment(harness, order_id, outcome, "pi_unknown")["payment_id"] == "pi_unknown"
+        bring_back(harness, order_id)
+    (kept,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "ArchivedDispute"]
+    assert kept["status"]["S"] == "LOST"
+
+
+def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_keeps_no_order(
+    harness: ShopHarness,
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened", "pi_unknown")
+    bring_back(harness, order_id)
+    harness.process_all()
+    harness.advance_days(31)
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
     assert kinds(harness, order_id)["ArchivedDispute"] == 1
