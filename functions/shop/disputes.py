@@ -131,18 +131,31 @@ def _decide(shop: Shop, event: ProviderDisputeEvent) -> Decision:
         return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
     if payment.status not in RECEIVED_PAYMENT_STATUSES:
         return [check_unchanged(PAYMENT, payment)], payment_result(payment)
-    return _record_on_payment(shop, order, payment, event)
+    return _record_on_payment(shop, order, payment, event, kept)
 
 
 def _record_on_payment(
-    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, event: ProviderDisputeEvent
+    shop: Shop,
+    order: Order | ArchivedOrder | None,
+    payment: Payment,
+    event: ProviderDisputeEvent,
+    kept: ArchivedDispute | None,
 ) -> Decision:
+    """Return the writes that record the event on the payment and delete `kept`, the dispute beside the order.
+
+    If the event is not newer than `kept`, the status of `kept` is recorded instead.
+    """
+    removals = [] if kept is None else [delete(ARCHIVED_DISPUTE, kept)]
+    if kept is not None and not _is_newer(event, kept.status):
+        outcome = next(outcome for outcome, status in STATUS_BY_OUTCOME.items() if status == kept.status)
+        event = replace(event, outcome=outcome, reason=kept.reason)
     if not _is_newer(event, (payment.disputes or {}).get(event.dispute_id)):
-        return [check_unchanged(PAYMENT, payment)], payment_result(payment)
+        return [check_unchanged(PAYMENT, payment), *removals], payment_result(payment)
     after = _apply_dispute_event(shop, payment, event)
     return [
         update(PAYMENT, payment, after),
         *_adjust_order_money(shop, order, payment, after, event),
+        *removals,
     ], payment_result(after)
 
 
@@ -197,7 +210,7 @@ def apply_kept_disputes(shop: Shop, order_id: str) -> None:
     """After an order was restored, move the disputes that came meanwhile from beside the stub to their payments.
 
     The order's money is adjusted as if the events came now. A dispute of a payment that the order does not have stays.
-    Safe to repeat.
+    Safe to repeat. If this function does not run, the next event of the dispute moves it.
     """
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     for image in images:
@@ -211,10 +224,9 @@ def _apply_kept_dispute(shop: Shop, order_id: str, dispute_id: str) -> None:
     for kept in _kept_disputes(shop, order_id, dispute_id) if isinstance(order, Order) else ():
         payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=kept.payment_id)
         if payment is not None and payment.status in RECEIVED_PAYMENT_STATUSES:
-            outcome = next(outcome for outcome, status in STATUS_BY_OUTCOME.items() if status == kept.status)
-            event = ProviderDisputeEvent("", dispute_id, kept.payment_id, order_id, outcome, kept.reason)
-            writes, _ = _record_on_payment(shop, order, payment, event)
-            shop.table.write(*writes, delete(ARCHIVED_DISPUTE, kept))
+            event = ProviderDisputeEvent("", dispute_id, kept.payment_id, order_id, "opened")  # `kept` is not older
+            writes, _ = _record_on_payment(shop, order, payment, event, kept)
+            shop.table.write(*writes)
 
 
 def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:

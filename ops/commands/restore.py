@@ -322,19 +322,26 @@ def restore_orders_placed(
 ) -> SweepResult:
     """Scan the table and restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
 
+    Orders that are restored already are visited too, because a run that was killed may have left disputes beside them.
+
     `report`: called with the outcome of each order that was not skipped. An order that cannot be restored is skipped.
     Returns the counts, and the reason for each skipped order. See `restore_order` for `keep_days`, `settles` and `dry`.
     """
 
     def act(image: Image) -> bool:
-        order_id = ARCHIVED_ORDER.decode(image).order_id
+        order_id = image["order_id"]["S"]
         outcome = restore_order(shop, fetch, order_id, keep_days=keep_days, settles=settles, dry=dry)
         report(outcome)
         return isinstance(outcome, RestoredOrder)
 
     stubs = filter_by_type(ARCHIVED_ORDER.type)
+    stubs["FilterExpression"] = f"(#type = :type OR (#type = :order AND attribute_exists({RESTORED_ATTRIBUTE})))"
     stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
-    stubs["ExpressionAttributeValues"] |= {":since": {"S": since}, ":until": {"S": until}}
+    stubs["ExpressionAttributeValues"] |= {
+        ":order": {"S": ORDER.type},
+        ":since": {"S": since},
+        ":until": {"S": until},
+    }
     return sweep(shop.table, act, scan=stubs, progress=progress, checkpoint=checkpoint)
 
 
@@ -459,4 +466,4 @@ def _restore_all(shop: Shop, fetch: FetchObject, args: argparse.Namespace) -> _R
             found = restore_orders_placed(shop, fetch, args.since, args.until, tell, **how, checkpoint=kept)
     for key, why in found.unreadable.items():
         tally.add_outcome(key.partition(" / ")[0].removeprefix("ORDER#"), NotRestorable(why))
-    return replace(tally, restored=found.changed, not_restored=found.passed_over)
+    return replace(tally, restored=found.changed, already_there=found.right, not_restored=found.passed_over)

@@ -684,3 +684,35 @@ def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_keeps
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
     assert kinds(harness, order_id)["ArchivedDispute"] == 1
+
+
+def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore that was killed left the dispute beside the order. The event `opened` comes after the event `lost`."""
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "lost")
+    monkeypatch.setattr(tool, "apply_kept_disputes", lambda *_: None)
+    bring_back(harness, order_id)
+    assert dispute_first_payment(harness, order_id, "opened")["status"] == "REFUNDED"
+    (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
+    assert payment.disputes == {"dp_1": "LOST"}
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_a_restore_by_date_that_was_killed_moves_kept_disputes_when_it_is_run_again(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    words = ("--from", "2001-01-01", "--to", "2199-01-01")
+    with monkeypatch.context() as patched:
+        patched.setattr(tool, "apply_kept_disputes", lambda *_: (_ for _ in ()).throw(ProcessKilled))
+        with pytest.raises(ProcessKilled):
+            run(capsys, *words)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert run(capsys, *words, "--dry-run")[0] == 0
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1, "a dry run writes nothing"
+    assert run(capsys, *words)[1].endswith("0 restored, 1 already in the table.\n")
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
