@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent, update
+from functions.model.changes import RESTORED_ATTRIBUTE
 from functions.model.entities import (
     ArchivedDispute,
     ArchivedOrder,
@@ -125,7 +126,7 @@ def _decide(shop: Shop, event: ProviderDisputeEvent) -> Decision:
         if kept is None:
             raise TooEarly(TOO_EARLY_RETRY_SECONDS)
         return _keep_beside_order(shop, order, event, kept, "the order does not have the payment")
-    if isinstance(order, ArchivedOrder) and not _came_after_archiving(order, payment):
+    if isinstance(order, ArchivedOrder) and (payment is None or _is_being_restored(shop, payment)):
         return _keep_beside_order(shop, order, event, kept, "the order is archived")
     if payment is None:
         return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
@@ -166,12 +167,15 @@ def _is_newer(event: ProviderDisputeEvent, stored: DisputeStatus | None) -> bool
 
 
 # disputes of archived orders ------------------------------------------------------------------------------------------
-def _came_after_archiving(stub: ArchivedOrder, payment: Payment | None) -> bool:
-    """Return whether a payment arrived after its order was archived. Then it is beside the stub, and in no archive.
+def _is_being_restored(shop: Shop, payment: Payment) -> bool:
+    """Return whether a running restore has written this payment beside the stub. It must not be changed then.
 
-    An earlier payment is in the table only while a restore of the order is running. It must not be changed then.
+    Any other payment beside a stub arrived after the archiving. A restore marks the items that it writes. Times cannot
+    decide this, because the clocks of Lambdas differ.
     """
-    return payment is not None and payment.created_at > (stub.archived_at or "")
+    key = PAYMENT.key(order_id=payment.order_id, payment_id=payment.payment_id)
+    images = shop.table.batch_get_raw([key], consistent=True)
+    return any(RESTORED_ATTRIBUTE in image for image in images)
 
 
 def _keep_beside_order(

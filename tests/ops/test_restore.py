@@ -716,3 +716,37 @@ def test_a_restore_by_date_that_was_killed_moves_kept_disputes_when_it_is_run_ag
     assert kinds(harness, order_id)["ArchivedDispute"] == 1, "a dry run writes nothing"
     assert run(capsys, *words)[1].endswith("0 restored, 1 already in the table.\n")
     assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_payment_after_the_archiving_is_recognized_though_the_clock_of_its_lambda_is_slow(
+    harness: ShopHarness,
+) -> None:
+    order_id, _ = archived_order(harness)
+    harness.clock_offset -= timedelta(days=1)
+    late = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
+    payments.record_payment(harness.shop, late, {"id": "evt_late"})
+    harness.clock_offset += timedelta(days=1)
+    assert dispute_first_payment(harness, order_id, "opened", "pi_late")["status"] == "UNMATCHED"
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_dispute_during_a_restore_changes_no_restored_payment_though_the_clock_of_the_archive_was_slow(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", 1)
+    order_id, _ = archived_order(harness)
+    stub = orders.get_order(harness.shop, STAFF, order_id)
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key=ARCHIVED_ORDER.key(order_id=order_id),
+        UpdateExpression="SET archived_at = :slow",
+        ExpressionAttributeValues={":slow": {"S": stub.placed_at}},
+    )
+    last = bring_back(harness, order_id, dry=True).items - 1
+    with crash_at("dynamodb", "TransactWriteItems", "before", last):
+        bring_back(harness, order_id)
+    assert kinds(harness, order_id)["Payment"] == 1, "the restore has written the payment before the order"
+    dispute_first_payment(harness, order_id, "opened")
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert isinstance(bring_back(harness, order_id), RestoredOrder)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
