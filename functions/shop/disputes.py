@@ -144,10 +144,12 @@ def _record_on_payment(
 ) -> Decision:
     """Return the writes that record the event on the payment and delete `kept`, the dispute beside the order.
 
-    If the event is not newer than `kept`, the status of `kept` is recorded instead.
+    If the event is not newer than `kept`, the status of `kept` is recorded instead. Then failed refunds are not
+    retried: the dispute ended earlier, so staff decide about them.
     """
     removals = [] if kept is None else [delete(ARCHIVED_DISPUTE, kept)]
-    if kept is not None and not _is_newer(event, kept.status):
+    retries = kept is None or _is_newer(event, kept.status)
+    if kept is not None and not retries:
         outcome = next(outcome for outcome, status in STATUS_BY_OUTCOME.items() if status == kept.status)
         event = replace(event, outcome=outcome, reason=kept.reason)
     if not _is_newer(event, (payment.disputes or {}).get(event.dispute_id)):
@@ -155,7 +157,7 @@ def _record_on_payment(
     after = _apply_dispute_event(shop, payment, event)
     return [
         update(PAYMENT, payment, after),
-        *_adjust_order_money(shop, order, payment, after, event),
+        *_adjust_order_money(shop, order, payment, after, event, retries=retries),
         *removals,
     ], payment_result(after)
 
@@ -213,8 +215,9 @@ def _kept_disputes(shop: Shop, order_id: str, *dispute_ids: str) -> list[Archive
 def apply_kept_disputes(shop: Shop, order_id: str) -> None:
     """After an order was restored, move the disputes that came meanwhile from beside the stub to their payments.
 
-    The order's money is adjusted as if the events came now. A dispute of a payment that the order does not have stays.
-    Safe to repeat. If this function does not run, the next event of the dispute moves it.
+    The order's money is adjusted as if the events came now, but failed refunds are not retried. A dispute of a payment
+    that the order does not have stays. Safe to repeat. If this function does not run, the next event of the dispute
+    moves it.
     """
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     for image in images:
@@ -248,12 +251,19 @@ def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEve
 
 
 def _adjust_order_money(
-    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, after: Payment, event: ProviderDisputeEvent
+    shop: Shop,
+    order: Order | ArchivedOrder | None,
+    payment: Payment,
+    after: Payment,
+    event: ProviderDisputeEvent,
+    *,
+    retries: bool,
 ) -> list[Write[Any]]:
     """Return the writes that adjust the order's money and the payment's refunds when a dispute ends.
 
     `payment` and `after`: the payment before and after the event. If the event opens a dispute, nothing is adjusted.
-    Then the only write is a condition check that the order is unchanged.
+    Then the only write is a condition check that the order is unchanged. `retries`: whether a won dispute also retries
+    the failed refunds of the payment.
     """
     order_unchanged = check_order_unchanged(event.order_id, order)
     if event.outcome == "opened":
@@ -266,7 +276,8 @@ def _adjust_order_money(
     if after.is_disputed or after.is_charged_back:  # another dispute of this payment is open or lost: refund nothing
         return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
-    again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed[:MAX_RETRIED_REFUNDS]]
+    failed = failed[:MAX_RETRIED_REFUNDS] if retries else []
+    again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed]
     if ours is None or not (pays := min(ours.owed, left)):
         return [order_unchanged, *again]
     paying = replace(

@@ -33,6 +33,7 @@ from ops.commands.restore import (
     restore_orders_placed,
 )
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
+from tests.support import order_money
 from tests.support.archiving import (
     Image,
     create_delivered_order,
@@ -46,6 +47,7 @@ from tests.support.archiving import archived_objects as archive_objects
 from tests.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
+from tests.support.payment_provider import REFUSED, provider_behaving
 from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365
@@ -750,3 +752,31 @@ def test_a_dispute_during_a_restore_changes_no_restored_payment_though_the_clock
     assert kinds(harness, order_id)["ArchivedDispute"] == 1
     assert isinstance(bring_back(harness, order_id), RestoredOrder)
     assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_kept_dispute_that_was_won_retries_no_failed_refund(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "won")
+    with monkeypatch.context() as patched:
+        patched.setattr(tool, "apply_kept_disputes", lambda *_: None)
+        bring_back(harness, order_id)
+    done = refunds.refund_order(harness.shop, STAFF, "goodwill", order_id, 100)
+    (refund_id,) = done.result["refund_ids"]
+    refund_processing.process_refund(harness.shop, provider_behaving(REFUSED), order_id, refund_id)
+    bring_back(harness, order_id)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    (failed,) = [it for it in order_money.refunds(harness.shop, order_id) if it.refund_id == refund_id]
+    assert failed.status == "FAILED"
+    assert refunds.retry_refund(harness.shop, STAFF, order_id, refund_id).status == "REQUESTED"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_dry_run_of_a_restore_shows_the_kept_disputes(
+    harness: ShopHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    for words in ([order_id, "--dry-run"], [order_id]):
+        assert ", with the dispute dp_1 (OPEN) of pi_1\n" in run(capsys, *words)[1]
