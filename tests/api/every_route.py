@@ -46,6 +46,7 @@ BODIES: dict[str, Any] = {
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/refunds": {"amount": 100},
     "POST /orders/{order_id}/refunds/{refund_id}/retry": {"to": "credit"},
+    "POST /orders/{order_id}/refunds/{refund_id}/settle": {"reason": "paid by bank transfer"},
     "POST /orders/{order_id}/returns": {"lines": [{"product_id": "mug", "quantity": 1, "restock": True}]},
 }
 QUERIES: dict[str, dict[str, str]] = {
@@ -65,6 +66,7 @@ IDEMPOTENT_ROUTES = {
     "POST /orders/{order_id}/payments",
     "POST /orders/{order_id}/payments/{payment_id}/refund",
     "POST /orders/{order_id}/refunds",
+    "POST /orders/{order_id}/refunds/{refund_id}/settle",
     "POST /orders/{order_id}/returns",
 }
 STAFF_ROUTES = {
@@ -96,6 +98,7 @@ STAFF_ROUTES = {
     "POST /orders/{order_id}/payments/{payment_id}/refund",
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/refunds/{refund_id}/retry",
+    "POST /orders/{order_id}/refunds/{refund_id}/settle",
 }
 WAREHOUSE_ROUTES = {
     "GET /orders/{order_id}/parcel",

@@ -354,6 +354,16 @@ def test_an_order_stays_until_staff_settle_its_failed_refund(harness: ShopHarnes
     assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
 
 
+def test_an_order_whose_failed_refund_is_settled_by_hand_is_archived(harness: ShopHarness, order_id: str) -> None:
+    refund_id = take_back(harness, order_id, mug=2, pot=1)
+    set_refund(harness, order_id, refund_id, "FAILED")
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert archived_objects(harness, "orders/") == {}
+    refund_processing.settle_refund(harness.shop, STAFF, "settle", order_id, refund_id, "paid by bank transfer")
+    assert run_archive(*order_messages(expire_everything(harness))) == []
+    assert isinstance(orders.get_order(harness.shop, ANN, order_id), ArchivedOrder)
+
+
 def test_a_failed_refund_of_a_payment_that_the_bank_took_back_keeps_no_order(
     harness: ShopHarness, order_id: str
 ) -> None:

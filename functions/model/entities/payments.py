@@ -9,7 +9,7 @@ from functions.dynamodb.keys import Instant
 PaymentMethod = Literal["CARD", "CREDIT"]
 PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
 RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
-RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
+RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED", "SETTLED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Reasons for refunds of money that was never included in the order's paid amount.
@@ -103,7 +103,8 @@ class Refund:
 
     `account_id`: the credit account that gets the money; None if the payment provider refunds the payment. `attempt`:
     the number of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider.
-    `why`: why the money is refunded, such as RETURNED. `reason`: the error if the refund failed.
+    `why`: why the money is refunded, such as RETURNED. `reason`: the error if the refund failed, or how staff settled
+    it outside the shop if it is SETTLED.
     """
 
     order_id: str
