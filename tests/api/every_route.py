@@ -95,6 +95,7 @@ STAFF_ROUTES = {
     "POST /gift-cards",
     "POST /customers/{customer_id}/credit",
     "GET /orders/{order_id}/customer",
+    "GET /payments/{payment_id}/order",
     "POST /orders/{order_id}/payments/{payment_id}/refund",
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/refunds/{refund_id}/retry",
