@@ -9,6 +9,7 @@ const REQUESTS = [
   { route: /\/delivered$/, title: "The parcel is delivered", causes: /^(Order(Partly)?Delivered|ShipmentDelivered)/ },
   { route: /\/cancel(\/|$)/, title: "A cancellation", causes: /^(OrderCancel|OrderCutShort|ShipmentCancelled|RefundRequested|OrderRefunded)/ },
   { route: /\/returns$/, title: "Goods are returned", causes: /^(Order(Partly)?Returned|RefundRequested|OrderRefunded)/ },
+  { route: /\/settle$/, title: "A refund is settled by hand", causes: /^(RefundSettled|PaymentRefunded)/ },
   { route: /\/refunds/, title: "A refund is requested", causes: /^(RefundRequested|OrderRefunded)/ },
   { route: /\/address$/, title: "The address is changed", causes: /^OrderReaddressed/ },
 ];

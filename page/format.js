@@ -62,6 +62,7 @@ const STATES = {
   REFUNDED: ["Refunded", "over"],
   SENT: ["Sent", "moving"],
   SUCCEEDED: ["Done", "good"],
+  SETTLED: ["Settled by hand", "good"],
 };
 
 export const stateName = (state) => STATES[state]?.[0] ?? capital(String(state).toLowerCase().replaceAll("_", " "));

@@ -206,6 +206,7 @@ EVENTS = (
     EventContract("RefundRequested",      t.REFUND,          RefundData,   "a refund was requested, or is retried"),
     EventContract("RefundSucceeded",      t.REFUND,          RefundData,   "a refund was paid to the customer"),
     EventContract("RefundFailed",         t.REFUND,          RefundData,   "a refund failed; a person must handle it"),
+    EventContract("RefundSettled",        t.REFUND,          RefundData,   "staff recorded that a failed refund was paid outside the shop"),
     EventContract("GoodsReturned",        t.RETURN,          ReturnData,   "goods of an order were returned"),
     EventContract("InvoiceIssued",        t.INVOICE,         InvoiceData,  "an invoice was issued and has its number"),
     EventContract("ShipmentRequested",    t.SHIPMENT,        ShipmentData, "the warehouse is asked to pack and send a shipment"),

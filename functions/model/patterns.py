@@ -77,6 +77,7 @@ REFUND_BY_ID   = Get[e.Refund](        id="C3",   description="refund of an orde
 REDEMPTIONS_BY_CODE   = Query[e.Redemptions]( id="C4",   description="remaining redemptions of a discount code, all parts",        rows=(t.REDEMPTIONS,), newest_first=False, consistent=True)
 CUSTOMER_OR_ERASED_BY_ID   = Get[CustomerOrErased](     id="C5",   description="customer by id, or the record of an erased customer",         rows=(t.CUSTOMER, t.ERASED_CUSTOMER))
 ORDERS_OF_CUSTOMER_CONSISTENT   = Query[e.OrderSummary](id="C6",   description="orders of a customer, newest first, consistent read",       rows=(t.ORDER_SUMMARY,), consistent=True)
+PAYMENT_CLAIM_BY_ID   = Get[e.PaymentClaim](  id="C7",   description="order that has the money of a provider's payment",            rows=(t.PAYMENT_CLAIM,))
 EFFECT_BY_ID   = Get[e.Effect](        id="R1",   description="idempotency record of a reaction",                           rows=(t.EFFECT,))
 INVOICE_SERIES_BY_NAME   = Get[e.InvoiceSeries]( id="R2",   description="last invoice number of a series",                            rows=(t.INVOICE_SERIES,))
 UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.SHARD_COUNT, newest_first=False)

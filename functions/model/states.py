@@ -30,7 +30,7 @@ PaymentCommand = Literal[
     "authorise", "capture", "fail", "unmatch", "close", "dispute", "win_dispute", "lose_dispute", "note_dispute", "refund_part",
     "refund", "regain", "regain_disputed", "regain_unmatched",
 ]  # fmt: skip
-RefundCommand = Literal["send", "succeed", "fail", "retry"]
+RefundCommand = Literal["send", "succeed", "fail", "retry", "settle"]
 UNCHANGED = ""
 """The value of `Transition.after` if the command does not change the state, but only another field of the item."""
 
@@ -142,6 +142,7 @@ REFUND_TRANSITIONS = (
     Transition("succeed",        ("REQUESTED", "SENT"),                              "SUCCEEDED",          "RefundSucceeded"),
     Transition("fail",           ("REQUESTED", "SENT", "SUCCEEDED"),                 "FAILED",             "RefundFailed"),
     Transition("retry",          ("FAILED",),                                        "REQUESTED",          "RefundRequested"),
+    Transition("settle",         ("FAILED",),                                        "SETTLED",            "RefundSettled"),
 )
 # fmt: on
 

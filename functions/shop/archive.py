@@ -37,7 +37,7 @@ from functions.model import totals
 from functions.model.copies import LOGS
 from functions.model.entities import ArchivedOrder, Order, RefundStatus
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.states import apply_order_command
+from functions.model.states import RECEIVED_PAYMENT_STATUSES, apply_order_command
 from functions.model.table import (
     ARCHIVED_DISPUTE,
     ARCHIVED_ORDER,
@@ -188,20 +188,24 @@ def _days_until_money_settles(images: Sequence[Image], at: datetime) -> int:
     `at`: the time from which to wait. It is now, or the time to which `python -m local advance` has advanced.
 
     The order's items must stay in the table for that time, because refunds and disputes need them. If a refund is in
-    progress, a dispute is open, or staff must still decide what happens with an unmatched payment or a failed refund,
-    the result is RECHECK_DAYS. Otherwise the result is the number of days in which the latest successful card refund
-    may still fail. A failed refund cannot be retried if the customer's bank took the payment back.
+    progress, a dispute is open (`Payment.is_disputed`), or staff must still decide what happens with an unmatched
+    payment or a failed refund, the result is RECHECK_DAYS. Otherwise the result is the number of days in which the
+    latest successful card refund may still fail. A failed refund cannot be retried if the customer's bank took the
+    payment back.
     """
     refunds = [REFUND.decode(image) for image in images if image["type"]["S"] == REFUND.type]
     payments = [PAYMENT.decode(image) for image in images if image["type"]["S"] == PAYMENT.type]
     lost = {payment.payment_id for payment in payments if payment.is_charged_back}
+    # A dispute beside the order is moved only to a payment that the order has. Any other such dispute keeps no order.
+    received = {payment.payment_id for payment in payments if payment.status in RECEIVED_PAYMENT_STATUSES}
+    kept = [ARCHIVED_DISPUTE.decode(image) for image in images if image["type"]["S"] == ARCHIVED_DISPUTE.type]
     if (
         any(
             refund.status in REFUNDS_IN_FLIGHT or (refund.status == "FAILED" and refund.payment_id not in lost)
             for refund in refunds
         )
         or any(payment.is_disputed or payment.status == "UNMATCHED" for payment in payments)
-        or any(image["type"]["S"] == ARCHIVED_DISPUTE.type and image["status"]["S"] == "OPEN" for image in images)
+        or any(dispute.status == "OPEN" and dispute.payment_id in received for dispute in kept)
     ):
         return RECHECK_DAYS
     done = [refund.updated_at for refund in refunds if refund.status == "SUCCEEDED" and refund.account_id is None]

@@ -6,7 +6,8 @@ back is ignored. So the provider may send the events in any sequence. It may als
 different event ids.
 
 The payments of an archived order are in the archive. Then the dispute is stored beside the order's stub, as an item of
-its own. When the order is restored, `apply_kept_disputes` moves it to its payment.
+its own. When the order is restored, `apply_kept_disputes` moves it to its payment. If the restored order does not have
+the payment, the dispute stays where it is, and later events move its status forward there.
 
 If the shop loses a dispute, the bank takes all money of the payment that was not refunded before. After that, the shop
 sends no refunds of this payment. So if an earlier refund of the payment fails, it cannot be retried.
@@ -18,6 +19,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent, update
+from functions.model.changes import RESTORED_ATTRIBUTE
 from functions.model.entities import (
     ArchivedDispute,
     ArchivedOrder,
@@ -45,6 +47,7 @@ from functions.shop.refunds import (
     build_refund,
     check_order_unchanged,
     compute_refundable,
+    get_order_id_of_money,
     get_order_unless_archiving,
     reset_for_retry,
 )
@@ -96,38 +99,66 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     paid yet, this amount becomes due again. Otherwise the order records this amount as refunded, and subtracts it from
     the owed amount.
 
+    The provider may send a payment with the ids of several orders. The dispute is recorded on the order that has the
+    payment's money, even if the event has the id of another order.
+
     The result is {"payment_id", "status", "reason"}. If the order is archived, the dispute is stored beside its stub,
     and `status` is the status of the dispute. If neither the order nor the payment exists, `status` is None.
 
     Raises TableBusy while the order is being archived. Raises TooEarly if the order exists and is not archived, but the
-    payment is not recorded as received yet. After either error, the provider sends the event again later.
+    payment is not recorded as received yet. If a restored order does not have the payment, and the dispute is stored
+    beside it since the order was archived, only its status moves forward there. After either error, the provider sends
+    the event again later.
     """
 
     def decide() -> Decision:
-        order = get_order_unless_archiving(shop, event.order_id)
-        payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
-        if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
-            raise TooEarly(TOO_EARLY_RETRY_SECONDS)
-        if isinstance(order, ArchivedOrder) and not _came_after_archiving(order, payment):
-            return _keep_beside_stub(shop, order, event)
-        if payment is None:
-            return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
-        if payment.status not in RECEIVED_PAYMENT_STATUSES:
-            return [check_unchanged(PAYMENT, payment)], payment_result(payment)
-        return _record_on_payment(shop, order, payment, event)
+        return _decide(shop, replace(event, order_id=get_order_id_of_money(shop, event.order_id, event.payment_id)))
 
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_dispute", asdict(event), decide)
 
 
-def _record_on_payment(
-    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, event: ProviderDisputeEvent
-) -> Decision:
-    if not _is_newer(event, (payment.disputes or {}).get(event.dispute_id)):
+def _decide(shop: Shop, event: ProviderDisputeEvent) -> Decision:
+    """Return the writes that record the event, and the result. `event.order_id`: the order that has the money."""
+    order = get_order_unless_archiving(shop, event.order_id)
+    payment = shop.table.get(PAYMENT_BY_ID, order_id=event.order_id, payment_id=event.payment_id)
+    kept = next(iter(_kept_disputes(shop, event.order_id, event.dispute_id)), None)
+    if isinstance(order, Order) and (payment is None or payment.status not in RECEIVED_PAYMENT_STATUSES):
+        if kept is None:
+            raise TooEarly(TOO_EARLY_RETRY_SECONDS)
+        return _keep_beside_order(shop, order, event, kept, "the order does not have the payment")
+    if isinstance(order, ArchivedOrder) and (payment is None or _is_being_restored(shop, payment)):
+        return _keep_beside_order(shop, order, event, kept, "the order is archived")
+    if payment is None:
+        return [], {"payment_id": event.payment_id, "status": None, "reason": "the payment does not exist"}
+    if payment.status not in RECEIVED_PAYMENT_STATUSES:
         return [check_unchanged(PAYMENT, payment)], payment_result(payment)
+    return _record_on_payment(shop, order, payment, event, kept)
+
+
+def _record_on_payment(
+    shop: Shop,
+    order: Order | ArchivedOrder | None,
+    payment: Payment,
+    event: ProviderDisputeEvent,
+    kept: ArchivedDispute | None,
+) -> Decision:
+    """Return the writes that record the event on the payment and delete `kept`, the dispute beside the order.
+
+    If the event is not newer than `kept`, the status of `kept` is recorded instead. Then failed refunds are not
+    retried: the dispute ended earlier, so staff decide about them.
+    """
+    removals = [] if kept is None else [delete(ARCHIVED_DISPUTE, kept)]
+    retries = kept is None or _is_newer(event, kept.status)
+    if kept is not None and not retries:
+        outcome = next(outcome for outcome, status in STATUS_BY_OUTCOME.items() if status == kept.status)
+        event = replace(event, outcome=outcome, reason=kept.reason)
+    if not _is_newer(event, (payment.disputes or {}).get(event.dispute_id)):
+        return [check_unchanged(PAYMENT, payment), *removals], payment_result(payment)
     after = _apply_dispute_event(shop, payment, event)
     return [
         update(PAYMENT, payment, after),
-        *_adjust_order_money(shop, order, payment, after, event),
+        *_adjust_order_money(shop, order, payment, after, event, retries=retries),
+        *removals,
     ], payment_result(after)
 
 
@@ -138,20 +169,27 @@ def _is_newer(event: ProviderDisputeEvent, stored: DisputeStatus | None) -> bool
 
 
 # disputes of archived orders ------------------------------------------------------------------------------------------
-def _came_after_archiving(stub: ArchivedOrder, payment: Payment | None) -> bool:
-    """Return whether a payment arrived after its order was archived. Then it is beside the stub, and in no archive.
+def _is_being_restored(shop: Shop, payment: Payment) -> bool:
+    """Return whether a running restore has written this payment beside the stub. It must not be changed then.
 
-    An earlier payment is in the table only while a restore of the order is running. It must not be changed then.
+    Any other payment beside a stub arrived after the archiving. A restore marks the items that it writes. Times cannot
+    decide this, because the clocks of Lambdas differ.
     """
-    return payment is not None and payment.created_at > (stub.archived_at or "")
+    key = PAYMENT.key(order_id=payment.order_id, payment_id=payment.payment_id)
+    images = shop.table.batch_get_raw([key], consistent=True)
+    return any(RESTORED_ATTRIBUTE in image for image in images)
 
 
-def _keep_beside_stub(shop: Shop, stub: ArchivedOrder, event: ProviderDisputeEvent) -> Decision:
-    """Return the writes that store a dispute beside the stub of its order. The stub must not change meanwhile."""
-    kept = next(iter(_kept_disputes(shop, event.order_id, event.dispute_id)), None)
+def _keep_beside_order(
+    shop: Shop, order: Order | ArchivedOrder, event: ProviderDisputeEvent, kept: ArchivedDispute | None, reason: str
+) -> Decision:
+    """Return the writes that store a dispute beside its order or stub, which must not change meanwhile.
+
+    `kept`: the dispute as it is stored beside the order, or None. `reason`: why it is not recorded on its payment.
+    """
     status, now = STATUS_BY_OUTCOME[event.outcome], shop.now_instant()
-    result = {"payment_id": event.payment_id, "status": status, "reason": "the order is archived"}
-    same_order = check_order_unchanged(event.order_id, stub)
+    result = {"payment_id": event.payment_id, "status": status, "reason": reason}
+    same_order = check_order_unchanged(event.order_id, order)
     if kept is None:
         item = ArchivedDispute(
             order_id=event.order_id,
@@ -177,8 +215,9 @@ def _kept_disputes(shop: Shop, order_id: str, *dispute_ids: str) -> list[Archive
 def apply_kept_disputes(shop: Shop, order_id: str) -> None:
     """After an order was restored, move the disputes that came meanwhile from beside the stub to their payments.
 
-    The order's money is adjusted as if the events came now. A dispute of a payment that the order does not have stays.
-    Safe to repeat.
+    The order's money is adjusted as if the events came now, but failed refunds are not retried. A dispute of a payment
+    that the order does not have stays. Safe to repeat. If this function does not run, the next event of the dispute
+    moves it.
     """
     images = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=order_id)
     for image in images:
@@ -192,10 +231,9 @@ def _apply_kept_dispute(shop: Shop, order_id: str, dispute_id: str) -> None:
     for kept in _kept_disputes(shop, order_id, dispute_id) if isinstance(order, Order) else ():
         payment = shop.table.get(PAYMENT_BY_ID, order_id=order_id, payment_id=kept.payment_id)
         if payment is not None and payment.status in RECEIVED_PAYMENT_STATUSES:
-            outcome = next(outcome for outcome, status in STATUS_BY_OUTCOME.items() if status == kept.status)
-            event = ProviderDisputeEvent("", dispute_id, kept.payment_id, order_id, outcome, kept.reason)
-            writes, _ = _record_on_payment(shop, order, payment, event)
-            shop.table.write(*writes, delete(ARCHIVED_DISPUTE, kept))
+            event = ProviderDisputeEvent("", dispute_id, kept.payment_id, order_id, "opened")  # `kept` is not older
+            writes, _ = _record_on_payment(shop, order, payment, event, kept)
+            shop.table.write(*writes)
 
 
 def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEvent) -> Payment:
@@ -213,12 +251,19 @@ def _apply_dispute_event(shop: Shop, payment: Payment, event: ProviderDisputeEve
 
 
 def _adjust_order_money(
-    shop: Shop, order: Order | ArchivedOrder | None, payment: Payment, after: Payment, event: ProviderDisputeEvent
+    shop: Shop,
+    order: Order | ArchivedOrder | None,
+    payment: Payment,
+    after: Payment,
+    event: ProviderDisputeEvent,
+    *,
+    retries: bool,
 ) -> list[Write[Any]]:
     """Return the writes that adjust the order's money and the payment's refunds when a dispute ends.
 
     `payment` and `after`: the payment before and after the event. If the event opens a dispute, nothing is adjusted.
-    Then the only write is a condition check that the order is unchanged.
+    Then the only write is a condition check that the order is unchanged. `retries`: whether a won dispute also retries
+    the failed refunds of the payment.
     """
     order_unchanged = check_order_unchanged(event.order_id, order)
     if event.outcome == "opened":
@@ -231,7 +276,8 @@ def _adjust_order_money(
     if after.is_disputed or after.is_charged_back:  # another dispute of this payment is open or lost: refund nothing
         return [order_unchanged]
     failed = [refund for refund in refunds if (refund.payment_id, refund.status) == (payment.payment_id, "FAILED")]
-    again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed[:MAX_RETRIED_REFUNDS]]
+    failed = failed[:MAX_RETRIED_REFUNDS] if retries else []
+    again = [update(REFUND, it, reset_for_retry(shop, it, it.account_id)) for it in failed]
     if ours is None or not (pays := min(ours.owed, left)):
         return [order_unchanged, *again]
     paying = replace(

@@ -18,15 +18,15 @@ from typing import Any, Literal
 
 from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, PaymentClaim, RefundReason
-from functions.model.errors import WrongState
-from functions.model.patterns import PAYMENT_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
+from functions.model.errors import NotFound, WrongState
+from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
 from functions.model.states import PaymentCommand, apply_payment_command
 from functions.model.table import ORDER, PAYMENT, PAYMENT_CLAIM, REFUND
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.orders import apply_payment
 from functions.shop.refund_processing import PROVIDER_CALLER_ID
 from functions.shop.refunds import build_refund, check_order_unchanged, get_order_unless_archiving, has_max_payments
-from functions.shop.shop import Shop
+from functions.shop.shop import Caller, Shop
 
 NO_ORDER = "none"
 """The order id under which a payment is stored if the provider's event has no valid order id."""
@@ -71,7 +71,7 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
     - If the money matches no order, the payment gets the status UNMATCHED, and `reason` says why. The provider still
       gets a success answer, because a retry would not help. Staff must decide what happens with the money.
     - If an earlier event claimed the payment for another order, the payment gets the status UNMATCHED with the amount
-      0, and `reason` names the other order.
+      0. `get_payment_claim` shows the other order to staff.
 
     `body`: the fields of the event, to detect an event id that is used again with other content. The result is
     {"payment_id", "status", "reason"}. If the order is archived and the table does not contain the payment, an event
@@ -134,7 +134,8 @@ def _capture(
     if any. Return None if the event does not change the payment.
     """
     if claimed_by not in (None, event.order_id):
-        reason = f"the payment is recorded for order {claimed_by}"
+        # The customer can read the reason, so it does not name the other order. It may belong to another customer.
+        reason = "the payment is recorded for another order"
         return _apply_command(shop, existing, replace(event, amount=0), "unmatch", reason)
     if reason := _mismatch_reason(order, event):
         return _apply_command(shop, existing, event, "unmatch", reason)
@@ -204,6 +205,18 @@ def list_unmatched_payments(shop: Shop) -> Iterator[Payment]:
     The index is eventually consistent, so the latest changes may be missing.
     """
     return shop.table.query_all(UNMATCHED_PAYMENTS_BY_DATE, queue="UNMATCHED")
+
+
+def get_payment_claim(shop: Shop, caller: Caller, payment_id: str) -> PaymentClaim:
+    """Return the order that has the money of a provider's payment (access pattern C7). Only staff may call it.
+
+    Raises NotFound if the provider has not reported the money, or reported it before this shop stored claims.
+    """
+    caller.require_group("staff")
+    claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
+    if claim is None:
+        raise NotFound("payment")
+    return claim
 
 
 def payment_result(payment: Payment) -> dict[str, Any]:

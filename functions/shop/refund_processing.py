@@ -1,5 +1,7 @@
 """Process refunds: send them to the payment provider or to a credit account, and record the provider's updates.
 
+Staff can also record that a failed refund was paid outside the shop.
+
 Each refund request to the provider has an idempotency key, so a repeated request refunds the money only once. One
 transaction writes the refund's result and the payment, with a condition on the versions of both items. If the result is
 already stored, processing the refund again does nothing.
@@ -19,7 +21,7 @@ from functions.model.table import PAYMENT, REFUND
 from functions.shop.accounts import credit_account
 from functions.shop.idempotency import IdempotentResult, run_idempotently
 from functions.shop.refunds import check_order_unchanged, get_order_unless_archiving, get_payment
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import Caller, Shop, retry_on_conflict
 
 PROVIDER_CALLER_ID = "payment-provider"
 """The caller id of commands that record an event of the payment provider. Their idempotency key is the event's id."""
@@ -246,7 +248,43 @@ def _apply_refund_state(
             *writes,
             check_unchanged(PAYMENT, payment),
         ]
-    counted = replace(payment, refunded=payment.refunded + direction * refund.amount)
+    return after, [*writes, _count_refund(shop, refund, payment, direction * refund.amount)]
+
+
+def _count_refund(shop: Shop, refund: Refund, payment: Payment, amount: int) -> Write[Payment]:
+    """Return the write that adds `amount` to the refunded amount of the payment. `amount`: negative to subtract."""
+    counted = replace(payment, refunded=payment.refunded + amount)
     status = derive_payment_status(counted, unmatched="UNMATCHED" in (payment.status, refund.why))
     command = "refund_part" if status == payment.status else COMMAND_BY_STATUS[status]
-    return after, [*writes, update(PAYMENT, payment, apply_payment_command(counted, command, shop.now_instant()))]
+    return update(PAYMENT, payment, apply_payment_command(counted, command, shop.now_instant()))
+
+
+# settle a refund by hand ----------------------------------------------------------------------------------------------
+def settle_refund(shop: Shop, caller: Caller, key: str, order_id: str, refund_id: str, reason: str) -> IdempotentResult:
+    """Record that a failed refund was paid outside the shop, for example by bank transfer. Only staff may call it.
+
+    Use it if neither the original payment method nor store credit can take the money. The refund becomes SETTLED. This
+    status is final, and the amount counts as refunded in the payment. The shop moves no money. `key`: the idempotency
+    key. `reason`: how the refund was paid. The result is {"order_id", "refund_id", "status", "amount", "currency",
+    "reason"}.
+
+    Raises WrongState if the refund has not failed, or if the customer's bank took the payment back or disputes it: the
+    customer could have the money twice. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
+    """
+    caller.require_group("staff")
+    request = {"order_id": order_id, "refund_id": refund_id, "reason": reason}
+
+    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+        order = get_order_unless_archiving(shop, order_id)
+        refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
+        if refund is None:
+            raise NotFound("refund")
+        payment = get_payment(shop, order_id, refund.payment_id)
+        after = replace(apply_refund_command(refund, "settle", shop.now_instant()), reason=reason)
+        if _block_reason(payment):
+            raise WrongState("payment", payment.status, "settle")
+        result = {**request, "status": after.status, "amount": after.amount, "currency": after.currency}
+        writes: list[Write[Any]] = [update(REFUND, refund, after), _count_refund(shop, refund, payment, refund.amount)]
+        return [*writes, check_order_unchanged(order_id, order)], result
+
+    return run_idempotently(shop, caller.id, key, "settle_refund", request, decide)

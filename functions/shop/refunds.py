@@ -23,6 +23,7 @@ from functions.model.patterns import (
     CUSTOMER_BY_ID,
     ORDER_BY_ID,
     PAYMENT_BY_ID,
+    PAYMENT_CLAIM_BY_ID,
     PAYMENTS_OF_ORDER,
     REFUND_BY_ID,
     REFUNDS_OF_ORDER,
@@ -182,6 +183,15 @@ def get_payment(shop: Shop, order_id: str, payment_id: str) -> Payment:
     return payment
 
 
+def get_order_id_of_money(shop: Shop, order_id: str, payment_id: str) -> str:
+    """Return the id of the order that has the money of the provider's payment.
+
+    If no order claimed the payment, this is `order_id`. A claim never changes, so a transaction need not check it.
+    """
+    claim = shop.table.get(PAYMENT_CLAIM_BY_ID, payment_id=payment_id)
+    return claim.order_id if claim else order_id
+
+
 def check_order_unchanged(order_id: str, order: Order | ArchivedOrder | None) -> Write[Any]:
     """Return a condition check that fails the transaction if the order changed after it was read.
 
@@ -238,8 +248,9 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     A payment with the amount 0 brought no money, for example because the provider had reported it for another order
     before. Nothing is refunded then: the payment becomes FAILED, so that it does not wait for staff any more.
 
-    Raises WrongState if the payment is not UNMATCHED. Raises TooMuch if the payment's refunds, including failed
-    refunds, already add up to its whole amount. Also raises NotAllowed, NotFound, IdempotencyKeyReused and TableBusy.
+    Raises WrongState if the payment is not UNMATCHED, or if a payment with the amount 0 is disputed. Raises TooMuch if
+    the payment's refunds, including failed refunds, already add up to its whole amount. Also raises NotAllowed,
+    NotFound, IdempotencyKeyReused and TableBusy.
     """
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
@@ -250,6 +261,9 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
         if payment.status != "UNMATCHED":
             raise WrongState("payment", payment.status, "refund")
         if payment.amount < 1:
+            # A dispute of money that another order has cannot end here: its events are recorded on that order.
+            if payment.is_disputed and get_order_id_of_money(shop, order_id, payment_id) == order_id:
+                raise WrongState("payment", "DISPUTED", "close")
             closed = apply_payment_command(payment, "close", shop.now_instant())
             result = {"order_id": order_id, "amount": 0, "currency": payment.currency, "refund_ids": []}
             return [update(PAYMENT, payment, closed), check_order_unchanged(order_id, order)], result

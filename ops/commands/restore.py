@@ -10,6 +10,10 @@ itself. After a kill, a repeated run finds these items and writes only the missi
 
 Each restored item has the attribute `restored_at`, so the Lambda functions that read the stream ignore the item. No
 mail, shipment, invoice or refund follows, and totals do not change. See docs/decisions/0025.
+
+A dispute that came while the order was archived is different: it moves to its payment, as if its event came now, and
+the events of this change are published. But failed refunds are not retried: staff decide about them. See
+docs/decisions/0058.
 """
 
 from __future__ import annotations
@@ -34,7 +38,16 @@ from functions.model.changes import RESTORED_ATTRIBUTE
 from functions.model.entities import ArchivedOrder, Customer, ErasedCustomer, Order
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_BY_ID, ORDER_ITEM_COLLECTION
 from functions.model.personal_data import personal_attributes
-from functions.model.table import ARCHIVED_ORDER, CUSTOMER, EXPIRY, ORDER, PAYMENT, REFUND, ROWS_BY_TYPE
+from functions.model.table import (
+    ARCHIVED_DISPUTE,
+    ARCHIVED_ORDER,
+    CUSTOMER,
+    EXPIRY,
+    ORDER,
+    PAYMENT,
+    REFUND,
+    ROWS_BY_TYPE,
+)
 from functions.shop.archive import TYPES_KEPT_IN_TABLE
 from functions.shop.cancellation import put_expiry_marker
 from functions.shop.disputes import apply_kept_disputes
@@ -86,6 +99,7 @@ class RestoredOrder:
 
     `items`: the number of restored items, including the order itself.
     `ends_at`: when the order expires and is archived again.
+    `disputes`: the disputes that came while the order was archived, as text. They move to their payments.
     `is_customer_erased`: whether the customer's personal data was erased. If so, the order is restored without name and
     address.
     """
@@ -94,10 +108,12 @@ class RestoredOrder:
     items: int
     ends_at: Instant
     is_customer_erased: bool
+    disputes: Sequence[str] = ()
 
     def __str__(self) -> str:
         without = ", without name and address: its customer was erased" if self.is_customer_erased else ""
-        return f"{self.items} items, expires {self.ends_at}{without}"
+        disputes = "".join(f", with the dispute {dispute}" for dispute in self.disputes)
+        return f"{self.items} items, expires {self.ends_at}{without}{disputes}"
 
 
 RestoreOutcome = RestoredOrder | Literal["already in the table", "no such order"]
@@ -156,7 +172,9 @@ def restore_order(
             customer_check = _check_customer_unchanged(customer, stub.customer_id)
             shop.table.write(_replace_stub(stub, header), customer_check, end, *map(_put_item, parts[-1]))
         ends_at = instant_from_epoch(int(end.request["Item"]["ttl"]["N"]))
-        return RestoredOrder(order_id, 1 + sum(map(len, parts)), ends_at, is_customer_erased)
+        kept = [ARCHIVED_DISPUTE.decode(it) for it in there.values() if it["type"]["S"] == ARCHIVED_DISPUTE.type]
+        kept_disputes = [f"{it.dispute_id} ({it.status}) of {it.payment_id}" for it in kept]
+        return RestoredOrder(order_id, 1 + sum(map(len, parts)), ends_at, is_customer_erased, kept_disputes)
 
     outcome = retry_on_conflict(shop, attempt)
     if not dry and outcome != "no such order":
@@ -322,19 +340,26 @@ def restore_orders_placed(
 ) -> SweepResult:
     """Scan the table and restore every archived order that was placed from `since` (inclusive) to `until` (exclusive).
 
+    Orders that are restored already are visited too, because a run that was killed may have left disputes beside them.
+
     `report`: called with the outcome of each order that was not skipped. An order that cannot be restored is skipped.
     Returns the counts, and the reason for each skipped order. See `restore_order` for `keep_days`, `settles` and `dry`.
     """
 
     def act(image: Image) -> bool:
-        order_id = ARCHIVED_ORDER.decode(image).order_id
+        order_id = image["order_id"]["S"]
         outcome = restore_order(shop, fetch, order_id, keep_days=keep_days, settles=settles, dry=dry)
         report(outcome)
         return isinstance(outcome, RestoredOrder)
 
     stubs = filter_by_type(ARCHIVED_ORDER.type)
+    stubs["FilterExpression"] = f"(#type = :type OR (#type = :order AND attribute_exists({RESTORED_ATTRIBUTE})))"
     stubs["FilterExpression"] += " AND placed_at >= :since AND placed_at < :until"
-    stubs["ExpressionAttributeValues"] |= {":since": {"S": since}, ":until": {"S": until}}
+    stubs["ExpressionAttributeValues"] |= {
+        ":order": {"S": ORDER.type},
+        ":since": {"S": since},
+        ":until": {"S": until},
+    }
     return sweep(shop.table, act, scan=stubs, progress=progress, checkpoint=checkpoint)
 
 
@@ -357,8 +382,9 @@ def command(commands: targets.Subparsers) -> None:
     parser = commands.add_parser(
         "restore",
         parents=[targets.target_options(needs_stack=True), targets.throttle_options(), targets.resume_options()],
-        help="restore archived orders into the table, without any effects",
-        description="Works on the local shop or on the given stack. Safe to repeat, also after a kill.",
+        help="restore archived orders into the table, without mails, shipments, invoices and refunds",
+        description="Works on the local shop or on the given stack. Safe to repeat, also after a kill. Disputes that "
+        "came while an order was archived move to its payments: a lost one takes its amount from the order's money.",
     )
     parser.add_argument("orders", nargs="*", metavar="ORDER", help="the ids of the orders")
     parser.add_argument(
@@ -459,4 +485,4 @@ def _restore_all(shop: Shop, fetch: FetchObject, args: argparse.Namespace) -> _R
             found = restore_orders_placed(shop, fetch, args.since, args.until, tell, **how, checkpoint=kept)
     for key, why in found.unreadable.items():
         tally.add_outcome(key.partition(" / ")[0].removeprefix("ORDER#"), NotRestorable(why))
-    return replace(tally, restored=found.changed, not_restored=found.passed_over)
+    return replace(tally, restored=found.changed, already_there=found.right, not_restored=found.passed_over)

@@ -45,6 +45,7 @@ BODIES: dict[str, Any] = {
     "POST /orders/{order_id}/shipments/{shipment_id}/dispatched": {"carrier": "DHL", "tracking_number": "1"},
     "POST /orders/{order_id}/refunds": {"amount": 100},
     "POST /orders/{order_id}/refunds/{refund_id}/retry": {"to": "credit"},
+    "POST /orders/{order_id}/refunds/{refund_id}/settle": {"reason": "paid by bank transfer"},
     "POST /orders/{order_id}/returns": {"lines": [{"product_id": "mug", "quantity": 1, "restock": True}]},
 }
 QUERIES: dict[str, dict[str, str]] = {
@@ -64,6 +65,7 @@ IDEMPOTENT_ROUTES = {
     "POST /orders/{order_id}/payments",
     "POST /orders/{order_id}/payments/{payment_id}/refund",
     "POST /orders/{order_id}/refunds",
+    "POST /orders/{order_id}/refunds/{refund_id}/settle",
     "POST /orders/{order_id}/returns",
 }
 STAFF_ROUTES = {
@@ -92,9 +94,11 @@ STAFF_ROUTES = {
     "POST /gift-cards",
     "POST /customers/{customer_id}/credit",
     "GET /orders/{order_id}/customer",
+    "GET /payments/{payment_id}/order",
     "POST /orders/{order_id}/payments/{payment_id}/refund",
     "POST /orders/{order_id}/refunds",
     "POST /orders/{order_id}/refunds/{refund_id}/retry",
+    "POST /orders/{order_id}/refunds/{refund_id}/settle",
 }
 WAREHOUSE_ROUTES = {
     "GET /orders/{order_id}/parcel",

@@ -241,7 +241,7 @@ def place_two_orders(api: ApiHarness) -> tuple[str, str]:
 def test_one_payment_of_the_provider_never_pays_a_second_order(api: ApiHarness, logged: list[dict[str, Any]]) -> None:
     first, second = place_two_orders(api)
     answer = post_webhook(api, payment_event(second, 2500, id="evt_2"))
-    reason = f"the payment is recorded for order {first}"
+    reason = "the payment is recorded for another order"
     assert (answer.status, answer.body["status"], answer.body["reason"]) == (200, "UNMATCHED", reason)
     assert [line["order_id"] for line in logged if line["message"] == "unmatched_payment_recorded"] == [second]
     unpaid = api.call("GET", f"/orders/{second}", ANN).body
@@ -249,6 +249,17 @@ def test_one_payment_of_the_provider_never_pays_a_second_order(api: ApiHarness, 
     (shown,) = api.call("GET", f"/orders/{second}/payments", STAFF).body["items"]
     assert (shown["status"], shown["amount"]) == ("UNMATCHED", 0), "the money is with the first order"
     assert api.call("GET", f"/orders/{first}", ANN).body["status"] == "PAID"
+
+
+def test_only_staff_see_which_order_has_the_money_of_a_payment(api: ApiHarness) -> None:
+    first, second = place_two_orders(api)
+    post_webhook(api, payment_event(second, 2500, id="evt_2"))
+    for path in (f"/orders/{second}/payments", f"/orders/{second}/whole"):
+        assert first not in str(api.call("GET", path, ANN).body)
+    shown = api.call("GET", "/payments/pi_1/order", STAFF)
+    assert (shown.status, shown.body) == (200, {"payment_id": "pi_1", "order_id": first})
+    assert api.call("GET", "/payments/pi_1/order", ANN).problem_type == "not-allowed"
+    assert api.call("GET", "/payments/pi_2/order", STAFF).problem_type == "not-found"
 
 
 def test_money_recorded_for_another_order_is_never_refunded_twice(api: ApiHarness) -> None:
@@ -259,7 +270,7 @@ def test_money_recorded_for_another_order_is_never_refunded_twice(api: ApiHarnes
     assert (closed.status, closed.body["amount"], closed.body["refund_ids"]) == (201, 0, [])
     assert api.call("GET", f"/orders/{second}/refunds", STAFF).body["items"] == []
     (shown,) = api.call("GET", f"/orders/{second}/payments", STAFF).body["items"]
-    assert (shown["status"], shown["reason"]) == ("FAILED", f"the payment is recorded for order {first}")
+    assert (shown["status"], shown["reason"]) == ("FAILED", "the payment is recorded for another order")
     assert list(payments.list_unmatched_payments(api.shop)) == [], "nothing waits for staff any more"
     again = api.call("POST", path, STAFF, key="close-2")
     assert (again.status, again.problem_type) == (409, "wrong-state")
@@ -273,7 +284,7 @@ def test_money_without_an_order_is_claimed_too(api: ApiHarness) -> None:
     answer = post_webhook(api, payment_event(order_id, 2500, id="evt_2"))
     assert (answer.body["status"], answer.body["reason"]) == (
         "UNMATCHED",
-        "the payment is recorded for order unknown",
+        "the payment is recorded for another order",
     ), "otherwise staff could refund the money that paid the order"
 
 

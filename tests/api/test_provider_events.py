@@ -73,6 +73,36 @@ def test_a_dispute_is_opened_and_closed(
     ]
 
 
+def test_a_dispute_with_the_order_id_of_a_copy_is_recorded_on_the_order_that_has_the_money(
+    api: ApiHarness, paid: str
+) -> None:
+    second = str(api.place_order(key="key-2").body["order_id"])
+    post_webhook(api, payment_event(second, 2500, id="evt_2"))
+    for order_id, number in ((second, 1), ("unknown", 2)):
+        wrong = dispute("needs_response", id=f"dp_{number}", metadata={"order_id": order_id})
+        answer = post_webhook(api, event_of("charge.dispute.created", wrong, f"evt_1{number}"))
+        assert (answer.status, answer.body["status"]) == (200, "DISPUTED")
+    assert payment_of(api, paid)["disputes"] == {"dp_1": "OPEN", "dp_2": "OPEN"}
+    assert payment_of(api, second)["disputes"] is None
+
+
+def test_an_empty_payment_is_not_closed_while_it_is_disputed(api: ApiHarness) -> None:
+    order_id = str(api.place_order().body["order_id"])
+    ours = {"metadata": {"order_id": order_id}}
+    post_webhook(api, payment_event(order_id, 0))
+    post_webhook(api, event_of("charge.dispute.created", dispute("needs_response", **ours)))
+    path = f"/orders/{order_id}/payments/pi_1/refund"
+    refusal = api.call("POST", path, STAFF, key="close")
+    assert (refusal.status, refusal.problem_type, refusal.body["detail"]) == (
+        409,
+        "wrong-state",
+        "cannot close: the payment is DISPUTED",
+    )
+    assert post_webhook(api, event_of("charge.dispute.closed", dispute("won", **ours), "evt_10")).status == 200
+    assert api.call("POST", path, STAFF, key="close").status == 201
+    assert payment_of(api, order_id)["status"] == "FAILED"
+
+
 @pytest.mark.parametrize("status", ["warning_needs_response", "warning_under_review", "warning_closed"])
 @pytest.mark.parametrize("kind", ["charge.dispute.created", "charge.dispute.closed"])
 def test_an_inquiry_is_no_dispute_it_is_acknowledged_and_logged(

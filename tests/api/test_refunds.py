@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from functions.shop import refund_processing
+from functions.shop import payments, refund_processing
+from functions.shop.disputes import ProviderDisputeEvent, record_dispute
 from tests.support.http_client import (
     ANN,
     BOB,
@@ -142,6 +143,65 @@ def test_a_failed_refund_is_retried_without_a_body(api: ApiHarness, paid: str) -
     assert (again.status, again.body["status"], again.body["account_id"]) == (200, "REQUESTED", None)
 
 
+def fail(api: ApiHarness, order_id: str, refund_id: str = "pi_1-1") -> str:
+    """Let the provider refuse the refund. Return the path to settle it by hand."""
+    refund_processing.process_refund(api.shop, provider_behaving(REFUSED), order_id, refund_id)
+    return f"/orders/{order_id}/refunds/{refund_id}/settle"
+
+
+def test_a_failed_refund_is_settled_by_hand_once_for_each_key(api: ApiHarness, paid: str) -> None:
+    give(api, paid)
+    path, body = f"/orders/{paid}/refunds/pi_1-1/settle", {"reason": "paid by bank transfer 4711"}
+    assert api.call("POST", path, STAFF, body, key="early").problem_type == "wrong-state"
+    fail(api, paid)
+    settled = api.call("POST", path, STAFF, body, key="settle")
+    assert (settled.status, settled.body) == (
+        201,
+        {"order_id": paid, "refund_id": "pi_1-1", "status": "SETTLED", "amount": 500, "currency": "EUR", **body},
+    )
+    (shown,) = api.call("GET", f"/orders/{paid}/refunds", ANN).body["items"]
+    assert (shown["status"], shown["reason"]) == ("SETTLED", "paid by bank transfer 4711")
+    (payment,) = api.call("GET", f"/orders/{paid}/payments", ANN).body["items"]
+    assert (payment["status"], payment["refunded"]) == ("CAPTURED", 500)
+    before = api.table_images()
+    again = api.call("POST", path, STAFF, body, key="settle")
+    assert (again.status, again.headers["idempotent-replayed"], again.body) == (200, "true", settled.body)
+    assert api.call("POST", path, STAFF, body, key="twice").problem_type == "wrong-state"
+    assert api.call("POST", f"/orders/{paid}/refunds/pi_1-1/retry", STAFF).problem_type == "wrong-state"
+    assert api.call("POST", f"/orders/{paid}/refunds/x/settle", STAFF, body, key="x").problem_type == "not-found"
+    assert api.table_images() == before
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": " "}, {"reason": "a\nb"}, {"reason": "a" * 201}])
+def test_a_refund_is_not_settled_without_a_reason_of_one_line(api: ApiHarness, paid: str, body: Any) -> None:
+    give(api, paid)
+    assert list(api.call("POST", fail(api, paid), STAFF, body, key="k").field_errors) == ["reason"]
+
+
+def test_the_refund_of_a_disputed_payment_is_not_settled_by_hand(api: ApiHarness, paid: str) -> None:
+    """If the shop loses the dispute, the customer would have the money twice."""
+    give(api, paid)
+    path = fail(api, paid)
+    steps: list[tuple[Any, str]] = [("opened", "DISPUTED"), ("lost", "REFUNDED")]
+    for outcome, state in steps:
+        record_dispute(api.shop, ProviderDisputeEvent(f"evt_{outcome}", "dp_1", "pi_1", paid, outcome))
+        refusal = api.call("POST", path, STAFF, {"reason": "paid in cash"}, key="k")
+        assert (refusal.problem_type, refusal.body["what"], refusal.body["state"]) == ("wrong-state", "payment", state)
+
+
+def test_an_unmatched_payment_whose_refund_is_settled_by_hand_does_not_wait_for_staff_any_more(
+    api: ApiHarness,
+) -> None:
+    post_webhook(api, payment_event("unknown", 2500))
+    api.call("POST", "/orders/unknown/payments/pi_1/refund", STAFF, key="back")
+    path = fail(api, "unknown")
+    assert [one.payment_id for one in payments.list_unmatched_payments(api.shop)] == ["pi_1"]
+    assert api.call("POST", path, STAFF, {"reason": "paid by bank transfer"}, key="k").status == 201
+    assert list(payments.list_unmatched_payments(api.shop)) == []
+    (payment,) = api.call("GET", "/orders/unknown/payments", STAFF).body["items"]
+    assert (payment["status"], payment["refunded"]) == ("REFUNDED", 2500)
+
+
 def test_a_refund_in_a_currency_that_the_shop_does_not_know_never_becomes_store_credit(api: ApiHarness) -> None:
     order_id = api.place_order().body["order_id"]
     post_webhook(api, payment_event(order_id, 2500, currency="SEK"))
@@ -177,6 +237,8 @@ def test_only_staff_gives_back(api: ApiHarness, paid: str, token: Token) -> None
     assert give(api, paid, token=token).problem_type == "not-allowed"
     assert api.call("POST", f"/orders/{paid}/payments/pi_1/refund", token, key="k").problem_type == "not-allowed"
     assert api.call("POST", f"/orders/{paid}/refunds/pi_1-1/retry", token, {}).problem_type == "not-allowed"
+    settle = api.call("POST", f"/orders/{paid}/refunds/pi_1-1/settle", token, {"reason": "paid"}, key="k")
+    assert settle.problem_type == "not-allowed"
     assert api.table_images() == before
 
 

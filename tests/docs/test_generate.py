@@ -33,6 +33,7 @@ from functions.shop import (
     orders,
     payments,
     products,
+    refund_processing,
     refunds,
     returns,
     shipments,
@@ -186,6 +187,7 @@ def everything_happens(harness: ShopHarness) -> None:
     cancellation.agree_cancel(shop, WAREHOUSE, stopped)
     harness.provider.behaviors.append(RefundRejected("charge_disputed"))
     harness.process_all()
+    refund_processing.settle_refund(shop, STAFF, "settled", stopped, "pi_5-1", "paid by bank transfer")
 
     harness.pay_order(short, "evt_7", "pi_7")
     harness.process_all()

@@ -114,6 +114,7 @@ REFUNDS = {
     ("SENT", "succeed"): "SUCCEEDED",
     ("SENT", "fail"): "FAILED",
     ("SUCCEEDED", "fail"): "FAILED",
+    ("FAILED", "settle"): "SETTLED",
     ("FAILED", "retry"): "REQUESTED",
 }
 

@@ -33,6 +33,7 @@ from ops.commands.restore import (
     restore_orders_placed,
 )
 from ops.repair.rebuild import rebuild_copies, redrive_record, republish_events
+from tests.support import order_money
 from tests.support.archiving import (
     Image,
     create_delivered_order,
@@ -46,6 +47,7 @@ from tests.support.archiving import archived_objects as archive_objects
 from tests.support.client_faults import ProcessKilled, crash_at, fail_calls, lose_response, run_before_call
 from tests.support.harness import ANN, HOME_ADDRESS, STAFF, WAREHOUSE, ShopHarness
 from tests.support.operator_shop import fake_shop_with_buckets
+from tests.support.payment_provider import REFUSED, provider_behaving
 from tests.support.saved import reused
 
 YEARS_DAYS = 2 * 365
@@ -590,8 +592,8 @@ def test_wrong_usage_is_reported_and_exits_with_2(capsys: pytest.CaptureFixture[
     assert run(capsys, *words)[0] == 2
 
 
-def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any) -> Any:
-    event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", "pi_1", order_id, outcome, "fraud")
+def dispute_first_payment(harness: ShopHarness, order_id: str, outcome: Any, payment_id: str = "pi_1") -> Any:
+    event = disputes.ProviderDisputeEvent(f"evt-{outcome}", "dp_1", payment_id, order_id, outcome, "fraud")
     return disputes.record_dispute(harness.shop, event).result
 
 
@@ -664,3 +666,119 @@ def test_a_dispute_that_nothing_moved_stays_beside_the_stub_when_the_order_is_ar
     harness.process_all()
     assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
     assert kinds(harness, order_id)["ArchivedDispute"] == 1
+
+
+def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_moves_forward(harness: ShopHarness) -> None:
+    order_id, _ = archived_order(harness)
+    for outcome in ("opened", "lost"):
+        assert dispute_first_payment(harness, order_id, outcome, "pi_unknown")["payment_id"] == "pi_unknown"
+        bring_back(harness, order_id)
+    (kept,) = [image for image in order_partition(harness, order_id) if image["type"]["S"] == "ArchivedDispute"]
+    assert kept["status"]["S"] == "LOST"
+
+
+def test_a_kept_dispute_of_a_payment_that_the_restored_order_does_not_have_keeps_no_order(
+    harness: ShopHarness,
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened", "pi_unknown")
+    bring_back(harness, order_id)
+    harness.process_all()
+    harness.advance_days(31)
+    harness.process_all()
+    assert isinstance(orders.get_order(harness.shop, STAFF, order_id), ArchivedOrder)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+
+
+def test_an_event_for_a_restored_order_moves_the_kept_dispute_to_the_payment(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore that was killed left the dispute beside the order. The event `opened` comes after the event `lost`."""
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "lost")
+    monkeypatch.setattr(tool, "apply_kept_disputes", lambda *_: None)
+    bring_back(harness, order_id)
+    assert dispute_first_payment(harness, order_id, "opened")["status"] == "REFUNDED"
+    (payment,) = harness.shop.table.query(PAYMENTS_OF_ORDER, order_id=order_id).items
+    assert payment.disputes == {"dp_1": "LOST"}
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_a_restore_by_date_that_was_killed_moves_kept_disputes_when_it_is_run_again(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    words = ("--from", "2001-01-01", "--to", "2199-01-01")
+    with monkeypatch.context() as patched:
+        patched.setattr(tool, "apply_kept_disputes", lambda *_: (_ for _ in ()).throw(ProcessKilled))
+        with pytest.raises(ProcessKilled):
+            run(capsys, *words)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert run(capsys, *words, "--dry-run")[0] == 0
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1, "a dry run writes nothing"
+    assert run(capsys, *words)[1].endswith("0 restored, 1 already in the table.\n")
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_payment_after_the_archiving_is_recognized_though_the_clock_of_its_lambda_is_slow(
+    harness: ShopHarness,
+) -> None:
+    order_id, _ = archived_order(harness)
+    harness.clock_offset -= timedelta(days=1)
+    late = payments.ProviderPaymentEvent("evt_late", "pi_late", order_id, "succeeded", 3750, "EUR")
+    payments.record_payment(harness.shop, late, {"id": "evt_late"})
+    harness.clock_offset += timedelta(days=1)
+    assert dispute_first_payment(harness, order_id, "opened", "pi_late")["status"] == "UNMATCHED"
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_dispute_during_a_restore_changes_no_restored_payment_though_the_clock_of_the_archive_was_slow(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "MAX_TRANSACTION_ITEMS", 1)
+    order_id, _ = archived_order(harness)
+    stub = orders.get_order(harness.shop, STAFF, order_id)
+    harness.shop.table.client.update_item(
+        TableName=harness.shop.table.name,
+        Key=ARCHIVED_ORDER.key(order_id=order_id),
+        UpdateExpression="SET archived_at = :slow",
+        ExpressionAttributeValues={":slow": {"S": stub.placed_at}},
+    )
+    last = bring_back(harness, order_id, dry=True).items - 1
+    with crash_at("dynamodb", "TransactWriteItems", "before", last):
+        bring_back(harness, order_id)
+    assert kinds(harness, order_id)["Payment"] == 1, "the restore has written the payment before the order"
+    dispute_first_payment(harness, order_id, "opened")
+    assert kinds(harness, order_id)["ArchivedDispute"] == 1
+    assert isinstance(bring_back(harness, order_id), RestoredOrder)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+
+
+def test_a_kept_dispute_that_was_won_retries_no_failed_refund(
+    harness: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "won")
+    with monkeypatch.context() as patched:
+        patched.setattr(tool, "apply_kept_disputes", lambda *_: None)
+        bring_back(harness, order_id)
+    done = refunds.refund_order(harness.shop, STAFF, "goodwill", order_id, 100)
+    (refund_id,) = done.result["refund_ids"]
+    refund_processing.process_refund(harness.shop, provider_behaving(REFUSED), order_id, refund_id)
+    bring_back(harness, order_id)
+    assert kinds(harness, order_id)["ArchivedDispute"] == 0
+    (failed,) = [it for it in order_money.refunds(harness.shop, order_id) if it.refund_id == refund_id]
+    assert failed.status == "FAILED"
+    assert refunds.retry_refund(harness.shop, STAFF, order_id, refund_id).status == "REQUESTED"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_dry_run_of_a_restore_shows_the_kept_disputes(
+    harness: ShopHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order_id, _ = archived_order(harness)
+    dispute_first_payment(harness, order_id, "opened")
+    for words in ([order_id, "--dry-run"], [order_id]):
+        assert ", with the dispute dp_1 (OPEN) of pi_1\n" in run(capsys, *words)[1]

@@ -133,7 +133,7 @@ def test_a_dispute_of_what_is_not_known_here_is_taken_and_nothing_is_done(shop: 
     assert dispute(shop, order, "opened", number=2)["status"] == "UNMATCHED"
     archived = advance_to_status(shop, place(shop, "key-2"), "CANCELLED")
     archive_order(shop, archived.order_id, to_stub=True)
-    assert dispute(shop, archived, "opened", number=3)["status"] == "OPEN"
+    assert dispute(shop, archived, "opened", number=3, payment_id="pi_2")["status"] == "OPEN"
 
 
 def items_of(shop: Shop, order_id: str, kind: type[T]) -> list[T]:

@@ -98,7 +98,8 @@ def _order_violations(owned: OrderAggregate) -> Iterator[str]:
 
 
 def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that each refund succeeded or failed, and that the payment provider paid each successful one exactly once.
+    """Check that each refund succeeded, failed or was settled by hand, and that the payment provider paid each
+    successful one exactly once.
 
     Refunds to a credit account of the shop must not be made at the provider.
     """
@@ -113,7 +114,7 @@ def refunds_are_settled(world: Simulation, book: Ledger) -> Iterator[str]:
             book.count_premise()
             there = given.pop((order_id, refund.refund_id), [])
             done = refund.status == "SUCCEEDED" and refund.account_id is None
-            if refund.status not in ("SUCCEEDED", "FAILED"):
+            if refund.status not in ("SUCCEEDED", "FAILED", "SETTLED"):
                 yield f"refund {refund.refund_id} of order {order_id} is {refund.status}"
             elif there != ([refund.amount] if done else []):
                 yield f"refund {refund.refund_id} of {refund.amount} is {refund.status}, the provider gave {there}"
@@ -128,7 +129,7 @@ def _was_archived(world: Simulation, order_id: str, at: float) -> bool:
 
 
 def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Iterator[str]:
-    """Check that the refunded amount in each payment is the sum of the payment's successful refunds.
+    """Check that the refunded amount in each payment is the sum of its successful refunds and those settled by hand.
 
     All refunds of a payment together must not exceed the payment. If everything was refunded or a bank took the money
     back, the payment must have the status REFUNDED. No other payment may have this status.
@@ -139,7 +140,7 @@ def payments_give_back_what_they_brought(world: Simulation, book: Ledger) -> Ite
             book.count_premise(len(own))
             if sum(refund.amount for refund in own) > payment.amount:
                 yield f"payment {payment.payment_id} of {payment.amount} has refunds of {[r.amount for r in own]}"
-            back = sum(refund.amount for refund in own if refund.status == "SUCCEEDED")
+            back = sum(refund.amount for refund in own if refund.status in ("SUCCEEDED", "SETTLED"))
             if payment.refunded != back:
                 yield f"payment {payment.payment_id} says {payment.refunded} were given back, its refunds are {back}"
             if (payment.status == "REFUNDED") != (payment.is_charged_back or 0 < payment.amount == back):

@@ -680,8 +680,8 @@ class SimulatedTraffic:
     def react(self, record: Mapping[str, Any]) -> None:
         """Send the requests that staff or customers would send after this change of an item.
 
-        Usually, staff retry a failed refund. After a partial shipment or a disputed payment, some customers cancel the
-        order. `record`: the stream record of the change.
+        Usually, staff retry a failed refund, or they pay it outside the shop and settle it. After a partial shipment or
+        a disputed payment, some customers cancel the order. `record`: the stream record of the change.
         """
         image = record["dynamodb"].get("NewImage")
         match image and (image["type"]["S"], image.get("status", {}).get("S")):
@@ -701,8 +701,14 @@ class SimulatedTraffic:
             said = self.people.call(STAFF, "POST", path, {"to": self._to("retry", id, attempt)})
             self._check_status(said, (200, 404, 409), "trying a refund again")
 
-        if self.chance.happens(0.7, "tries again", id, attempt):
-            self.people.start("staff", again, HOUR * self.chance.random("hears", id, attempt))
+        def settle() -> None:
+            path, body = f"/orders/{order_id}/refunds/{id}/settle", {"reason": "paid by bank transfer"}
+            said = self.people.call(STAFF, "POST", path, body, f"settle-{id}")
+            self._check_status(said, (200, 201, 404, 409), "settling a refund")
+
+        act = again if self.chance.happens(0.7, "tries again", id, attempt) else settle
+        if act is again or self.chance.happens(0.5, "settles", id, attempt):
+            self.people.start("staff", act, HOUR * self.chance.random("hears", id, attempt))
 
     def _cancel_or_return(self, order_id: str, version: str, probability: float) -> None:
         """With this probability, send a request of the customer to cancel the order.

@@ -10,9 +10,10 @@ from functions.api.http.problems import problem_responses
 from functions.api.http.router import Router
 from functions.api.routes.accounts import GIFT_CARD_EXAMPLE, Amount, PaymentSourceBody
 from functions.api.routes.order_responses import PaymentAnswer
-from functions.model.errors import InsufficientFunds, TooManyPayments, TooMuch, WrongCurrency, WrongState
+from functions.api.routes.payments import ProviderId
+from functions.model.errors import InsufficientFunds, NotAllowed, TooManyPayments, TooMuch, WrongCurrency, WrongState
 from functions.model.patterns import PAYMENTS_OF_ORDER
-from functions.shop import credit_payments
+from functions.shop import credit_payments, payments
 
 router = Router()
 
@@ -27,6 +28,14 @@ class CreditPayment(PaymentSourceBody):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"gift_card": GIFT_CARD_EXAMPLE["code"], "amount": 1000}]}
     )
+
+
+class ClaimAnswer(ResponseModel):
+    """The order that has the money of a payment. `order_id`: as the provider reported it, even if no order has this
+    id."""
+
+    payment_id: str
+    order_id: str
 
 
 class PaidWithCredit(ResponseModel):
@@ -71,3 +80,13 @@ def payments_of_order(
         lambda after: credit_payments.list_payments_of_order(shop(), caller, order_id, limit, after),
         PaymentAnswer.of,
     )
+
+
+@router.get("/payments/<payment_id>/order", openapi_extensions=problem_responses(NotAllowed))
+def order_of_payment(caller: SignedIn, payment_id: ProviderId) -> ClaimAnswer:
+    """Show which order has the money of a payment of the payment provider. For staff.
+
+    If the provider reports one payment for several orders, only the first order has its money. Nothing is found if the
+    provider has not reported the money.
+    """
+    return ClaimAnswer.of(payments.get_payment_claim(shop(), caller, payment_id))

@@ -212,8 +212,9 @@ class ReturnAnswer(ResponseModel):
 
 
 class RefundAnswer(ResponseModel):
-    """A refund of a payment. `why`: the cause of the refund. `reason`: the error if the refund failed.
+    """A refund of a payment. `why`: the cause of the refund.
 
+    `reason`: the error if the refund failed, or how staff settled it outside the shop.
     `account_id`: the credit account that gets the money, or null if the money goes to a card.
     """
 

@@ -2,7 +2,8 @@
 
 The metadata of an event identifies the shop's order (order_id) or refund (refund_id). A dispute has its own metadata,
 which is empty unless the shop's staff enters an order_id at the provider. If a dispute has no order_id, the webhook
-only acknowledges and logs the event, and a person handles the dispute.
+only acknowledges and logs the event, and a person handles the dispute. If the order_id is not the one of the order that
+has the payment's money, the dispute is recorded on the order that has it.
 
 An inquiry is a question of the customer's bank before a dispute. It withdraws no money, so its events are also only
 acknowledged and logged. If the inquiry becomes a dispute, the provider sends a withdrawal event, and this event opens

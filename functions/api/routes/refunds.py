@@ -1,4 +1,5 @@
-"""Refunds: staff can refund an order or a payment and retry a failed refund. The refunds of an order can be listed."""
+"""Refunds: staff can refund an order or a payment, and retry or settle a failed refund. The refunds of an order can be
+listed."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -25,7 +26,7 @@ from functions.api.routes.order_responses import RefundAnswer
 from functions.api.routes.payments import REFUND_ID, ProviderId
 from functions.model.errors import NotAllowed, TooMuch, WrongState
 from functions.model.patterns import REFUNDS_OF_ORDER
-from functions.shop import refunds
+from functions.shop import refund_processing, refunds
 
 router = Router()
 
@@ -51,6 +52,30 @@ class Retry(RequestModel):
 
 
 ORIGINAL = Retry()
+
+
+class Settlement(RequestModel):
+    """How a failed refund was paid outside the shop. The customer can read `reason`, and an erasure keeps it."""
+
+    reason: Annotated[
+        str,
+        text_matching(
+            r"^[^\x00-\x1f\x7f-\x9f]{1,200}$", "must be one line of 1 to 200 characters", strip_whitespace=True
+        ),
+        Field(description="Without personal data, such as an account number."),
+    ]
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "paid by bank transfer, receipt 4711"}]})
+
+
+class Settled(ResponseModel):
+    """A refund that staff settled outside the shop. `status`: SETTLED."""
+
+    order_id: str
+    refund_id: str
+    status: str
+    amount: int
+    currency: str
+    reason: str
 
 
 class GivenBack(ResponseModel):
@@ -81,7 +106,7 @@ def refund_payment(caller: SignedIn, order_id: Id, payment_id: ProviderId, key: 
 
     An unmatched payment belongs to no order. `order_id` is the order id in the payment, even if no order has this id.
     If the amount of the payment is 0, for example because its money is recorded for another order, nothing is refunded,
-    and the payment becomes FAILED. The refund happens once for each Idempotency-Key.
+    and the payment becomes FAILED, unless a dispute of it is open. The refund happens once for each Idempotency-Key.
     """
     return command_response(refunds.refund_payment(shop(), caller, key, order_id, payment_id), GivenBack)
 
@@ -96,6 +121,23 @@ def retry_refund(caller: SignedIn, order_id: Id, refund_id: RefundId, retry: Ret
     the currency of the refund, no other method is possible.
     """
     return RefundAnswer.of(refunds.retry_refund(shop(), caller, order_id, refund_id, retry.to))
+
+
+@router.post(
+    "/orders/<order_id>/refunds/<refund_id>/settle",
+    status_code=201,
+    openapi_extensions=problem_responses(NotAllowed, WrongState),
+)
+def settle_refund(
+    caller: SignedIn, order_id: Id, refund_id: RefundId, key: IdempotencyKey, settlement: Settlement
+) -> Response[Settled]:
+    """Record that a failed refund was paid outside the shop, once for each Idempotency-Key. For staff.
+
+    Use it if neither the original payment method nor store credit can take the money. The shop moves no money. The
+    refund becomes SETTLED, which is final, and its amount counts as refunded.
+    """
+    done = refund_processing.settle_refund(shop(), caller, key, order_id, refund_id, settlement.reason)
+    return command_response(done, Settled)
 
 
 @router.get("/orders/<order_id>/refunds", openapi_extensions=problem_responses(WrongState))

@@ -9,7 +9,7 @@ from functions.dynamodb.keys import Instant
 PaymentMethod = Literal["CARD", "CREDIT"]
 PaymentStatus = Literal["AUTHORISED", "CAPTURED", "FAILED", "UNMATCHED", "DISPUTED", "REFUNDED"]
 RefundReason = Literal["CANCELLED", "CUT_SHORT", "LAPSED", "RETURNED", "EXCESS", "LATE", "GOODWILL", "UNMATCHED"]
-RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED"]
+RefundStatus = Literal["REQUESTED", "SENT", "SUCCEEDED", "FAILED", "SETTLED"]
 DisputeStatus = Literal["OPEN", "WON", "LOST"]
 REFUND_REASONS_OUTSIDE_ORDER: tuple[RefundReason, ...] = ("EXCESS", "LATE", "UNMATCHED")
 """Reasons for refunds of money that was never included in the order's paid amount.
@@ -54,9 +54,9 @@ class Payment:
     def is_disputed(self) -> bool:
         """Whether a dispute of the payment is open: the customer's bank claims the money back.
 
-        The payment is not refunded until the bank decides the dispute.
+        The payment is not refunded until the bank decides the dispute. A FAILED payment has no money to claim back.
         """
-        return "OPEN" in (self.disputes or {}).values()
+        return self.status != "FAILED" and "OPEN" in (self.disputes or {}).values()
 
     @property
     def is_charged_back(self) -> bool:
@@ -103,7 +103,8 @@ class Refund:
 
     `account_id`: the credit account that gets the money; None if the payment provider refunds the payment. `attempt`:
     the number of the current attempt; the refund's id and `attempt` are the idempotency key for the payment provider.
-    `why`: why the money is refunded, such as RETURNED. `reason`: the error if the refund failed.
+    `why`: why the money is refunded, such as RETURNED. `reason`: the error if the refund failed, or how staff settled
+    it outside the shop if it is SETTLED.
     """
 
     order_id: str

@@ -98,6 +98,7 @@ PROBES = (
     _query("C4", "remaining redemptions of a discount code, all parts", consistent=True),
     _get("C5", "customer by id, or the record of an erased customer"),
     _query("C6", "orders of a customer, newest first, consistent read", consistent=True),
+    _get("C7", "order that has the money of a provider's payment"),
     _get("R1", "idempotency record of a reaction"),
     _get("R2", "last invoice number of a series"),
     _query("R3", "customers whose erasure is not finished, oldest first", partitions=4),

@@ -12,9 +12,10 @@ from tests.simulation.oracle.books import Books, Item, OrderRecord
 class Paid:
     """Money that the shop received for an order: a captured card payment, or a payment with credit.
 
-    `given_back`: refunds that reached the customer. `failed`: refunds that were decided and failed, so that staff must
-    act. `is_lost`: the customer's bank took back what was left of the payment. `decided`: the sum of all refunds, also
-    of the failed ones. `lost_while_due`: the bank took the money before the order was paid in full.
+    `given_back`: refunds that reached the customer, also those that staff settled outside the shop. `failed`: refunds
+    that were decided and failed, so that staff must act. `is_lost`: the customer's bank took back what was left of the
+    payment. `decided`: the sum of all refunds, also of the failed ones. `lost_while_due`: the bank took the money
+    before the order was paid in full.
     """
 
     id: str
@@ -51,12 +52,14 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, is_lost: bool)
     refunds = [item for item in order.of_type("Refund") if item["payment_id"] == id]
     to_card = sum(one.amount for one in books.seen.refunds if one.payment_id == id and one.status == "succeeded")
     done = [item for item in refunds if item["status"] == "SUCCEEDED"]
+    by_hand = sum(item["amount"] for item in refunds if item["status"] == "SETTLED")
+    books.count_premise("staff settled a refund by hand", bool(by_hand))
     versions = next((found for found in books.versions_of("Payment") if found[0][1]["payment_id"] == id), ())
     lost_at = next((at for at, item in versions if "LOST" in (item["disputes"] or {}).values()), None)
     return Paid(
         id=id,
         amount=amount,
-        given_back=to_card + sum(item["amount"] for item in done if item.get("account_id")),
+        given_back=to_card + by_hand + sum(item["amount"] for item in done if item.get("account_id")),
         failed=sum(item["amount"] for item in refunds if item["status"] == "FAILED"),
         decided=sum(item["amount"] for item in refunds),
         is_lost=is_lost,
