@@ -44,30 +44,30 @@ class LifeStep:
 # fmt: off
 ORDER_LIFE: Mapping[str, LifeStep] = {
     "placed": LifeStep(events=1, mails=1, usage={
-        "api": Usage(calls=1, read=4, written=7),
+        "api": Usage(calls=1, read=2, written=7),
         "copies": Usage(calls=2, read=1, written=5),
         "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=3, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
-        "api": Usage(calls=1, read=4, written=10),
-        "copies": Usage(calls=3, read=4, written=24),
+        "api": Usage(calls=1, read=2.5, written=10),
+        "copies": Usage(calls=3, read=2, written=24),
         "relay": Usage(calls=3),
-        "fulfilment": Usage(calls=1, read=7, written=18, messages=1),
-        "notifications": Usage(calls=1, read=3, written=4, messages=1),
+        "fulfilment": Usage(calls=1, read=2, written=14, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
         "warehouse": Usage(messages=1),
     }),
     "dispatched": LifeStep(events=2, mails=1, usage={
-        "api": Usage(calls=1, read=2, written=7),
+        "api": Usage(calls=1, read=1, written=7),
         "copies": Usage(calls=2, written=4),
         "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=3, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
     }),
     "delivered": LifeStep(events=2, mails=1, usage={
-        "api": Usage(calls=1, read=2, written=8),
+        "api": Usage(calls=1, read=1, written=8),
         "copies": Usage(calls=2, written=4),
         "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=3, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
     }),
     "archived": LifeStep(events=7, objects=2, usage={
         "copies": Usage(calls=3, read=1, written=1),

@@ -213,7 +213,7 @@ def issue_gift_card(shop: Shop, caller: Caller, key: str, amount: int, currency:
     account_id = gift_card_source(shop, code).account_id
     request = {"amount": amount, "currency": currency}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         now = shop.now_instant()
         card = Account(
             account_id=account_id,
@@ -256,7 +256,7 @@ def issue_store_credit(
     account_id = store_credit_account_id(shop, customer_id, currency)
     request = {"customer_id": customer_id, "amount": amount, "currency": currency}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
         writes = credit_account(shop, account_id, amount, "ISSUED", currency=currency, customer_id=customer_id)
         return writes, {"account_id": account_id, **request}
@@ -280,7 +280,7 @@ def transfer_credit(
     """
     request = {"account_id": source.account_id, "to": to_account_id, "amount": amount, "currency": currency}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
         if to_account_id == source.account_id:
             raise SelfTransfer

@@ -35,7 +35,7 @@ def pay_with_credit(
     """
     request = {"order_id": order_id, "account_id": source.account_id, "amount": amount}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = require_unarchived(get_order(shop, caller, order_id), "pay")
         # Reject an order in the wrong state before any other check. Only the error matters here, so the result is not
         # used: `apply_payment` below changes the order.

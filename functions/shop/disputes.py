@@ -111,7 +111,7 @@ def record_dispute(shop: Shop, event: ProviderDisputeEvent) -> IdempotentResult:
     the event again later.
     """
 
-    def decide() -> Decision:
+    def decide(shop: Shop) -> Decision:
         return _decide(shop, replace(event, order_id=get_order_id_of_money(shop, event.order_id, event.payment_id)))
 
     return run_idempotently(shop, PROVIDER_CALLER_ID, event.event_id, "record_dispute", asdict(event), decide)

@@ -16,7 +16,7 @@ from functions.model.errors import IdempotencyKeyReused
 from functions.model.patterns import COMMAND_BY_KEY
 from functions.model.retention import DAYS_BY_COMMAND
 from functions.model.table import COMMAND
-from functions.shop.shop import Shop, retry_on_conflict
+from functions.shop.shop import Shop, decide_with_eventual_reads, retry_on_conflict
 
 FINGERPRINT_VERSION = "1"
 
@@ -49,14 +49,18 @@ def run_idempotently(
     key: str,
     command: str,
     body: Mapping[str, Any],
-    decide: Callable[[], tuple[Sequence[Write[Any]], dict[str, Any]]],
+    decide: Callable[[Shop], tuple[Sequence[Write[Any]], dict[str, Any]]],
+    *,
+    reads_eventually_first: bool = False,
 ) -> IdempotentResult:
     """Run a command once per idempotency key: store its writes and its result in one transaction.
 
     `key`: the idempotency key from the client. `command`: the name of the command. `body`: the request, to detect that
-    a client uses the same key for another request. `decide` returns the writes and the JSON result. The transaction
-    contains these writes and a Command item with the result. If the transaction fails because an item has changed since
-    `decide` read it, `decide` is called again.
+    a client uses the same key for another request. `decide` gets the shop to read with, and returns the writes and the
+    JSON result. The transaction contains these writes and a Command item with the result. If the transaction fails
+    because an item has changed since `decide` read it, `decide` is called again. `reads_eventually_first`: whether the
+    first call reads eventually (see `decide_with_eventual_reads`). Then each item that `decide` reads must be a
+    condition of its writes.
 
     A rejected command stores nothing, so its key can be used again. Raises IdempotencyKeyReused if the key was used
     before with another body. Also raises the errors of `decide` and its writes.
@@ -69,10 +73,10 @@ def run_idempotently(
             raise IdempotencyKeyReused
         return IdempotentResult(json.loads(done.result), replayed=True)
 
-    def attempt() -> IdempotentResult:
+    def attempt(shop: Shop) -> IdempotentResult:
         if done := shop.table.get(COMMAND_BY_KEY, **command_key):
             return replay(done)
-        writes, result = decide()
+        writes, result = decide(shop)
         command_item = Command(
             **command_key,
             fingerprint=body_fingerprint,
@@ -86,7 +90,9 @@ def run_idempotently(
             return replay(found.command)
         return IdempotentResult(result, replayed=False)
 
-    return retry_on_conflict(shop, attempt)
+    if reads_eventually_first:
+        return decide_with_eventual_reads(shop, attempt)
+    return retry_on_conflict(shop, lambda: attempt(shop))
 
 
 class AlreadyDone(Exception):

@@ -71,7 +71,7 @@ def import_products(
     """
     caller.require_group("staff")
 
-    def decide() -> tuple[list[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[list[Write[Any]], dict[str, Any]]:
         lines = _reject_duplicates(read_lines())
         if not 0 < len(lines) <= MAX_LINES:
             raise InvalidInput("body", f"has {len(lines)} lines, but must have 1 to {MAX_LINES}")

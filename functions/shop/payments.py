@@ -81,7 +81,13 @@ def record_payment(shop: Shop, event: ProviderPaymentEvent, body: Mapping[str, A
 
     def record(claimed_by: str | None) -> IdempotentResult:
         return run_idempotently(
-            shop, PROVIDER_CALLER_ID, event.event_id, "record_payment", body, lambda: _decide(shop, event, claimed_by)
+            shop,
+            PROVIDER_CALLER_ID,
+            event.event_id,
+            "record_payment",
+            body,
+            lambda shop: _decide(shop, event, claimed_by),
+            reads_eventually_first=True,
         )
 
     try:
@@ -102,7 +108,8 @@ def _decide(shop: Shop, event: ProviderPaymentEvent, claimed_by: str | None) -> 
     if existing is None and isinstance(order, ArchivedOrder) and (event.outcome != "succeeded" or is_known):
         # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
         # payment, with a status that comes after the status in the event.
-        return [], {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
+        result = {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
+        return [check_order_unchanged(event.order_id, order)], result
     if event.outcome == "succeeded":
         after = _capture(shop, existing, event, order, claimed_by)
     else:

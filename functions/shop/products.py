@@ -167,7 +167,7 @@ def receive_stock(shop: Shop, caller: Caller, key: str, product_id: str, quantit
     caller.require_group("staff")
     body = {"product_id": product_id, "quantity": quantity}
 
-    def decide() -> tuple[list[Write[Stock]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[list[Write[Stock]], dict[str, Any]]:
         return list(add_stock(get_product(shop, product_id), quantity)), body
 
     return run_idempotently(shop, caller.id, key, "receive_stock", body, decide)

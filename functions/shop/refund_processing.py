@@ -203,7 +203,7 @@ def record_refund(shop: Shop, event: ProviderRefundEvent) -> IdempotentResult:
     a refund that had succeeded fails while the order is being archived. The provider then sends the event again.
     """
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         refund = shop.table.get(REFUND_BY_ID, order_id=event.order_id, refund_id=event.refund_id)
         if refund is None:
             return [], {"refund_id": event.refund_id, "status": None, "reason": "the refund does not exist"}
@@ -274,7 +274,7 @@ def settle_refund(shop: Shop, caller: Caller, key: str, order_id: str, refund_id
     caller.require_group("staff")
     request = {"order_id": order_id, "refund_id": refund_id, "reason": reason}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
         refund = shop.table.get(REFUND_BY_ID, order_id=order_id, refund_id=refund_id)
         if refund is None:

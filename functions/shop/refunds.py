@@ -222,7 +222,7 @@ def refund_order(
     caller.require_group("staff")
     request = {"order_id": order_id, "amount": amount, "to": to}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         require_positive(amount)
         order = get_unarchived_order(shop, order_id, "refund")
         after = apply_order_command(order, "refund", shop.now_instant())
@@ -255,7 +255,7 @@ def refund_payment(shop: Shop, caller: Caller, key: str, order_id: str, payment_
     caller.require_group("staff")
     request = {"order_id": order_id, "payment_id": payment_id}
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         order = get_order_unless_archiving(shop, order_id)
         payment = get_payment(shop, order_id, payment_id)
         if payment.status != "UNMATCHED":

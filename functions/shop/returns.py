@@ -75,7 +75,7 @@ def return_goods(
         "to": to,
     }
 
-    def decide() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def decide(shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         before = get_unarchived_order(shop, order_id, "return")
         # Reject an order in the wrong state before any other check. Only the error (WrongState) matters here, so the
         # result is not used: a second call below changes the order.

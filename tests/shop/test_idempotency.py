@@ -22,7 +22,7 @@ from tests.support.wire_tap import WireTap
 RESULT: dict[str, Any] = {"text": "é", "list": [1, {"none": None}], "true": True}
 
 
-def nothing() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+def nothing(_shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
     return [], RESULT
 
 
@@ -34,7 +34,7 @@ def once(
 
 def test_a_command_is_answered_the_same_when_it_comes_again(shop: Shop) -> None:
     assert once(shop) == IdempotentResult(RESULT, replayed=False)
-    assert once(shop, decide=lambda: pytest.fail("it was done")) == IdempotentResult(RESULT, replayed=True)
+    assert once(shop, decide=lambda _: pytest.fail("it was done")) == IdempotentResult(RESULT, replayed=True)
 
 
 def test_a_key_is_remembered_only_as_a_digest_and_for_its_time(shop: Shop, wire: WireTap, clock: ManualClock) -> None:
@@ -57,7 +57,7 @@ def test_a_key_is_one_callers_and_one_commands(shop: Shop) -> None:
 
 
 def test_a_command_that_is_refused_does_not_burn_its_key(shop: Shop) -> None:
-    def refuse() -> tuple[Sequence[Write[Any]], dict[str, Any]]:
+    def refuse(_shop: Shop) -> tuple[Sequence[Write[Any]], dict[str, Any]]:
         raise NotFound("thing")
 
     with pytest.raises(NotFound):
@@ -78,7 +78,7 @@ def rename_mug(shop: Shop, seen: list[int]) -> tuple[Sequence[Write[Any]], dict[
 
 def test_a_command_whose_items_changed_is_decided_again(shop: Shop) -> None:
     seen: list[int] = []
-    assert once(shop, decide=lambda: rename_mug(shop, seen)).result == {"version": 3}
+    assert once(shop, decide=lambda _: rename_mug(shop, seen)).result == {"version": 3}
     assert seen == [1, 2]
 
 

@@ -76,6 +76,7 @@ def test_an_order_is_refused_or_repeated_only_after_a_consistent_read(
         products.update_product(shop, STAFF, "mug", price=999)
         wanted = {"jug": RequestedLine(1), "mug": RequestedLine(1, price=999)}
         first = place_order(shop, Caller("eve"), "key-1", wanted, HOME_ADDRESS, {})
+        assert isinstance(first.order, Order)
         assert {id: line.price for id, line in first.order.lines.items()} == {"jug": 1250, "mug": 999}
         again = place_order(shop, Caller("eve"), "key-1", wanted, HOME_ADDRESS, {})
         assert (again.order, again.replayed) == (first.order, True)

@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse, HTTPHeaders
 from botocore.httpsession import URLLib3Session
@@ -29,7 +29,7 @@ def late_replica(client: "DynamoDBClient", table_name: str, copier: "DynamoDBCli
     write_items(copier, replica, read_items(copier, table_name))
 
     def answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
-        body = json.loads(request.body or "{}")
+        body = json.loads(cast(bytes, request.body))
         asked = [body, *body.get("RequestItems", {}).values()]
         if any(one.get("ConsistentRead") for one in asked):
             return None
