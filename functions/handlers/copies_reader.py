@@ -7,8 +7,10 @@ over several items, such as a product's rating. It is safe to apply a stream rec
 - The amount that an item adds to a total is stored. The total changes only by the difference from the stored amount.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from functions.dynamodb.keys import Row
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.stream_batch import StreamBatch
 from functions.dynamodb.table import Table
@@ -27,6 +29,7 @@ from functions.model.copies import CopyChanges
 from functions.model.entities import ArchivedOrder, Counted
 from functions.model.patterns import ORDER_ITEM_COLLECTION
 from functions.model.table import ARCHIVED_ORDER, COUNTED, ORDER, ROWS_BY_TYPE
+from functions.model.totals import ContributionChange
 from functions.runtime import clients, dead_letters, observability
 from functions.runtime.environment import CopiesEnvironment, load_environment
 from functions.runtime.log import log
@@ -45,8 +48,10 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
         observability.failure_logger("copies"),
     )
     followed: list[dict[str, Any]] = []
+    counted: list[CountedRecord] = []
     for record in batch.ready_records():
-        batch.apply(record, lambda record: followed.extend(apply_record(shop, record)))
+        batch.apply(record, lambda record: apply_record(shop, record, followed, counted))
+    count_records(shop, batch, counted)
     summary = {
         "records": len(event["Records"]),
         "changes": followed,
@@ -56,26 +61,28 @@ def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
     return batch.response()
 
 
-def apply_record(shop: Shop, record: Record) -> list[dict[str, Any]]:
-    """Update the copies and totals that are derived from the item in a stream record.
+def apply_record(shop: Shop, record: Record, followed: list[dict[str, Any]], counted: list["CountedRecord"]) -> None:
+    """Update the copies that are derived from the item in a stream record.
 
-    Returns a list with one summary of the change for the log. Returns [] if the record does not count as a change, for
-    example because a migration wrote it.
+    Appends a summary of the change to `followed`, for the log, and what the item adds to totals to `counted`. Appends
+    nothing if the record does not count as a change, for example because a migration wrote it.
     """
     changed = changes.parse_change(record)
     if changed is None:
-        return []
+        return
     # Compute both plans before the first write, so that a malformed record fails before anything is written.
     copies_todo, totals_todo = copies.plan_copy_changes(changed), totals.contribution_change_of(changed)
     write_copies(shop.table, changed, copies_todo)
-    if totals_todo:
-        decide_with_eventual_reads(shop, lambda shop: update_totals(shop, totals_todo))
     # When a customer is renamed, a worker finds the customer's orders by their summaries, which are copies. The summary
     # of a new order was written only now, and the worker may have missed the order. So update the customer's name in
     # the order.
     if changed.row is ORDER and changed.event_name == "INSERT":
         customer_names.refresh_name(shop, changed.item)
-    return [{"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}]
+    if totals_todo:
+        counted.append((record, totals_todo))
+    followed.append(
+        {"change": changed.name, "event_id": changed.id, "order_id": getattr(changed.item, "order_id", None)}
+    )
 
 
 def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
@@ -117,28 +124,96 @@ def write_unless_newer(table: Table, write: Write[Any]) -> None:
         return
 
 
-def update_totals(shop: Shop, todo: totals.ContributionChange) -> None:
-    """Update the totals (such as a rating) to which an item adds amounts. Safe to repeat.
+# totals ---------------------------------------------------------------------------------------------------------------
+CountedRecord = tuple[Record, ContributionChange]
+"""A stream record, and what its item adds to totals after the change."""
+MAX_FOLDED_ITEMS = 80
+"""The maximum number of items that several contributions change in one transaction. DynamoDB allows 100.
 
-    One transaction writes the totals and stores the item's amounts, so that a repeated call does not add them a second
+The rest is for totals to which a contribution adds nothing any more (`totals.obsolete_total_keys`).
+"""
+
+
+def count_records(shop: Shop, batch: StreamBatch, counted: Sequence[CountedRecord]) -> None:
+    """Update the totals for all records of a batch, whose copies are written already.
+
+    Many orders change the same totals, such as the units of a product in this month, and DynamoDB runs one transaction
+    at a time on an item. So the records share transactions. If one of these fails, each of its records is counted
+    alone, so that no record fails because of another.
+    """
+    for group in _fold(counted):
+        if len(group) > 1:
+            try:
+                _update(shop, [contribution for _, contribution in group])
+                continue
+            except Exception as error:  # noqa: BLE001  the calls below find out which record fails, and why
+                log.info("totals_split", extra={"records": len(group), "error": type(error).__name__})
+        for record, contribution in group:
+            batch.apply(record, lambda _, contribution=contribution: _update(shop, [contribution]))  # type: ignore[misc]
+
+
+def _fold(counted: Sequence[CountedRecord]) -> Iterator[list[CountedRecord]]:
+    """Group the records whose contributions fit into one transaction. Drop all but the latest of each source item."""
+    latest = {contribution.source_id: (record, contribution) for record, contribution in counted}
+    group: list[CountedRecord] = []
+    keys: set[str] = set()
+    for record, contribution in latest.values():
+        more = keys | contribution.contributions.keys()
+        if group and len(group) + 1 + len(more) > MAX_FOLDED_ITEMS:
+            yield group
+            group, more = [], set(contribution.contributions)
+        group.append((record, contribution))
+        keys = more
+    if group:
+        yield group
+
+
+def _update(shop: Shop, contributions: Sequence[ContributionChange]) -> None:
+    decide_with_eventual_reads(shop, lambda shop: update_totals(shop, *contributions))
+
+
+def update_totals(shop: Shop, *contributions: ContributionChange) -> None:
+    """Update the totals (such as a rating) to which items add amounts. Safe to repeat.
+
+    One transaction writes the totals and stores each item's amounts, so that a repeated call does not add them a second
     time. Raises WriteConflict if another writer changed the same totals after this function read them.
     """
-    if writes := total_writes(shop, todo):
+    if writes := total_writes(shop, *contributions):
         shop.table.write(*writes)
 
 
-def total_writes(shop: Shop, todo: totals.ContributionChange) -> list[Write[Any]]:
-    """Return the writes that update the totals to which an item adds amounts. Returns [] if they are up to date.
+def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[Any]]:
+    """Return the writes that update the totals to which items add amounts. Returns [] if they are up to date.
 
-    For example, a review adds its stars to the rating of its product. `todo`: the amounts that the item adds now.
+    For example, a review adds its stars to the rating of its product. `contributions`: the amounts that each item adds
+    now; one for each source item.
     """
-    keys = [COUNTED.key(source=todo.source_id), *(row.key_of(part) for row, part in todo.contributions.values())]
-    found = shop.table.batch_get(keys, consistent=True)
-    mark = next((item for item in found if isinstance(item, Counted)), None)
-    if elsewhere := totals.obsolete_total_keys(todo, mark):
+    keys = {
+        totals.total_key(row, item): row.key_of(item)
+        for contribution in contributions
+        for row, item in contribution.contributions.values()
+    }
+    marks = [COUNTED.key(source=contribution.source_id) for contribution in contributions]
+    found = shop.table.batch_get([*marks, *keys.values()], consistent=True)
+    counted = {item.source: item for item in found if isinstance(item, Counted)}
+    obsolete = {
+        f"{key['PK']['S']} / {key['SK']['S']}": key
+        for contribution in contributions
+        for key in totals.obsolete_total_keys(contribution, counted.get(contribution.source_id))
+    }
+    if elsewhere := [key for where, key in obsolete.items() if where not in keys]:
         found += shop.table.batch_get(elsewhere, consistent=True)
-    stored = {totals.total_key(ROWS_BY_TYPE[type(item).__name__], item): item for item in found if item is not mark}
+    stored = {
+        totals.total_key(row, item): item for item in found if (row := ROWS_BY_TYPE[type(item).__name__]) is not COUNTED
+    }
+    current, planned = dict(stored), dict[str, tuple[Row[Any], Any, Any]]()
+    for contribution in contributions:
+        mark = counted.get(contribution.source_id)
+        for row, _, after in totals.plan_total_writes(contribution, mark, current, shop.now()):
+            where = totals.total_key(row, after)
+            current[where] = after
+            planned[where] = (row, mark if row is COUNTED else stored.get(where), after)
     return [
         put_if_absent(row, after) if before is None else update(row, before, after)
-        for row, before, after in totals.plan_total_writes(todo, mark, stored, shop.now())
+        for row, before, after in planned.values()
     ]

@@ -390,6 +390,56 @@ def test_a_contribution_costs_one_read_and_one_transaction_and_an_unchanged_one_
     assert (reads, writes) == ([], [])
 
 
+def test_the_orders_of_a_batch_are_counted_in_one_transaction(opened: ShopHarness) -> None:
+    for number in range(1, 9):
+        paid(opened, f"key-{number}", mug=number, pot=1)
+    records = opened.new_records()
+    with record_calls("dynamodb", "BatchGetItem") as reads, record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert handle(*records) == {"batchItemFailures": []}
+    (read,), (write,) = reads, writes
+    minutes = len([item for item in items(opened) if isinstance(item, Metric)])
+    assert len(read["RequestItems"][opened.shop.table.name]["Keys"]) == 8 + 2 + minutes
+    assert len(write["TransactItems"]) == 8 + 2 + minutes
+    assert (units(opened), metric(opened)) == ({"mug": 36, "pot": 8}, (8, 44, 44 * 1250))
+    handle(*records)
+    assert metric(opened) == (8, 44, 44 * 1250)
+
+
+def test_a_batch_counts_the_latest_of_several_changes_of_an_order(opened: ShopHarness) -> None:
+    kept, cancelled = paid(opened, "key-1", mug=2), paid(opened, "key-2", mug=3)
+    cancellation.cancel_order(opened.shop, ANN, cancelled)
+    opened.process_all(("copies",))
+    assert (units(opened), metric(opened)) == ({"mug": 2}, (1, 2, 2500))
+    cancellation.cancel_order(opened.shop, ANN, kept)
+    opened.process_all(("copies",))
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_more_contributions_than_fit_into_a_transaction_are_split(
+    opened: ShopHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies_reader, "MAX_FOLDED_ITEMS", 6)
+    for number in range(1, 6):
+        paid(opened, f"key-{number}", mug=number, pot=1)
+    with record_calls("dynamodb", "TransactWriteItems") as writes:
+        assert handle(*opened.new_records()) == {"batchItemFailures": []}
+    assert len(writes) >= 2
+    assert all(len(write["TransactItems"]) <= 6 for write in writes)
+    assert is_what_the_primaries_add_up_to(opened)
+
+
+def test_a_contribution_that_fails_holds_back_neither_others_nor_copies(opened: ShopHarness) -> None:
+    for number in range(1, 4):
+        paid(opened, f"key-{number}", mug=number)
+    records = opened.new_records()
+    with fail_calls("dynamodb", "TransactWriteItems", "InternalServerError", times=2):  # together, then the first alone
+        (failed,) = handle(*records)["batchItemFailures"]
+    assert metric(opened)[:2] == (2, 5)
+    again = [record for record in records if int(record["dynamodb"]["SequenceNumber"]) >= int(failed["itemIdentifier"])]
+    assert handle(*again) == {"batchItemFailures": []}
+    assert (units(opened), metric(opened)[:2]) == ({"mug": 6}, (3, 6))
+
+
 def test_the_largest_order_is_counted_in_one_transaction(opened: ShopHarness) -> None:
     for number in range(MAX_PRODUCTS):
         products.create_product(opened.shop, STAFF, f"p{number}", "One", 100, "EUR", 1)
