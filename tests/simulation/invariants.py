@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.keys import Instant, to_instant
 from functions.model import copies, totals
-from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign
+from functions.model.entities import OPEN_STATUSES, SOLD_STATUSES, Campaign, DisputeStatus
 from functions.model.retention import (
     ACTIVITY_DAYS,
     DLQ_DAYS,
@@ -819,6 +819,9 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
     The hash of the object must be the hash in the ArchivedOrder item, which replaces the order in the table. An order
     that was restored and archived again may have one more object for each restore. A restored order must have all its
     items in the table again. A log entry of an operator's tool may have been replaced: see `logs_have_no_gaps`.
+
+    Money that came after the archiving stays in the table, and so does a dispute of the order's payments. A restore of
+    the order moves the dispute to its payment.
     """
     objects = Counter(key.split("/")[1] for key in book.objects if key.startswith("orders/"))
     back = {id: _count_restores(world, id) for id in book.orders}
@@ -837,7 +840,7 @@ def the_archive_holds_what_ended(world: Simulation, book: Ledger) -> Iterator[st
             items = len(owned.archived_images)
             yield f"order {owned.id} is archived in {objects[owned.id]} objects, with {items} items"
         types = Counter(image["type"]["S"] for image in owned.table_images if image["type"]["S"] not in _SNAPSHOTS)
-        if owned.is_archived and types.keys() - {"ArchivedOrder", "Invoice", "Payment", "Refund"}:
+        if owned.is_archived and types.keys() - {"ArchivedOrder", "ArchivedDispute", "Invoice", "Payment", "Refund"}:
             yield f"order {owned.id} is archived, and {dict(types)} are still in the table"
     yield from (
         f"{id} has {len(images)} items and no order"
@@ -879,10 +882,24 @@ def _missing_from_archive(id: str, images: Mapping[str, Image], owned: OrderAggr
             continue  # the cancellation of an order deletes its lines and does not archive them
         if place not in held and image.get("change_id", {}).get("S") in logged:
             continue  # the redrive of the change's record has replaced this log entry
+        if image["type"]["S"] == "ArchivedDispute" and owned and _is_on_payment(image, owned):
+            continue  # the restore of the order has moved this dispute to its payment
         if is_back and place in held and _matches_restored(held[place], image):
             continue
         if held.get(place) != image:
             yield f"{place} of order {id} was deleted, and is {'other' if place in held else 'not'} in the archive"
+
+
+def _is_on_payment(dispute: Image, owned: OrderAggregate) -> bool:
+    """Return whether the payment of an ArchivedDispute has this dispute, with the same or a later status."""
+    disputes = [
+        payment.disputes or {}
+        for payment in owned.items_of_type("Payment")
+        if payment.payment_id == dispute["payment_id"]["S"]
+    ]
+    steps = (None, *get_args(DisputeStatus))
+    found = disputes[0].get(dispute["dispute_id"]["S"]) if disputes else None
+    return found is not None and steps.index(found) >= steps.index(dispute["status"]["S"])
 
 
 def _count_restores(world: Simulation, order_id: str) -> int:
