@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from tests.simulation.rng import SeededRandom
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+MAX_REPLICA_LAG_SECONDS = 90.0
+"""How old the items of an eventually consistent read may be. DynamoDB states no limit, and usually needs no second."""
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
 BATCHES = {"BatchGetItem", "BatchWriteItem"}
 MESSAGES = {"SendMessage", "DeleteMessage"}

@@ -17,7 +17,7 @@ import orjson
 
 from functions.dynamodb.keys import to_instant
 from tests.simulation.botocore_clients import UnsignedRequest
-from tests.simulation.faults import DAY, MINUTE, FaultInjector, Strike
+from tests.simulation.faults import DAY, MAX_REPLICA_LAG_SECONDS, MINUTE, FaultInjector, Strike
 from tests.simulation.queues import Message, SimulatedQueue, arn_of
 from tests.simulation.rng import SeededRandom
 from tests.simulation.scheduler import SimulatedProcess, VirtualScheduler
@@ -25,7 +25,6 @@ from tests.simulation.table import STREAM, Key, SimulatedTable
 from tests.simulation.traffic import personal_words
 from tests.simulation.wire import ErrorCodes, JsonService, WireResponse
 
-MAX_REPLICA_LAG_SECONDS = 90.0
 MAX_REFUSAL_SECONDS = 10.0
 TOKEN_SECONDS = 10 * MINUTE
 """How long DynamoDB remembers the ClientRequestToken of a transaction."""

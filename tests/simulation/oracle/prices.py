@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
+from tests.simulation.faults import MAX_REPLICA_LAG_SECONDS
 from tests.simulation.oracle.arithmetic import (
     MAX_USES,
     PERCENT_OFF,
@@ -28,7 +29,12 @@ def orders_cost_what_their_products_cost(books: Books) -> Iterator[str]:
         until = min((one.answered_at for one in asked if one.succeeded), default=inf)
         for product, line in item["lines"].items():
             books.count_premise("the price of an order line was known")
-            if line["price"] not in (valid := _prices_between(books, product, since, until)):
+            if line["price"] in _prices_between(books, product, since, until):
+                continue
+            # An order is placed with an eventually consistent read of its products.
+            books.count_premise("an order had a price that was replaced a moment before")
+            valid = _prices_between(books, product, since - MAX_REPLICA_LAG_SECONDS, until)
+            if line["price"] not in valid:
                 yield f"order {order.id}: a {product} costs {line['price']}, and the price was one of {sorted(valid)}"
         if not any({it["product_id"]: it["quantity"] for it in one.body["lines"]} == order.ordered for one in asked):
             yield f"order {order.id} has the pieces {dict(order.ordered)}, which nobody asked for"
