@@ -206,6 +206,11 @@ def without_condition(make: Callable[..., Write[Any]]) -> Callable[..., Write[An
     return made
 
 
+def put_claim_without_condition(row: Any, item: Any, **refused: Any) -> Write[Any]:
+    put = without_condition(writes.put_if_absent) if row is t.PAYMENT_CLAIM else writes.put_if_absent
+    return put(row, item, **refused)
+
+
 def put_with_new_effect_id(row: Any, item: Any, **refused: Any) -> Write[Any]:
     if row is t.EFFECT:
         item = replace(item, effect_id=f"{item.effect_id}{next(_NUMBERS)}")
