@@ -196,6 +196,11 @@ MUTANTS = (
         first_seed=2,
     ),
     Mutant(
+        "claims a payment again",
+        "a payment of the provider pays each order that it is reported for",
+        patch_attribute(payments, "put_if_absent", s.put_claim_without_condition),
+    ),
+    Mutant(
         "keeps what is too much",
         "money that is not for the order is not given back",
         patch_attribute(payments, "_count_towards_order", s.count_without_refund),

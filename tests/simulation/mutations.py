@@ -215,6 +215,11 @@ def give_first_number_to_all(shop: Any, count: int) -> tuple[list[str], Write[An
 _TAKE_NUMBERS = invoices.take_numbers
 
 
+def put_claim_without_condition(row: Any, item: Any, **refused: Any) -> Write[Any]:
+    put = without_condition(writes.put_if_absent) if row is t.PAYMENT_CLAIM else writes.put_if_absent
+    return put(row, item, **refused)
+
+
 def put_with_new_change_id(row: Any, item: Any) -> Write[Any]:
     return writes.put_if_absent(row, replace(item, change_id=new_delivery_id()) if row is t.ACTIVITY else item)
 

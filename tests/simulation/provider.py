@@ -52,7 +52,7 @@ class SimulatedIntent:
     `delivered_events`: how many webhooks about the payment's outcomes the shop accepted. `dispute`: the state of the
     latest dispute (chargeback) of the payment, empty if there is none. `disputes_before`: the outcomes of its earlier
     disputes. `disputed_at`: when the shop accepted the webhook of
-    the dispute.
+    the dispute. `copied_to`: another order for which the provider reported the same payment afterwards, empty if none.
     """
 
     id: str
@@ -64,6 +64,7 @@ class SimulatedIntent:
     dispute: Literal["", "open", "won", "lost"] = ""
     disputes_before: tuple[str, ...] = ()
     disputed_at: float = float("inf")
+    copied_to: str = ""
 
 
 @dataclass
@@ -137,15 +138,30 @@ class SimulatedProvider:
                 currency=currency,
             )
             self._send_webhook(
-                told, f"{intent.id} {number}", WEBHOOK_DELAY_SECONDS + number, partial(self._count_delivery, intent)
+                told,
+                f"{intent.id} {number}",
+                WEBHOOK_DELAY_SECONDS + number,
+                partial(self._count_delivery, intent, outcome),
             )
         if intent.captured and (asked := self.faults.draw("disputed", intent.id)):
             self.people.tasks.call_later(
                 MAX_DISPUTE_DELAY_SECONDS * asked.share**3, partial(self._open_dispute, intent)
             )
 
-    def _count_delivery(self, intent: SimulatedIntent) -> None:
+    def _count_delivery(self, intent: SimulatedIntent, outcome: str) -> None:
         intent.delivered_events += 1
+        others = sorted({one.order_id for one in self.intents} - {intent.order_id})
+        is_new = outcome == "succeeded" and intent.amount > 0 and not intent.copied_to
+        if is_new and others and self.chance.happens(0.1, "reported for another order", intent.id):
+            self._report_for_another_order(intent, self.chance.choice(others, "which other order", intent.id))
+
+    def _report_for_another_order(self, intent: SimulatedIntent, order_id: str) -> None:
+        """Report the payment with the id of another order, as after an error in a checkout. The money exists once."""
+        intent.copied_to = order_id
+        told = payment_event(
+            order_id, intent.amount, id=f"evt_{intent.id}_copy", payment_id=intent.id, currency=intent.currency
+        )
+        self._send_webhook(told, f"{intent.id} copy", WEBHOOK_DELAY_SECONDS)
 
     def _open_dispute(self, intent: SimulatedIntent) -> None:
         """Open a dispute (chargeback) of the payment, and send its webhook.
@@ -376,7 +392,7 @@ def _dispute_event(intent: SimulatedIntent, what: str) -> dict[str, Any]:
         "payment_intent": intent.id,
         "status": "needs_response" if what == "created" else intent.dispute,
         "reason": "fraudulent",
-        "metadata": {"order_id": intent.order_id},
+        "metadata": {"order_id": intent.copied_to or intent.order_id},
     }
     id = f"evt_dp_{intent.id}_{len(intent.disputes_before)}_{what}"
     return {"id": id, "object": "event", "type": f"charge.dispute.{what}", "data": {"object": shown}}

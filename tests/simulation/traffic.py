@@ -689,8 +689,20 @@ class SimulatedTraffic:
                 self._retry_refund(image)
             case "Order", "PARTIALLY_SHIPPED":
                 self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.25)
+            case "Payment", "UNMATCHED" if image["amount"]["N"] == "0":
+                self._close_payment(image["order_id"]["S"], image["payment_id"]["S"])
             case "Payment", "DISPUTED":
                 self._cancel_or_return(image["order_id"]["S"], image["version"]["N"], 0.6)
+
+    def _close_payment(self, order_id: str, payment_id: str) -> None:
+        """Send the request of staff that closes a payment without money."""
+
+        def close() -> None:
+            path = f"/orders/{order_id}/payments/{payment_id}/refund"
+            said = self.people.call(STAFF, "POST", path, None, f"close-{order_id}-{payment_id}")
+            self._check_status(said, (200, 201, 404, 409), "closing a payment")
+
+        self.people.start("staff", close, HOUR * self.chance.random("closes", order_id, payment_id))
 
     def _retry_refund(self, refund: Any) -> None:
         order_id, id = refund["order_id"]["S"], refund["refund_id"]["S"]

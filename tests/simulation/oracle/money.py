@@ -37,7 +37,7 @@ def _payments_of(books: Books, order: OrderRecord) -> list[Paid]:
     unmatched = {
         versions[0][1]["payment_id"]
         for versions in books.versions_of("Payment")
-        if any(item["status"] == "UNMATCHED" for _, item in versions)
+        if versions[0][1]["order_id"] == order.id and any(item["status"] == "UNMATCHED" for _, item in versions)
     }
     cards = [one for one in books.seen.payments if one.order_id == order.id and one.captured]
     amounts = {one.id: (one.amount, one.dispute == "lost") for one in cards} | {
@@ -54,7 +54,10 @@ def _paid(books: Books, order: OrderRecord, id: str, amount: int, is_lost: bool)
     done = [item for item in refunds if item["status"] == "SUCCEEDED"]
     by_hand = sum(item["amount"] for item in refunds if item["status"] == "SETTLED")
     books.count_premise("staff settled a refund by hand", bool(by_hand))
-    versions = next((found for found in books.versions_of("Payment") if found[0][1]["payment_id"] == id), ())
+    place = (order.id, id)
+    versions = next(
+        (it for it in books.versions_of("Payment") if (it[0][1]["order_id"], it[0][1]["payment_id"]) == place), ()
+    )
     lost_at = next((at for at, item in versions if "LOST" in (item["disputes"] or {}).values()), None)
     return Paid(
         id=id,
