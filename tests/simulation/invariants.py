@@ -1061,7 +1061,8 @@ def _places(world: Simulation, book: Ledger) -> Iterator[tuple[str, str]]:
             items = [image for image in json.loads(body)["items"] if image["type"]["S"] != "Invoice"]
             yield f"the archive: {key}", json.dumps(items)
         else:
-            yield f"the archive: {key}", gzip.decompress(body).decode()
+            text = gzip.decompress(body) if key.endswith(".gz") else body
+            yield f"the archive: {key}", text.decode()
     for key, body in world.s3.buckets.get(world.template.failures, {}).items():
         if not any(id in body.decode() for id in world.poison.order_ids):
             yield f"the failure store: {key}", body.decode()
