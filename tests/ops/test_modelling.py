@@ -57,8 +57,8 @@ def older(
     table: Table, engine: Engine, surroundings: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Table:
     """Two products from before catalogs and one current product. Ann is the operator, and a file describes a table with
-    another index than ours. Older code parked a change of the newest product. One order is archived. There are the migrations
-    that the page shows: a later one need not be on it."""
+    another index than ours. Older code parked a change of the newest product. One order is archived. There are the
+    migrations that the page shows: a later one need not be on it."""
     for product_id in ("mug", "pot"):
         table.client.put_item(TableName=table.name, Item=as_then(product_id))
     put(table, t.PRODUCT, replace(SAMPLES[t.PRODUCT], product_id="cup"))
