@@ -197,8 +197,11 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
     indexed = list(_indexed(shop, order_id, ids))
     return OrderOutcome(
         # Only one of the shops finds the order itself by its customer. `listed` has the orders that both find.
-        # Only ours finds an order by the number in its mails.
-        indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind != "order" and by != "order number"),
+        # Only ours finds an order by the number in its mails. It finds the mails of an order among those of its
+        # customer, which `notifications` has.
+        indexed=Counter(
+            (kind, by) for kind, by, _, _ in indexed if kind not in ("order", "notification") and by != "order number"
+        ),
         timeline=[event["event"] for event in owned["timeline"]],
         activity=[entry["event"] for entry in theirs["activity"]],
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],

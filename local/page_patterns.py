@@ -16,7 +16,6 @@ from functions.model import entities as e
 from functions.model.patterns import (
     ACCOUNTS_OF_CUSTOMER,
     CUSTOMER_BY_ID,
-    NOTIFICATIONS_OF_ORDER,
     ORDER_ITEM_COLLECTION,
     ORDERS_BY_STATUS_NEWEST_FIRST,
     ORDERS_OF_CUSTOMER,
@@ -27,6 +26,7 @@ from functions.model.patterns import (
 from functions.model.reactions import REACTIONS
 from functions.model.table import ROWS_BY_TYPE
 from functions.model.totals import season_of
+from functions.shop.order_notifications import query_notifications_of_order
 from local.http_server import InvalidField, NoSuchResource
 from local.shop_client import RunningShop
 from ops.pattern_queries import (
@@ -201,7 +201,7 @@ def _example_items(table: Table, customer_id: str | None) -> Iterator[Any]:
             yield from table.query(ORDER_ITEM_COLLECTION, order_id=order.order_id, limit=MAX_LIMIT).items
         except Unreadable:
             continue
-        yield from table.query(NOTIFICATIONS_OF_ORDER, order_id=order.order_id, limit=MAX_EXAMPLES).items
+        yield from query_notifications_of_order(table, order, MAX_EXAMPLES).items
     yield from table.query(
         PRODUCTS_OF_CATEGORY, catalog=e.DEFAULT_CATALOG, category=e.ROOT_CATEGORY, limit=MAX_EXAMPLES
     ).items

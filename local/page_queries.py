@@ -73,7 +73,11 @@ class PageQueries:
 
     def list_mails(self, order_id: str) -> JsonObject:
         """Return the mails that were sent for an order, newest first."""
-        told = order.list_notifications(self._place.table, order_id)
+        try:
+            found_order = order.get_order(self._place.table, order_id)
+        except RecordNotFound as error:
+            raise NoSuchResource(str(error)) from None
+        told = order.list_notifications(self._place.table, found_order)
         found = [self._running.aws.find_mail(one.message_id) for one in told if one.message_id]
         return {"items": [_mail_to_json(mail) for mail in found if mail]}
 

@@ -47,27 +47,27 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
         "api": Usage(calls=1, read=2, written=7),
         "copies": Usage(calls=2, read=1, written=5),
         "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "paid": LifeStep(events=5, mails=1, usage={
         "api": Usage(calls=1, read=2.5, written=10),
         "copies": Usage(calls=3, read=2, written=24),
         "relay": Usage(calls=3),
         "fulfilment": Usage(calls=1, read=2, written=14, messages=1),
-        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
         "warehouse": Usage(messages=1),
     }),
     "dispatched": LifeStep(events=2, mails=1, usage={
         "api": Usage(calls=1, read=1, written=7),
         "copies": Usage(calls=2, written=4),
         "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "delivered": LifeStep(events=2, mails=1, usage={
         "api": Usage(calls=1, read=1, written=8),
         "copies": Usage(calls=2, written=4),
         "relay": Usage(calls=2),
-        "notifications": Usage(calls=1, read=1.5, written=4, messages=1),
+        "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
     }),
     "archived": LifeStep(events=7, objects=2, usage={
         "copies": Usage(calls=3, read=1, written=1),
@@ -78,7 +78,7 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
 # fmt: on
 """The life of an order of two products in one parcel. The records of a step are one batch, as in low traffic."""
 
-STORED_BYTES = 20 * 1024
+STORED_BYTES = 18 * 1024
 """The maximum size of a delivered order in the table and its indexes."""
 MEMORY_GIGABYTES = {"api": 1.0}
 OTHER_MEMORY_GIGABYTES = 0.5

@@ -59,7 +59,7 @@ def _pattern_row(pattern: Get[Any] | Query[Any]) -> Sequence[str]:
         pattern.description,
         answers,
         where + shards,
-        _format_condition(requests),
+        _format_condition(pattern, requests),
         "yes" if pattern.consistent else "no",
         "newest first" if pattern.newest_first else "ascending",
         _time_field(pattern),
@@ -87,7 +87,7 @@ class _RecordingClient:
         return {"Items": []}
 
 
-def _format_condition(requests: Sequence[Mapping[str, Any]]) -> str:
+def _format_condition(pattern: Query[Any], requests: Sequence[Mapping[str, Any]]) -> str:
     text: str = requests[0]["KeyConditionExpression"]
     for token, name in requests[0]["ExpressionAttributeNames"].items():
         text = text.replace(token, f"`{name}`")
@@ -95,7 +95,8 @@ def _format_condition(requests: Sequence[Mapping[str, Any]]) -> str:
         spelled = [request["ExpressionAttributeValues"][token].get("S", "") for request in requests]
         shown = spelled[0] if len({*spelled}) == 1 else f"{spelled[0]} … {spelled[-1].rpartition('#')[2]}"
         text = text.replace(token, f"`{shown}`".replace(HIGHEST_CHARACTER, "⋯"))
-    return text.replace(" AND `", " and `", 1)
+    filtered = f", filtered by `{pattern.filter_by}`" if pattern.filter_by else ""
+    return text.replace(" AND `", " and `", 1) + filtered
 
 
 def _time_field(pattern: Query[Any]) -> str:

@@ -11,7 +11,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from typing import Any, Generic, Literal, NewType, TypeVar, cast
 
@@ -34,6 +34,23 @@ def to_instant(moment: datetime) -> Instant:
     if moment.tzinfo is None:
         raise ValueError("the datetime has no time zone")
     return Instant(moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z")
+
+
+MAX_CLOCK_DIFFERENCE = timedelta(minutes=10)
+"""How much the clocks of two processes may differ.
+
+AWS rejects the requests of a process whose clock is more than 5 minutes wrong (IAM User Guide, "AWS Signature Version 4
+for API requests"). The time of a change comes from the clock of the process that made it. So a change may have an
+earlier time than the change before it.
+"""
+
+
+def subtract_clock_difference(at: Instant) -> Instant:
+    """Return the time from which to read the items of later changes, because their clocks may be behind.
+
+    `at`: the time of a change.
+    """
+    return to_instant(datetime.fromisoformat(at) - MAX_CLOCK_DIFFERENCE)
 
 
 def instant_from_epoch(epoch_seconds: int) -> Instant:

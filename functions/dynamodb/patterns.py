@@ -53,8 +53,10 @@ class Query(Generic[T]):
 
     `path_prefix`: the name of the field with a path (such as a category), for a query by path; "" for any other query.
     This field must be the only field of the sort key. The caller gives a path, and the query returns all items below
-    this path. `view`: a class with fewer fields, for an index that does not contain all attributes. If it is given, the
-    results are instances of that class.
+    this path. `filter_by`: the name of a text field whose value the caller must give, too. DynamoDB reads all items of
+    the key range and returns those with this value. This costs the units of all items that are read, so use it only if
+    the key range has few other items. `view`: a class with fewer fields, for an index that does not contain all
+    attributes. If it is given, the results are instances of that class.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Query(Generic[T]):
     shards: int = 0
     whole_partition: bool = False
     path_prefix: str = ""
+    filter_by: str = ""
     view: type[T] | None = None
 
     def check(self) -> None:
@@ -73,6 +76,8 @@ class Query(Generic[T]):
         partitions = {row.templates(self.index)[0].text for row in self.rows if self.index in row.indexes}
         if len(partitions) != 1 or not all(self.index in row.indexes for row in self.rows):
             raise TypeError(f"{self.id}: its rows must have the same partition key in {self.index}")
+        if self.filter_by and any(row.fields.get(self.filter_by) not in (str, str | None) for row in self.rows):
+            raise TypeError(f"{self.id}: {self.filter_by} is not a text field of each of its rows")
         if self.consistent and self.index != "main":
             raise TypeError(f"{self.id}: a query of an index cannot be consistent")
         if self.path_prefix and any(
@@ -103,7 +108,7 @@ class Query(Generic[T]):
         The field `shard` (the number of a partition) is not one of them, because the query reads all shards.
         """
         partition = tuple(name for name in self.rows[0].templates(self.index)[0].field_names if name != "shard")
-        return (*partition, self.path_prefix) if self.path_prefix else partition
+        return (*partition, *(name for name in (self.path_prefix, self.filter_by) if name))
 
     @cached_property
     def view_attributes(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 BATCH_GET_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
+FILTERED_READ_LIMIT = 500
+"""How many items a Query with a filter reads at least. DynamoDB applies the limit before the filter."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,8 @@ class Table:
     ) -> QueryPage[T]:
         """Return one page of an access pattern's items.
 
-        `known`: the values of the access pattern's key fields. `since` (inclusive), `until` (exclusive): the limits of
-        the first sort key field that is not in `known`, usually a time; "" means no limit.
+        `known`: the values of the access pattern's key fields, and of its `filter_by`. `since` (inclusive), `until`
+        (exclusive): the limits of the first sort key field that is not in `known`, usually a time; "" means no limit.
 
         `limit`: the maximum number of items. A page can be shorter although more items follow, because expired items
         are skipped and DynamoDB returns at most 1 MB. To read all items, pass the `after` of each page to the next
@@ -178,10 +180,18 @@ class Table:
             values |= {":low": {"S": low}, ":high": {"S": high}}
         if "#sk" in request["KeyConditionExpression"]:
             names["#sk"] = sort_name
+        filters: list[str] = []
         if any(row.has_ttl for row in pattern.rows):
-            request["FilterExpression"] = "attribute_not_exists(#ttl) OR #ttl > :now"
+            filters.append("(attribute_not_exists(#ttl) OR #ttl > :now)")
             names["#ttl"] = "ttl"
             values[":now"] = {"N": str(int(self.clock().timestamp()))}
+        if pattern.filter_by:
+            filters.append("#field = :field")
+            names["#field"] = pattern.filter_by
+            values[":field"] = {"S": known[pattern.filter_by]}
+            limit = max(limit, FILTERED_READ_LIMIT)
+        if filters:
+            request["FilterExpression"] = " AND ".join(filters)
         if pattern.index != "main":
             request["IndexName"] = pattern.index.upper()
         answer = call_dynamodb(

@@ -66,7 +66,7 @@ BEST_SELLERS_BY_SEASON  = Query[e.BestSeller](  id="A23",  description="best sel
 UNITS_OF_PRODUCT_AND_SEASON = Query[e.BestSeller](  id="A23b", description="units sold of a product, by month",                          rows=(t.BEST_SELLER,))
 SALES_BY_MINUTE  = Query[e.Metric](      id="A24",  description="sales totals, minute by minute",                             rows=(t.METRIC,), shards=e.SHARD_COUNT, newest_first=False)
 NOTIFICATIONS_OF_CUSTOMER  = Query[e.Notification](id="A25",  description="notifications sent to a customer",                           rows=(t.NOTIFICATION,))
-NOTIFICATIONS_OF_ORDER = Query[e.Notification](id="A25b", description="notifications for an order",                                 rows=(t.NOTIFICATION,), index="gsi1")
+NOTIFICATIONS_OF_ORDER = Query[e.Notification](id="A25b", description="notifications for an order",                                 rows=(t.NOTIFICATION,), filter_by="order_id")
 CUSTOMER_ITEM_COLLECTION = Query[Any](        id="A26",  description="all items in a customer's partition",                        rows=t.rows_beside(t.CUSTOMER), whole_partition=True, consistent=True)
 IMPORT_WITH_PARTS   = Query[Any](           id="B1",   description="import with the progress of all its parts",                  rows=(t.IMPORT, t.IMPORT_PART), newest_first=False, consistent=True)
 IMPORT_PART_BY_NUMBER   = Get[e.ImportPart](    id="B2",   description="progress of one part of an import",                          rows=(t.IMPORT_PART,))

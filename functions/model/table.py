@@ -259,7 +259,6 @@ EFFECT = Row(
 NOTIFICATION = Row(
     e.Notification,
     "CUSTOMER#{customer_id} / NOTIFICATION#{at}#{effect_id}",
-    gsi1="ORDER#{order_id} / NOTIFICATION#{at}#{effect_id}",
     kind="marker",
     unique_fields=("effect_id",),
     written_by="notifications, notices",

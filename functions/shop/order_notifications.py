@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.dynamodb.errors import Permanent
-from functions.dynamodb.keys import Instant
-from functions.dynamodb.table import QueryPage
+from functions.dynamodb.keys import Instant, subtract_clock_difference
+from functions.dynamodb.table import QueryPage, Table
 from functions.dynamodb.writes import put_if_absent, put_if_held_by
-from functions.model.entities import Customer, Notification, Order, Settings
+from functions.model.entities import ArchivedOrder, Customer, Notification, Order, OrderOwner, Settings
 from functions.model.patterns import NOTIFICATIONS_OF_CUSTOMER, NOTIFICATIONS_OF_ORDER
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, NOTIFICATION_DAYS
 from functions.model.retries import ClaimHeld
@@ -205,5 +205,22 @@ def list_notifications_of_order(
 
     Raises NotFound if the order does not exist or the caller may not see the order.
     """
-    get_order_owner(shop, caller, order_id)
-    return shop.table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=limit, after=after)
+    order = get_order_owner(shop, caller, order_id)
+    return query_notifications_of_order(shop.table, order, limit, after)
+
+
+def query_notifications_of_order(
+    table: Table, order: OrderOwner | Order | ArchivedOrder, limit: int, after: str | None = None
+) -> QueryPage[Notification]:
+    """Return a page of the mails about an order, newest first.
+
+    They are among the mails of its customer since the order was placed. One page reads up to 500 of these.
+    """
+    return table.query(
+        NOTIFICATIONS_OF_ORDER,
+        customer_id=order.customer_id,
+        order_id=order.order_id,
+        since=subtract_clock_difference(order.placed_at),
+        limit=limit,
+        after=after,
+    )

@@ -19,9 +19,10 @@ from functions.dynamodb.table import Table
 from functions.handlers.archive_worker import parse_archive
 from functions.model import copies
 from functions.model.entities import SOLD_STATUSES, ArchivedOrder, Notification, Order, order_number
-from functions.model.patterns import NOTIFICATIONS_OF_ORDER, ORDER_BY_ID, ORDER_ITEM_COLLECTION, ORDERS_BY_NUMBER
+from functions.model.patterns import ORDER_BY_ID, ORDER_ITEM_COLLECTION, ORDERS_BY_NUMBER
 from functions.model.table import ACTIVITY, ROWS_BY_TYPE, TIMELINE
 from functions.shop.archive import REFUNDS_IN_FLIGHT
+from functions.shop.order_notifications import query_notifications_of_order
 from functions.shop.shop import Shop
 from ops import targets
 from ops.cli_errors import RecordNotFound
@@ -163,9 +164,9 @@ def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[Jso
     return summary, images
 
 
-def list_notifications(table: Table, order_id: str) -> Sequence[Notification]:
+def list_notifications(table: Table, order: Order | ArchivedOrder) -> Sequence[Notification]:
     """Return at most MAX_NOTIFICATIONS notifications (mails to the customer) about an order, newest first."""
-    return table.query(NOTIFICATIONS_OF_ORDER, order_id=order_id, limit=MAX_NOTIFICATIONS).items
+    return query_notifications_of_order(table, order, MAX_NOTIFICATIONS).items
 
 
 # show the whole order -------------------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def describe_order(target: ShopTarget, order_id: str) -> Iterator[str]:
         if image["type"]["S"] in groups:
             groups[image["type"]["S"]].append(ROWS_BY_TYPE[image["type"]["S"]].decode(image))
     groups["TimelineEvent"].sort(key=lambda event: event.version)
-    mails = list_notifications(table, order_id)
+    mails = list_notifications(table, stub)
     effects = list_effects(table, order)
     groups |= {"Effect": effects, "Notification": [*mails]}
     yield from _format_table("outstanding", ("what", "since"), [*list_outstanding(stub, groups)])

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from math import inf
 from typing import Any, cast
 
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent
-from functions.dynamodb.keys import Instant, Row, to_instant
+from functions.dynamodb.keys import Instant, Row, subtract_clock_difference, to_instant
 from functions.dynamodb.record_batch import Record
 from functions.model import changes, copies
 from functions.model.changes import Change
@@ -34,13 +34,6 @@ RECORDS_MAY_COME = timedelta(hours=25)
 
 The stream keeps a record for 24 hours (DynamoDB developer guide, "Change data capture for DynamoDB Streams"). One more
 hour allows for clocks that differ.
-"""
-MAX_CLOCK_DIFFERENCE = timedelta(minutes=10)
-"""How much the clocks of two processes may differ.
-
-AWS rejects the requests of a process whose clock is more than 5 minutes wrong (IAM User Guide, "AWS Signature Version 4
-for API requests"). The time of a change comes from the clock of the process that made it. So a change may have an
-earlier time than the change before it.
 """
 LoggedFacts = Mapping[int, Sequence[tuple[str, str]]]
 """The names and statuses that the log entries of an order contain, by the order's version after the change.
@@ -126,14 +119,6 @@ def _known_times(
         noted = [key for image in lying if (key := match_key(ACTIVITY, item_key(image))) and key["change_id"] in ids]
         known = {ids[key["change_id"]]: Instant(key["at"]) for key in noted} | known
     return known
-
-
-def subtract_clock_difference(at: Instant) -> Instant:
-    """Return the time from which to read log entries to find all changes that were made after a change.
-
-    `at`: the time of this change.
-    """
-    return to_instant(datetime.fromisoformat(at) - MAX_CLOCK_DIFFERENCE)
 
 
 def _fill_times(order: Order, known: Mapping[int, Instant]) -> dict[int, Instant]:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from functions.dynamodb.codec import Image
-from functions.dynamodb.keys import Row, to_instant
+from functions.dynamodb.keys import Row, subtract_clock_difference, to_instant
 from functions.dynamodb.record_batch import Record
 from functions.dynamodb.writes import Write, check_unchanged, delete, put_if_absent
 from functions.handlers.copies_reader import copy_deletions, total_writes, write_unless_newer
@@ -31,7 +31,7 @@ from functions.model.table import ACTIVITY, EXPIRY, ROWS_BY_TYPE, TIMELINE
 from functions.shop.shop import Shop, retry_on_conflict
 from ops.item_keys import item_key, match_key
 from ops.repair.copy_checks import Discrepancy, LogEntries, find_order_discrepancies
-from ops.repair.order_history import make_stream_record, reconstruct_history, subtract_clock_difference
+from ops.repair.order_history import make_stream_record, reconstruct_history
 from ops.scan.checkpoint import Checkpoint
 from ops.scan.progress import SweepProgress
 from ops.scan.sweep import sweep

@@ -87,6 +87,12 @@ def test_a_row_with_the_same_beginning_as_the_only_one_of_a_query_is_found(main:
     assert overlapping_rows(LOANS, (LOAN, Row(Visit, main))) == ["Visit"]
 
 
+def test_a_query_is_filtered_only_by_a_text_field_of_all_its_rows() -> None:
+    for name in ("ttl", "missing"):
+        with pytest.raises(TypeError, match=f"{name} is not a text field"):
+            Query[Loan](id="X", description="loans", rows=(LOAN,), filter_by=name).check()
+
+
 def test_a_query_of_the_whole_partition_reads_all_its_items() -> None:
     assert overlapping_rows(WHOLE, (BOOK, LOAN, Row(Visit, "BOOK#{book_id} / CARD#{visit_id}"))) == []
 

@@ -19,6 +19,7 @@ from tests.support.library_table import (
     LOAN_BY_ID,
     LOAN_OF,
     LOANS,
+    LOANS_AT_DESK_OF_BOOK,
     LOANS_OLDEST,
     LOST,
     ON_SHELF,
@@ -98,7 +99,7 @@ def test_a_query_is_one_request_of_exactly_its_keys(library: Table, wire: WireTa
         "ConsistentRead": True,
         "Limit": 2,
         "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :low AND :high",
-        "FilterExpression": "attribute_not_exists(#ttl) OR #ttl > :now",
+        "FilterExpression": "(attribute_not_exists(#ttl) OR #ttl > :now)",
         "ExpressionAttributeNames": {"#pk": "PK", "#sk": "SK", "#ttl": "ttl"},
         "ExpressionAttributeValues": {
             ":pk": {"S": "BOOK#b1"},
@@ -108,6 +109,20 @@ def test_a_query_is_one_request_of_exactly_its_keys(library: Table, wire: WireTa
         },
         "ReturnConsumedCapacity": "TOTAL",  # the test's own
     }
+
+
+def test_a_filtered_query_reads_its_key_range_and_returns_full_pages_of_the_wanted_items(
+    library: Table, wire: WireTap
+) -> None:
+    for number in range(12):
+        desk = "north" if number % 3 == 0 else "south"
+        library.write(put_if_absent(LOAN, loan(f"l{number}", desk=desk, at=moment(number))))
+    wire.clear()
+    page = library.query(LOANS_AT_DESK_OF_BOOK, book_id="b1", desk="north", limit=3)
+    assert [found.loan_id for found in page.items] == ["l9", "l6", "l3"]
+    rest = library.query(LOANS_AT_DESK_OF_BOOK, book_id="b1", desk="north", limit=3, after=page.after)
+    assert ([found.loan_id for found in rest.items], rest.after) == (["l0"], None)
+    assert wire.operations == ["Query", "Query"]
 
 
 def test_a_query_of_items_without_expiry_needs_no_filter(library: Table, wire: WireTap) -> None:

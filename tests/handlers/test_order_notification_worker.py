@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from docs.pages.events import example_event
+from functions.dynamodb.keys import to_instant
 from functions.handlers import event_publisher
 from functions.handlers import order_notification_worker as notifications
 from functions.model.events import EVENTS_BY_NAME
@@ -102,6 +103,19 @@ def test_a_late_replica_neither_drops_a_mail_nor_shows_an_order_before_its_event
     assert [next(iter(read["RequestItems"].values()))["ConsistentRead"] for read in reads[-2:]] == [False, True]
 
 
+def test_the_mails_of_an_order_are_listed_without_those_of_other_orders(harness: ShopHarness, order_id: str) -> None:
+    other = harness.place_order("key-2", mug=1)
+    harness.pay_order(order_id)
+    harness.pay_order(other, "evt_2", "pi_2")
+    assert handle(*messages(harness)) == []
+    mails = [("OrderPaid", "SENT"), ("OrderPlaced", "SENT")]
+    assert (known(harness, order_id), known(harness, other)) == (mails, mails)
+    first = list_notifications_of_order(harness.shop, ANN, order_id, 1, None)
+    assert [one.event for one in first.items] == ["OrderPaid"]
+    rest = list_notifications_of_order(harness.shop, ANN, order_id, 1, first.after)
+    assert [(one.event, one.order_id) for one in rest.items] == [("OrderPlaced", order_id)]
+
+
 def test_no_mail_is_sent_for_an_archived_order(harness: ShopHarness, order_id: str) -> None:
     late = messages(harness)
     key = {"PK": {"S": f"ORDER#{order_id}"}, "SK": {"S": "ORDER"}}
@@ -114,7 +128,8 @@ def about(event: str, order_id: str, **data: Any) -> Message:
     """A message with an event of an order of Ann's, as the bus delivers it."""
     known = example_event(EVENTS_BY_NAME[event])
     change_id = hashlib.sha256(event.encode()).hexdigest()[:32]
-    told = {**known, "id": change_id, "data": known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}}
+    data = known["data"] | {"order_id": order_id, "customer_id": ANN.id, **data}
+    told = {**known, "id": change_id, "time": to_instant(datetime.now(UTC)), "data": data}
     return {"messageId": event, "body": json.dumps({"detail": told})}
 
 

@@ -179,6 +179,7 @@ CALLS: dict[Get[Any] | Query[Any], Call] = {
     p.UNMATCHED_PAYMENTS_BY_DATE: Call({"queue": "UNMATCHED"}),
     p.ACCOUNT_ITEM_COLLECTION: Call(asked={"limit": 2}),
     p.CUSTOMER_ITEM_COLLECTION: Call(asked={"limit": 7}),
+    p.NOTIFICATIONS_OF_ORDER: Call(asked=RANGE),
 }
 """The calls that differ from those of other patterns: the first five items, by the key of the sample."""
 UNITS = Path(__file__).with_name("recorded_units.json")

@@ -210,10 +210,11 @@ class QueuedOrder:
 
 @entity
 class OrderOwner:
-    """The id of an order, and the id of the customer who placed it. Only these two attributes of the order are read."""
+    """The id of an order, and who placed it when. Only these attributes of the order are read."""
 
     order_id: str
     customer_id: str
+    placed_at: Instant
 
 
 @entity
