@@ -95,7 +95,7 @@ def _format_condition(pattern: Query[Any], requests: Sequence[Mapping[str, Any]]
         spelled = [request["ExpressionAttributeValues"][token].get("S", "") for request in requests]
         shown = spelled[0] if len({*spelled}) == 1 else f"{spelled[0]} … {spelled[-1].rpartition('#')[2]}"
         text = text.replace(token, f"`{shown}`".replace(HIGHEST_CHARACTER, "⋯"))
-    filtered = f", filtered by `{pattern.filter_by}`" if pattern.filter_by else ""
+    filtered = f", filtered by `{pattern.filter_by}` = `{{{pattern.filter_by}}}`" if pattern.filter_by else ""
     return text.replace(" AND `", " and `", 1) + filtered
 
 

@@ -93,6 +93,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     def noted_query(self: Table, pattern: Query[Any], **known: Any) -> Any:
         if found.request is not None and pattern is found.request.query:
             keys = {name: value for name, value in known.items() if name not in ("limit", "after")}
+            if pattern.filter_by:  # the order determines its customer and its time
+                keys = {pattern.filter_by: known[pattern.filter_by]}
             found.known = {str(value) for value in keys.values() if value}
         return query(self, pattern, **known)
 
