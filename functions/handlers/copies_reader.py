@@ -8,6 +8,7 @@ over several items, such as a product's rating. It is safe to apply a stream rec
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from functions.dynamodb.keys import Row
@@ -214,6 +215,8 @@ def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[A
             current[where] = after
             planned[where] = (row, mark if row is COUNTED else stored.get(where), after)
     return [
-        put_if_absent(row, after) if before is None else update(row, before, after)
+        put_if_absent(row, replace(after, version=1))
+        if before is None
+        else update(row, before, replace(after, version=before.version + 1))
         for row, before, after in planned.values()
     ]
