@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.dynamodb.errors import Permanent, TableBusy
+from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.keys import Instant, Row, to_instant
 from functions.dynamodb.patterns import Get
 from functions.dynamodb.table import Table
@@ -140,9 +140,9 @@ def decide_with_eventual_reads(shop: Shop, decide: Callable[[Shop], R]) -> R:
     eventual = replace(shop, table=shop.table.with_eventual_reads())
     try:
         result = decide(eventual)
-    except (TableBusy, Permanent, BotoCoreError, ClientError):
+    except (TableBusy, BotoCoreError, ClientError):
         raise
-    except Exception:  # noqa: BLE001, S110  the error may come from an outdated item: the run below decides
+    except Exception:  # noqa: BLE001, S110  an outdated item may be the reason, even of a write that is never accepted
         pass
     else:
         if eventual.table.has_written:

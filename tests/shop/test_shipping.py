@@ -8,6 +8,7 @@ import pytest
 
 from functions.model.entities import Line, Order, Shipment
 from functions.model.errors import NotAllowed, NotFound, WrongState
+from functions.model.table import ORDER
 from functions.shop import shipments
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.shop import Caller, Shop
@@ -30,7 +31,7 @@ from tests.support.late_replica import late_replica
 from tests.support.order_money import expiry_markers
 from tests.support.samples import moment
 from tests.support.tapped_client import ManualClock
-from tests.support.wire_tap import WireTap, run_before_sending
+from tests.support.wire_tap import WireTap, reply_with, run_before_sending, send
 
 
 def parcel_of(shop: Shop, order_id: str) -> Shipment:
@@ -108,6 +109,25 @@ def test_a_late_replica_neither_stops_nor_repeats_a_dispatch_or_a_delivery(
         with pytest.raises(WrongState):
             dispatch(shop, order, number="43")
     assert get_order(shop, order.order_id).version == changed + 1
+
+
+def test_a_dispatch_that_reads_only_the_order_outdated_is_decided_again(
+    shop: Shop, wire: WireTap, dynamodb: Any
+) -> None:
+    order = advance_to_status(shop, place(shop, mug=3), "FULFILLING")
+    key: Any = ORDER.key(order_id=order.order_id)
+    outdated = dynamodb.get_item(TableName=shop.table.name, Key=key)["Item"]
+    parcel = f"{order.order_id}-1"
+    shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, parcel, "dhl", "1", {"mug": 1})
+    wire.reply_next("GetItem", send, reply_with({"Item": outdated}))  # by its count, the next shipment is the second
+    second = f"{order.order_id}-2"
+    sent = shipments.dispatch_shipment(shop, WAREHOUSE, order.order_id, second, "dhl", "2", {"mug": 1})
+    assert (sent.shipment_id, sent.quantities) == (second, {"mug": 1})
+    assert [one.shipment_id[-1] for one in shipments.list_shipments_of_order(shop, STAFF, order.order_id)] == [
+        "1",
+        "2",
+        "3",
+    ]
 
 
 def test_a_dispatch_reads_eventually_and_nothing_else_than_what_its_write_guards(shop: Shop, wire: WireTap) -> None:

@@ -217,7 +217,7 @@ MUTANTS = (
         "an order that is cut short gives nothing back",
         patch_attribute(cancellation, "refund_due", lambda *_: 0),
         5,
-        first_seed=110,
+        first_seed=33,
     ),
     Mutant(
         "loses nothing",
@@ -255,7 +255,8 @@ MUTANTS = (
         "fulfils what was cancelled",
         "an order is fulfilled although it changed after it was read",
         patch_attribute(fulfilment, "update", s.without_condition(writes.update)),
-        first_seed=4,
+        2,
+        first_seed=63,
     ),
     Mutant(
         "one number a batch",
@@ -503,7 +504,7 @@ MUTANTS = (
     Mutant(
         "forgets not all",
         "an erasure leaves what is in the archive",
-        patch_attribute(customer_erasure, "_rewrite_archive_without_address", lambda *_: None),
+        patch_attribute(customer_erasure, "_rewrite_archive_without_address", lambda *_: False),
         3,
         "who_was_forgotten_is_nowhere",
         first_seed=3,
