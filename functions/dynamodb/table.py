@@ -182,7 +182,7 @@ class Table:
             names["#sk"] = sort_name
         filters: list[str] = []
         if any(row.has_ttl for row in pattern.rows):
-            filters.append("(attribute_not_exists(#ttl) OR #ttl > :now)")
+            filters.append("attribute_not_exists(#ttl) OR #ttl > :now")
             names["#ttl"] = "ttl"
             values[":now"] = {"N": str(int(self.clock().timestamp()))}
         if pattern.filter_by:
@@ -191,7 +191,7 @@ class Table:
             values[":field"] = {"S": known[pattern.filter_by]}
             limit = max(limit, FILTERED_READ_LIMIT)
         if filters:
-            request["FilterExpression"] = " AND ".join(filters)
+            request["FilterExpression"] = filters[0] if len(filters) == 1 else f"({filters[0]}) AND {filters[1]}"
         if pattern.index != "main":
             request["IndexName"] = pattern.index.upper()
         answer = call_dynamodb(

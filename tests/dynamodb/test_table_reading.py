@@ -99,7 +99,7 @@ def test_a_query_is_one_request_of_exactly_its_keys(library: Table, wire: WireTa
         "ConsistentRead": True,
         "Limit": 2,
         "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :low AND :high",
-        "FilterExpression": "(attribute_not_exists(#ttl) OR #ttl > :now)",
+        "FilterExpression": "attribute_not_exists(#ttl) OR #ttl > :now",
         "ExpressionAttributeNames": {"#pk": "PK", "#sk": "SK", "#ttl": "ttl"},
         "ExpressionAttributeValues": {
             ":pk": {"S": "BOOK#b1"},

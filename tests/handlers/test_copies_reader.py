@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from functions.handlers import copies_reader
 from functions.model import changes
 from functions.model.table import REVIEW, ROWS_BY_TYPE
-from functions.model.totals import review_contributions
+from functions.model.totals import TOTAL_FIELDS, review_contributions
 from functions.runtime import environment
 from functions.shop import cancellation, returns, shipments
 from functions.shop.activity import list_activity_of_customer, list_activity_of_day
@@ -292,25 +292,38 @@ def batches_of(told: Sequence[Record], stops: Sequence[tuple[int, int]]) -> Iter
     yield told[position:]
 
 
+def sums(images: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return copies and totals without what depends on the batches: how often a total was written, and totals of 0."""
+    found = []
+    for image in images:
+        row = ROWS_BY_TYPE[image["type"]["S"]]
+        amounts = [image[name]["N"] for name in TOTAL_FIELDS.get(row, ())]
+        if not amounts:
+            found.append(image)
+        elif any(amount != "0" for amount in amounts):
+            found.append({name: value for name, value in image.items() if name != "version"})
+    return found
+
+
 @pytest.mark.thorough
 def test_copies_converge_under_every_redelivery(
     harness: ShopHarness,
     told: list[Record],
     copies_made_by: Callable[[Sequence[Sequence[Record]]], list[dict[str, Any]]],
 ) -> None:
-    right = copies_made_by([told])
+    right = sums(copies_made_by([told]))
     lasting = DERIVED - {"Activity", "Metric"}  # of the archived orders these have ended in the shop
     here = [image for image in lying_in(harness, harness.shop.table.name) if image["type"]["S"] in lasting]
     assert {image["type"]["S"] for image in here} == lasting
-    assert [image for image in right if image["type"]["S"] in lasting] == here
-    assert copies_made_by([told, told]) == right
-    assert copies_made_by([[record] for record in told]) == right
+    assert [image for image in right if image["type"]["S"] in lasting] == sums(here)
+    assert sums(copies_made_by([told, told])) == right
+    assert sums(copies_made_by([[record] for record in told])) == right
     positions = some.integers(0, len(told))
 
     @settings(max_examples=many(20, 6))
     @given(some.lists(some.tuples(positions, positions), min_size=1, max_size=4))
     def any_redelivery(stops: list[tuple[int, int]]) -> None:
-        assert copies_made_by(list(batches_of(told, stops))) == right
+        assert sums(copies_made_by(list(batches_of(told, stops)))) == right
 
     any_redelivery()
 

@@ -357,7 +357,7 @@ def test_without_a_pattern_all_are_listed_with_their_questions_and_arguments(
         ),
         (
             "A15 --arg order_id=o1 --fields total",
-            "the items of A15 have no field total; their fields: order_id, customer_id",
+            "the items of A15 have no field total; their fields: order_id, customer_id, placed_at",
         ),
     ],
 )  # fmt: skip
