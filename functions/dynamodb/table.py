@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 BATCH_GET_LIMIT = 100
 BATCH_WRITE_LIMIT = 25
-FILTERED_READ_LIMIT = 500
-"""How many items a Query with a filter reads at least. DynamoDB applies the limit before the filter."""
+FILTERED_READ_LIMIT = 10_000
+"""How many items a Query with a filter reads. DynamoDB applies the limit before the filter, and stops at 1 MB."""
 
 
 @dataclass(frozen=True)

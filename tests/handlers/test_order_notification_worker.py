@@ -2,24 +2,27 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from docs.pages.events import example_event
-from functions.dynamodb.keys import to_instant
+from functions.dynamodb.keys import Instant, to_instant
 from functions.handlers import event_publisher
 from functions.handlers import order_notification_worker as notifications
 from functions.model.events import EVENTS_BY_NAME
 from functions.model.reactions import REACTIONS
 from functions.model.retention import MAIL_ATTEMPT_SECONDS, MAIL_CLAIM_SECONDS, MAIL_SENDER_TIMEOUT_SECONDS
+from functions.model.table import NOTIFICATION
 from functions.runtime import clients
 from functions.shop import cancellation, customers, erasure
 from functions.shop.fulfilment import fulfil_order
 from functions.shop.order_notifications import list_notifications_of_order
 from tests.support.client_faults import crash_at, fail_calls, lose_response, record_calls, run_before_call
 from tests.support.harness import ANN, ShopHarness
+from tests.support.items import write_items
 from tests.support.late_replica import late_replica
 
 Message = dict[str, Any]
@@ -114,6 +117,23 @@ def test_the_mails_of_an_order_are_listed_without_those_of_other_orders(harness:
     assert [one.event for one in first.items] == ["OrderPaid"]
     rest = list_notifications_of_order(harness.shop, ANN, order_id, 1, first.after)
     assert [(one.event, one.order_id) for one in rest.items] == [("OrderPlaced", order_id)]
+
+
+def test_the_mails_of_an_old_order_are_listed_behind_thousands_of_later_ones(
+    harness: ShopHarness, order_id: str
+) -> None:
+    assert handle(*messages(harness)) == []
+    (mine,) = list_notifications_of_order(harness.shop, ANN, order_id, 10, None).items
+    others = [replace(mine, order_id="other", effect_id=f"e{n}", at=after_hours(mine.at, n)) for n in range(2500)]
+    images = [NOTIFICATION.encode(replace(one, message_id="m" * 300)) for one in others]
+    write_items(harness.engine.dynamodb(), harness.shop.table.name, images)
+    with record_calls("dynamodb", "Query") as reads:
+        assert known(harness, order_id) == [("OrderPlaced", "SENT")]
+    assert len(reads) > 1, "the first megabyte has no mail about the order"
+
+
+def after_hours(at: Instant, hours: int) -> Instant:
+    return to_instant(datetime.fromisoformat(at) + timedelta(hours=hours))
 
 
 def test_no_mail_is_sent_for_an_archived_order(harness: ShopHarness, order_id: str) -> None:

@@ -118,7 +118,7 @@ def test_the_timeline_of_an_order_covers_its_write_to_its_archive(
     story = browser.story(id)
     [written] = of_kind(story, "request", route="POST /orders")
     assert written["status"] == 201
-    assert written["units"] == {"read": 3.0, "write": 5.0}
+    assert written["units"] == {"read": 1.5, "write": 5.0}
     assert of_kind(story, "record", event="INSERT", type="Order", version="1")
     for reader in ("copies", "relay"):
         assert of_kind(story, "delivery", reader=reader, attempt=1, outcome="done")
