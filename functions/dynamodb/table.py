@@ -100,6 +100,10 @@ class Table:
         """
         return replace(self, reads_consistently=False)
 
+    def with_consistent_reads(self) -> "Table":
+        """Return this table with strongly consistent reads, for a read that no write guards."""
+        return replace(self, reads_consistently=True)
+
     def get(self, pattern: Get[T], **known: Any) -> T | None:
         """Read one item with one GetItem, strongly consistent unless the table reads eventually.
 

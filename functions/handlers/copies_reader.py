@@ -203,7 +203,8 @@ def total_writes(shop: Shop, *contributions: ContributionChange) -> list[Write[A
         for key in totals.obsolete_total_keys(contribution, counted.get(contribution.source_id))
     }
     if elsewhere := [key for where, key in obsolete.items() if where not in keys]:
-        found += shop.table.batch_get(elsewhere, consistent=True)
+        # A total that is found missing is no condition of the write, so this read is always consistent.
+        found += shop.table.with_consistent_reads().batch_get(elsewhere, consistent=True)
     stored = {
         totals.total_key(row, item): item for item in found if (row := ROWS_BY_TYPE[type(item).__name__]) is not COUNTED
     }

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from functions.dynamodb.writes import Write, check_unchanged, put_if_absent, update
+from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged, put_if_absent, update
 from functions.model.entities import ArchivedOrder, Order, Payment, PaymentClaim, RefundReason
 from functions.model.errors import NotFound, WrongState
 from functions.model.patterns import PAYMENT_BY_ID, PAYMENT_CLAIM_BY_ID, UNMATCHED_PAYMENTS_BY_DATE
@@ -109,7 +109,9 @@ def _decide(shop: Shop, event: ProviderPaymentEvent, claimed_by: str | None) -> 
         # The event brings no new money, and the order is archived. Store nothing: the archive may already contain this
         # payment, with a status that comes after the status in the event.
         result = {"payment_id": event.payment_id, "status": None, "reason": "the order is archived"}
-        return [check_order_unchanged(event.order_id, order)], result
+        key = PAYMENT.key(order_id=event.order_id, payment_id=event.payment_id)
+        same_payment = check_absent(PAYMENT, key, condition_error=lambda found: WriteConflict(PAYMENT.type))
+        return [check_order_unchanged(event.order_id, order), same_payment], result
     if event.outcome == "succeeded":
         after = _capture(shop, existing, event, order, claimed_by)
     else:

@@ -93,7 +93,7 @@ def place_order(
     place = partial(_place, shop, caller.id, order_id, lines, address, fingerprint(body), discount_code)
     try:
         placed = place(consistent=False)
-    except ShopError:  # an outdated item may be the reason
+    except (ShopError, BackorderUnconfirmed):  # an outdated item may be the reason
         return place(consistent=True)
     return place(consistent=True) if placed.replayed else placed
 
@@ -135,18 +135,21 @@ def _place(
         order = replace(order, status="PAID", paid_at=order.placed_at)
     try:
         return PlacedOrder(
-            _write_order(shop, stock.assign_first_parts(order, products), products, discount), replayed=False
+            _write_order(shop, stock.assign_first_parts(order, products), products, discount, consistent=consistent),
+            replayed=False,
         )
     except AlreadyPlaced as rejection:
         return _replay(rejection.order, body_fingerprint)
 
 
-def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None) -> Order:
+def _write_order(
+    shop: Shop, order: Order, products: Mapping[str, Product], discount: Discount | None, *, consistent: bool
+) -> Order:
     """Write the order, reserve its stock and redeem its discount. Return the order as written.
 
     A product's stock and the counter of a discount code may each be split over several items (parts). If a chosen part
     has too little left, the function chooses other parts and tries again. Raises TableBusy if MAX_PLAN_ATTEMPTS
-    attempts fail.
+    attempts fail. Raises BackorderUnconfirmed if pieces would be backordered, but `products` was not read consistently.
     """
     for _ in range(MAX_PLAN_ATTEMPTS):
         try:
@@ -157,6 +160,8 @@ def _write_order(shop: Shop, order: Order, products: Mapping[str, Product], disc
             )
         except stock.PartOutOfStock:
             order = stock.assign_available_parts(shop, order, products)
+            if not consistent and any(line.backordered for line in order.lines.values()):
+                raise BackorderUnconfirmed from None
         except discounts.RedemptionPoolEmpty:
             assert discount is not None, "only a discount can have no redemptions left"
             order = discounts.use_fullest_part(shop, order, discount)
@@ -214,6 +219,10 @@ def _replay(existing: Order | ArchivedOrder, body_fingerprint: str) -> PlacedOrd
     if existing.fingerprint != body_fingerprint:
         raise IdempotencyKeyReused
     return PlacedOrder(existing, replayed=True)
+
+
+class BackorderUnconfirmed(Exception):
+    """The order would contain backordered pieces, but staff may just have ended the backorder of the product."""
 
 
 class AlreadyPlaced(Exception):

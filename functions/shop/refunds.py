@@ -154,11 +154,12 @@ def has_max_payments(shop: Shop, order: Order) -> bool:
 
     The caller's transaction must check that the order's version is unchanged. While an order is PENDING (not fully
     paid), each payment that is added also changes this version. So if another payment was added after this function
-    read the payments, the caller's transaction fails.
+    read the payments, the caller's transaction fails. The read is always consistent: an outdated list beside the
+    current order would pass this check.
     """
     if not order.paid:
         return False
-    payments = shop.table.query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
+    payments = shop.table.with_consistent_reads().query_all(PAYMENTS_OF_ORDER, order_id=order.order_id)
     return sum(payment.status in ("CAPTURED", "DISPUTED") for payment in payments) >= MAX_PAYMENTS
 
 

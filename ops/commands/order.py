@@ -166,7 +166,14 @@ def _read_archive_object(s3: Any, bucket: str, stub: ArchivedOrder) -> tuple[Jso
 
 def list_notifications(table: Table, order: Order | ArchivedOrder) -> Sequence[Notification]:
     """Return at most MAX_NOTIFICATIONS notifications (mails to the customer) about an order, newest first."""
-    return query_notifications_of_order(table, order, MAX_NOTIFICATIONS).items
+    found: list[Notification] = []
+    after: str | None = None
+    while True:
+        page = query_notifications_of_order(table, order, MAX_NOTIFICATIONS - len(found), after)
+        found += page.items
+        if page.after is None or len(found) == MAX_NOTIFICATIONS:
+            return found
+        after = page.after
 
 
 # show the whole order -------------------------------------------------------------------------------------------------

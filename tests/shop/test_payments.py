@@ -41,6 +41,15 @@ def refunds_of(shop: Shop, order_id: str) -> list[Refund]:
     return list(shop.table.query(REFUNDS_OF_ORDER, order_id=order_id).items)
 
 
+def test_the_payments_of_an_order_are_always_counted_consistently(shop: Shop, wire: WireTap) -> None:
+    order = place(shop)
+    report_payment(shop, order, event_id="evt_1", payment_id="pi_1", amount=1)
+    wire.clear()
+    report_payment(shop, order, event_id="evt_2", payment_id="pi_2", amount=1)
+    reads = [(one.operation, one.body["ConsistentRead"]) for one in wire.requests[:-1]]
+    assert reads == [("GetItem", False)] * 3 + [("Query", True)], "no write guards the number of payments"
+
+
 def test_a_late_replica_neither_loses_a_payment_nor_counts_it_twice(shop: Shop, wire: WireTap, engine: Engine) -> None:
     cancelled = place(shop, "key-1", mug=1)
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):

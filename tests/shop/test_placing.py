@@ -85,6 +85,15 @@ def test_an_order_is_refused_or_repeated_only_after_a_consistent_read(
         assert wrong.value.changed == {"mug": 999}
 
 
+def test_a_backorder_that_staff_ended_a_moment_ago_is_not_sold(shop: Shop, wire: WireTap, engine: Engine) -> None:
+    create_stocked_product(shop, "jug", 1, backorder=True)
+    with late_replica(wire.client, shop.table.name, engine.dynamodb()):
+        products.update_product(shop, STAFF, "jug", backorder=False)
+        with pytest.raises(OutOfStock):
+            place_order_as(shop, ANN, "key-1", jug=5)
+    assert available_by_part(shop, "jug") == [1]
+
+
 def test_an_order_may_have_a_price_that_was_replaced_a_moment_ago(shop: Shop, wire: WireTap, engine: Engine) -> None:
     with late_replica(wire.client, shop.table.name, engine.dynamodb()):
         products.update_product(shop, STAFF, "mug", price=999)

@@ -79,8 +79,8 @@ MORE: dict[str, tuple[Callable[[Shop], Any], list[str], dict[str, float]]] = {
     ),
     "goods that are backordered": (
         lambda shop: place_order_as(shop, ANN, "k", jug=7),
-        [READ, WRITE, READ, WRITE],
-        {READ: 1},
+        [READ, WRITE, READ, READ, WRITE, READ, WRITE],
+        {READ: 1 + 3 + 1},
     ),
 }
 
