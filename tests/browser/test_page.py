@@ -65,7 +65,7 @@ def test_the_page_shows_each_step_of_an_order(tab: Tab, request: pytest.FixtureR
     page.get_by_role("link", name="See its story").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(order_id[:8])
     story = page.locator(".timeline")
-    for told in ("POST /orders → 201", "3 read, 5 write units", "OrderPaid", "invoice 2", "mail OrderPaid"):
+    for told in ("POST /orders → 201", "1.5 read, 5 write units", "OrderPaid", "invoice 2", "mail OrderPaid"):
         expect(story).to_contain_text(told)
     expect(panel(page, "Copies")).to_contain_text("All in sync")
     expect(panel(page, "Invoice")).to_contain_text("Open to print")
