@@ -23,7 +23,17 @@ from functions.handlers import (
 )
 from functions.model import totals
 from functions.runtime import clients, observability
-from functions.shop import archive, disputes, erasure, idempotency, product_alerts, refund_processing, refunds, reviews
+from functions.shop import (
+    archive,
+    disputes,
+    erasure,
+    fulfilment,
+    idempotency,
+    product_alerts,
+    refund_processing,
+    refunds,
+    reviews,
+)
 from functions.shop.shop import Caller, Shop
 from ops.commands import restore
 from tests.mutants import (
@@ -101,6 +111,11 @@ CHECKED_MUTANTS = (
         test_erasures.test_an_erasure_deletes_the_customers_settings,
     ),
     # The next faults concern refunds and disputes.
+    CheckedMutant(
+        "fulfils what was cancelled",
+        patch_attribute(fulfilment, "update", without_condition(writes.update)),
+        test_money.test_an_order_that_is_cancelled_while_it_is_fulfilled_gets_no_invoice_and_no_shipment,
+    ),
     CheckedMutant(
         "won dispute pays while another is open",
         edit_code(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.handlers import event_publisher, fulfilment_worker
 from functions.model.errors import WrongState
 from functions.shop import cancellation, disputes, refund_processing, refunds
 from tests.mutants.items import number, stored_items, stored_order, text
@@ -30,6 +31,22 @@ def pay_and_fail_a_refund(harness: ShopHarness) -> str:
     (refund,) = stored_items(harness, "Refund")
     assert text(refund, "status") == "FAILED"
     return order_id
+
+
+def test_an_order_that_is_cancelled_while_it_is_fulfilled_gets_no_invoice_and_no_shipment(
+    harness: ShopHarness,
+) -> None:
+    harness.open_shop()
+    order_id = harness.place_order(mug=2)
+    harness.pay_order(order_id)
+    event_publisher.handler({"Records": harness.new_records()}, None)
+    messages = harness.take_messages("fulfilment")
+    with run_before_call(
+        "dynamodb", "TransactWriteItems", lambda: cancellation.cancel_order(harness.shop, ANN, order_id)
+    ):
+        assert fulfilment_worker.handler({"Records": messages}, None) == {"batchItemFailures": []}
+    assert text(stored_order(harness, order_id), "status") == "CANCELLED"
+    assert (stored_items(harness, "Invoice"), stored_items(harness, "Shipment")) == ([], [])
 
 
 def test_a_won_dispute_refunds_nothing_while_another_dispute_of_the_payment_is_open(harness: ShopHarness) -> None:

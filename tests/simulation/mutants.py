@@ -252,13 +252,6 @@ MUTANTS = (
     Mutant("refunds apart", "a refund is written when the rest is done", s.write_separately(t.REFUND)),
     # The next bugs concern invoices.
     Mutant(
-        "fulfils what was cancelled",
-        "an order is fulfilled although it changed after it was read",
-        patch_attribute(fulfilment, "update", s.without_condition(writes.update)),
-        2,
-        first_seed=63,
-    ),
-    Mutant(
         "one number a batch",
         "all orders of a batch get the first of their numbers",
         patch_attribute(fulfilment, "take_numbers", s.give_first_number_to_all),
