@@ -154,9 +154,9 @@ def _read_listed(shop: Shop, customer_id: str, at: Position, limit: int, read_ar
 def _read_order(shop: Shop, order_id: str, after: str | None, limit: int, read_archive: ReadArchive) -> QueryPage[Any]:
     """Return a page of an order's items in the sequence of their sort keys, from the table and the archive object.
 
-    So a sort key is the end of a page wherever the items are: no item is exported twice or missed if the order is
-    archived or restored before the next page. Raises TableBusy while the order is being archived, because its items may
-    be neither in the table nor in an object that the order names.
+    So a page ends at a sort key, both in the table and in the archive: no item is exported twice or missed if the order
+    is archived or restored before the next page. Raises TableBusy while the order is being archived, because its items
+    may be neither in the table nor in an object that the order names.
     """
     order = shop.table.get(ORDER_BY_ID, order_id=order_id)
     page = shop.table.query(ORDER_ITEM_COLLECTION, order_id=order_id, limit=limit, after=after)

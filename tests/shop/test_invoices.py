@@ -301,7 +301,7 @@ def test_numbers_have_no_gaps_when_two_invoices_are_issued_at_once(shop: Shop, r
 def test_one_invoice_asked_for_twice_at_once_takes_one_number(shop: Shop, rival: Shop, wire: WireTap) -> None:
     one, two = paid_orders(shop, 2)
     wire.reply_next("TransactWriteItems", run_before_sending(lambda: issue(rival, one)))
-    assert issue(shop, one) is None, "the other one issued it"
+    assert issue(shop, one) is None, "the concurrent call issued it"
     assert issue(shop, two) == "2026-00000002"
     assert issued(shop, [one, two]) == numbers("2026", 2)
 
