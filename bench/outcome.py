@@ -13,7 +13,7 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 
 from bench.pair import PLENTY, BenchShop, UsualShop
-from functions.model.entities import shard_of
+from functions.model.entities import METRIC_SHARDS
 
 
 @dataclass
@@ -29,6 +29,7 @@ class OrderOutcome:
     activity: list[str] = field(default_factory=list)
     notifications: list[tuple[str, str]] = field(default_factory=list)
     sales: dict[str, int] = field(default_factory=dict)
+    purchases: dict[str, int] = field(default_factory=dict)
     best_sellers: dict[str, int] = field(default_factory=dict)
     metric: Counter[str] = field(default_factory=Counter)
     stock_taken: dict[str, int] = field(default_factory=dict)
@@ -67,7 +68,6 @@ OURS = KeyView(
         "INVOICE#": "number",
         "TRACKING#": "tracking number",
         "SEASON#": "season",
-        "NUMBER#": "order number",
     },
     {
         "OrderSummary": "summary",
@@ -79,7 +79,7 @@ OURS = KeyView(
         "BestSeller": "best seller",
         "Metric": "metric",
         "Stock": "stock",
-        "OrderLine": "sale",
+        "Sale": "sale",
         "Payment": "payment",
         "Shipment": "shipment",
         "Invoice": "invoice",
@@ -116,6 +116,7 @@ USUAL = KeyView(
         "invoice": "invoice",
     },
 )
+SALE_OF_PRODUCT, SALE_OF_CUSTOMER = ("sale", "product"), ("sale", "customer")
 _deserializer = TypeDeserializer()
 
 
@@ -156,7 +157,7 @@ def metric_totals(shop: BenchShop, order_id: str) -> Counter[str]:
     if isinstance(shop, UsualShop):
         key, pieces = shop.modules["items"].queue("metric", order_id), "pieces"
     else:
-        key, pieces = f"METRIC#{shard_of(order_id)}", "units"
+        key, pieces = f"METRIC#{METRIC_SHARDS.of(order_id)}", "units"
     sums: Counter[str] = Counter()
     for item in map(deserialize, shop.harness.partition(key)):
         sums.update(orders=item["orders"], pieces=item[pieces], revenue=item["revenue"])
@@ -196,20 +197,40 @@ def outcome_before_archive(shop: BenchShop, order_id: str, customer_id: str, ids
     goods = {id: group_by_kind(view, harness.partition(view.product.format(id))) for id in ids}
     indexed = list(_indexed(shop, order_id, ids))
     return OrderOutcome(
-        # Only one of the shops finds the order itself by its customer. `listed` has the orders that both find.
-        # Only ours finds an order by the number in its mails. It finds the mails of an order among those of its
-        # customer, which `notifications` has.
-        indexed=Counter(
-            (kind, by) for kind, by, _, _ in indexed if kind not in ("order", "notification") and by != "order number"
-        ),
+        # Only one of the shops finds the order itself by its customer. `listed` has the orders that both find. Ours
+        # finds the mails of an order among those of its customer, which `notifications` has, and what was sold without
+        # an index, which `sales` and `purchases` have.
+        indexed=Counter((kind, by) for kind, by, _, _ in indexed if kind not in ("order", "notification", "sale")),
         timeline=[event["event"] for event in owned["timeline"]],
         activity=[entry["event"] for entry in theirs["activity"]],
         notifications=[(mail["event"], mail["status"]) for mail in theirs["notification"]],
-        sales={it["product_id"]: it["quantity"] for kind, by, _, it in indexed if (kind, by) == ("sale", "product")},
+        sales=_pieces(_sales(shop, indexed, ids)),
+        purchases=_pieces(_purchases(indexed, theirs)),
         best_sellers={id: found["best seller"][0]["units"] for id, found in goods.items()},
         metric=metric_totals(shop, order_id),
         mails=sum([f"{customer_id}@example.com"] in mail.destinations.values() for mail in harness.sent_mails()),
     )
+
+
+def _sales(shop: BenchShop, indexed: Sequence[Any], ids: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield each product and its pieces, from the lists of the products' sales."""
+    if isinstance(shop, UsualShop):
+        yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_PRODUCT)
+    else:
+        for id in ids:
+            sales = map(deserialize, shop.harness.partition(f"SALES#{id}#0"))
+            yield from ((id, sale["quantity"]) for sale in sales)
+
+
+def _purchases(indexed: Sequence[Any], of_customer: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield each product and its pieces, from the list of what the customer bought."""
+    yield from ((it["product_id"], it["quantity"]) for kind, by, _, it in indexed if (kind, by) == SALE_OF_CUSTOMER)
+    for summary in of_customer.get("summary", ()):
+        yield from ((id, line["quantity"]) for id, line in summary.get("lines", {}).items())
+
+
+def _pieces(found: Iterator[tuple[str, int]]) -> dict[str, int]:
+    return {id: int(pieces) for id, pieces in found}
 
 
 def add_archive_outcome(
@@ -260,13 +281,20 @@ def _archived(found: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     of_order = {name: order[name] for name in ("status", "total", "currency", "address")}
     return {
         "order": of_order,
-        "lines": {line["product_id"]: (line["name"], line["price"], line["quantity"]) for line in found["sale"]},
+        "lines": {id: (line["name"], line["price"], line["quantity"]) for id, line in _lines_of(found)},
         "timeline": [event["event"] for event in found["timeline"]],
         "payment": (payment["status"], payment["amount"], payment["currency"]),
         "shipment": [shipment[name] for name in ("status", "carrier", "tracking_number", "quantities")],
         "invoice": [invoice[name] for name in ("total", "currency", "name", "address")]
         + [invoice["payments"][0]["amount"], {id: line["quantity"] for id, line in invoice["lines"].items()}],
     }
+
+
+def _lines_of(found: Mapping[str, list[dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the lines of an order with their products: ours lie in the order, the usual way's beside it."""
+    for order in found["order"]:
+        yield from order.get("lines", {}).items()
+    yield from ((line["product_id"], line) for line in found.get("sale", ()))
 
 
 def _lines(name: str, content: bytes) -> Iterator[Any]:

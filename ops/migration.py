@@ -28,6 +28,7 @@ class Migration:
 
     `up`: transforms an item to the new format.
     `down`: undoes `up`, so that the previous version of the code can read the item.
+    `deletes_items`: whether `up` deletes the items. Nothing must read or write items of this type any more.
     `rederives_copies`: whether the migration also writes the copies of each item again, after it has applied `up`. A
     copy is an item that is derived from another item.
     """
@@ -36,6 +37,7 @@ class Migration:
     item_type: str
     up: TransformItem = leave_unchanged
     down: TransformItem = leave_unchanged
+    deletes_items: bool = False
     rederives_copies: bool = False
 
     def transform_for(self, task: str) -> TransformItem:
@@ -43,7 +45,8 @@ class Migration:
 
     def has_nothing_to_do(self, task: str) -> bool:
         """Return whether this task ("up" or "down") changes no item."""
-        return self.transform_for(task) is leave_unchanged and not (self.rederives_copies and task == "up")
+        acts = task == "up" and (self.rederives_copies or self.deletes_items)
+        return self.transform_for(task) is leave_unchanged and not acts
 
 
 def rekey_items(row: Row[Any], description: str) -> Migration:
@@ -64,6 +67,15 @@ def rederive_copies(row: Row[Any], description: str) -> Migration:
     if row not in SOURCE_ROWS:
         raise TypeError(f"{row.type} has no copies")
     return Migration(description=description, item_type=row.type, rederives_copies=True)
+
+
+def delete_items(row: Row[Any], description: str) -> Migration:
+    """Return a migration that deletes all items of one type. Use it for copies that the code does not write any more.
+
+    `row`: one of RETIRED_ROWS in model/table.py. The previous version of the code writes its copies again with
+    `ops replay --from-table --copies`.
+    """
+    return Migration(description=description, item_type=row.type, deletes_items=True)
 
 
 def with_index_keys(row: Row[Any], item: Item) -> Item:

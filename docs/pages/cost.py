@@ -51,7 +51,7 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
     }),
     "paid": LifeStep(events=5, mails=1, usage={
         "api": Usage(calls=1, read=2.5, written=10),
-        "copies": Usage(calls=3, read=2, written=24),
+        "copies": Usage(calls=3, read=2, written=20),
         "relay": Usage(calls=3),
         "fulfilment": Usage(calls=1, read=2, written=14, messages=1),
         "notifications": Usage(calls=1, read=1.5, written=2, messages=1),
@@ -72,13 +72,13 @@ ORDER_LIFE: Mapping[str, LifeStep] = {
     "archived": LifeStep(events=7, objects=2, usage={
         "copies": Usage(calls=3, read=1, written=1),
         "relay": Usage(calls=3),
-        "archive": Usage(calls=1, read=2, written=18, messages=6),
+        "archive": Usage(calls=1, read=2, written=10, messages=6),
     }),
 }
 # fmt: on
 """The life of an order of two products in one parcel. The records of a step are one batch, as in low traffic."""
 
-STORED_BYTES = 18 * 1024
+STORED_BYTES = 15 * 1024
 """The maximum size of a delivered order in the table and its indexes."""
 MEMORY_GIGABYTES = {"api": 1.0}
 OTHER_MEMORY_GIGABYTES = 0.5

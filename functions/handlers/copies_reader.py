@@ -104,7 +104,7 @@ def write_copies(table: Table, changed: Change, todo: CopyChanges) -> None:
 
 
 def copy_deletions(table: Table, stub: ArchivedOrder) -> list[Write[Any]]:
-    """Return the writes that delete the copies of an archived order (its lines and timeline) from the table.
+    """Return the writes that delete the copies of an archived order (its timeline) from the table.
 
     `stub`: the small item that replaced the order. The writes do not delete copies of a later version of the order, or
     copies that were restored from the archive.

@@ -22,7 +22,7 @@ from functions.dynamodb.keys import Row
 from functions.model import entities as e
 from functions.model import table as t
 from functions.model.changes import Change
-from functions.model.retention import ACTIVITY_DAYS
+from functions.model.retention import ACTIVITY_DAYS, SALE_DAYS
 from functions.model.totals import COUNTERS
 
 S = TypeVar("S")
@@ -84,33 +84,49 @@ def copy_fields(source: Any, into: type[C], **others: Any) -> C:
 
 
 def order_summary(order: e.Order) -> Iterator[e.OrderSummary]:
-    yield copy_fields(order, e.OrderSummary, items=sum(line.quantity for line in order.lines.values()))
+    lines = {
+        id: e.PurchasedLine(name=line.name, quantity=line.quantity_to_ship, price=line.price, returned=line.returned)
+        for id, line in order.lines.items()
+    }
+    yield copy_fields(
+        order,
+        e.OrderSummary,
+        items=sum(line.quantity for line in order.lines.values()),
+        lines=lines if order.status in e.SOLD_STATUSES else None,
+    )
 
 
 def archived_order_summary(order: e.ArchivedOrder) -> Iterator[e.OrderSummary]:
     yield copy_fields(order, e.OrderSummary, archived=True)
 
 
-def order_line_copies(order: e.Order) -> Iterator[e.OrderLine]:
-    """Yield a copy of each line of a paid order: one OrderLine item for each product.
+def number_of_order(order: e.Order | e.ArchivedOrder) -> Iterator[e.OrderNumber]:
+    yield copy_fields(order, e.OrderNumber)
+
+
+def sales_of_order(order: e.Order) -> Iterator[e.Sale]:
+    """Yield a copy of each line of a paid order: one Sale item for each product.
 
     The quantity of a copy excludes pieces that were cancelled before shipping. If the whole order is cancelled, the
     copies stay in the table with quantity 0. They are not deleted, because a late stream record of the order could
-    write them again.
+    write them again. When the order is archived, they stay too, until SALE_DAYS after the order was placed.
 
     Yields nothing if the order is not paid or is being archived.
     """
     if order.paid_at is None or order.status == "ARCHIVING":
         return
+    ends = datetime.fromisoformat(order.placed_at) + timedelta(days=SALE_DAYS)
     for product_id, line in order.lines.items():
         yield copy_fields(
             order,
-            e.OrderLine,
+            e.Sale,
             product_id=product_id,
             name=line.name,
             quantity=line.quantity_to_ship if order.status in e.SOLD_STATUSES else 0,
             price=line.price,
             returned=line.returned,
+            shard=str(e.hash_to_bucket(order.order_id, order.sales_shards or 1)),
+            ttl=int(ends.timestamp()),
         )
 
 
@@ -145,8 +161,10 @@ def customer_name_attribute(customer: e.Customer | e.ErasedCustomer) -> Mapping[
 
 SNAPSHOTS: tuple[Snapshot[Any, Any], ...] = (
     Snapshot(t.ORDER, t.ORDER_SUMMARY, order_summary),
-    Snapshot(t.ORDER, t.ORDER_LINE, order_line_copies),
+    Snapshot(t.ORDER, t.SALE, sales_of_order),
+    Snapshot(t.ORDER, t.ORDER_NUMBER, number_of_order),
     Snapshot(t.ARCHIVED_ORDER, t.ORDER_SUMMARY, archived_order_summary),
+    Snapshot(t.ARCHIVED_ORDER, t.ORDER_NUMBER, number_of_order),
 )
 LOGS: tuple[Log[Any, Any], ...] = (
     Log(t.ORDER, t.ACTIVITY, activity_entries),
@@ -162,10 +180,10 @@ CUSTOMER_NAME_COPY: CopiedAttributes[Any, e.Order] = CopiedAttributes(
     only_where=("status", e.OPEN_STATUSES),
 )
 COPIES_REMOVED_BY: Mapping[Row[Any], tuple[Row[Any], ...]] = {
-    # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the order lines and the timeline. If
-    # the stream then delivers older records of the order a second time, these copies are written again. So the copies
-    # Lambda deletes them when it processes the record of the ArchivedOrder, which always follows the older records.
-    t.ARCHIVED_ORDER: (t.ORDER_LINE, t.TIMELINE),
+    # When the archive Lambda replaces an order with an ArchivedOrder, it deletes the timeline. If the stream then
+    # delivers older records of the order a second time, its entries are written again. So the copies Lambda deletes
+    # them when it processes the record of the ArchivedOrder, which always follows the older records.
+    t.ARCHIVED_ORDER: (t.TIMELINE,),
 }
 SOURCE_ROWS: tuple[Row[Any], ...] = tuple(
     dict.fromkeys(
@@ -242,8 +260,8 @@ def plan_copy_changes(change: Change) -> CopyChanges:
 def copies_removed_by(change: Change) -> tuple[Row[Any], ...]:
     """Return the types of the copies that must be deleted from the changed item's partition after this change.
 
-    If the changed item is an ArchivedOrder, these are the order lines and the timeline. For any other item, nothing
-    must be deleted, and the result is ().
+    If the changed item is an ArchivedOrder, this is the timeline. For any other item, nothing must be deleted, and the
+    result is ().
     """
     return COPIES_REMOVED_BY.get(change.row, ()) if change.after is not None else ()
 

@@ -11,7 +11,6 @@ from functions.model import entities as e
 from functions.model import table as t
 
 OrderOrArchived = e.Order | e.ArchivedOrder
-OrderReference = e.TimelineEvent | e.ArchivedOrder
 CompanyOrMember = e.Company | e.Customer
 CustomerOrErased = e.Customer | e.ErasedCustomer
 
@@ -22,7 +21,7 @@ CUSTOMER_OVERVIEW   = Query[Any](           id="A3",   description="customer pag
 CUSTOMER_SETTINGS   = Query[e.Settings](    id="A4",   description="settings of a customer",                                     rows=(t.SETTINGS,), newest_first=False)
 CUSTOMER_SETTINGS_BY_NAME  = Get[e.Settings](      id="A4b",  description="one group of settings of a customer",                        rows=(t.SETTINGS,))
 CUSTOMER_ACTIVITY   = Query[e.Activity](    id="A5",   description="activity of a customer in a time range, newest first",          rows=(t.ACTIVITY,), consistent=True)
-ACTIVITY_BY_DAY  = Query[e.Activity](    id="A5b",  description="activity of all customers on a day, newest first",           rows=(t.ACTIVITY,), index="gsi2", shards=e.SHARD_COUNT)
+ACTIVITY_BY_DAY  = Query[e.Activity](    id="A5b",  description="activity of all customers on a day, newest first",           rows=(t.ACTIVITY,), index="gsi2", shards=e.ACTIVITY_SHARDS.read)
 COMPANY_WITH_MEMBERS   = Query[CompanyOrMember](id="A6",  description="a company and all its members",                              rows=(t.COMPANY, t.CUSTOMER), index="gsi1", newest_first=False)
 COMPANY_BY_ID  = Get[e.Company](       id="A6b",  description="company by id",                                              rows=(t.COMPANY,))
 PRODUCT_BY_ID   = Get[e.Product](       id="A7",   description="product by id",                                              rows=(t.PRODUCT,))
@@ -46,11 +45,11 @@ RETURNS_OF_ORDER = Query[e.Return](      id="A12e", description="returns of an o
 LINES_OF_ORDER  = Get[OrderOrArchived](     id="A13",  description="lines of an order (stored in the order item)",               rows=(t.ORDER, t.ARCHIVED_ORDER))
 ORDERS_OF_CUSTOMER  = Query[e.OrderSummary](id="A14",  description="orders of a customer, newest first",                         rows=(t.ORDER_SUMMARY,))
 ORDER_OWNER  = Get[e.OrderOwner](        id="A15",  description="customer who placed an order",                               rows=(t.ORDER, t.ARCHIVED_ORDER), view=e.OrderOwner)
-ORDERS_BY_NUMBER  = Query[OrderReference](   id="A15b", description="orders by the number that customers are given",              rows=(t.TIMELINE, t.ARCHIVED_ORDER), index="gsi1", newest_first=False)
-ORDERS_BY_STATUS_NEWEST_FIRST  = Query[e.QueuedOrder]( id="A16",  description="orders of all customers by status, newest first",            rows=(t.ORDER,), index="gsi2", shards=e.SHARD_COUNT, view=e.QueuedOrder)
-ORDERS_BY_STATUS_OLDEST_FIRST = Query[e.QueuedOrder]( id="A16b", description="orders of all customers by status, oldest first",            rows=(t.ORDER,), index="gsi2", shards=e.SHARD_COUNT, view=e.QueuedOrder, newest_first=False)
-SALES_OF_PRODUCT  = Query[e.OrderLine](   id="A17",  description="sales of a product in a date range",                         rows=(t.ORDER_LINE,), index="gsi3")
-PURCHASES_OF_CUSTOMER  = Query[e.OrderLine](   id="A18",  description="products a customer ordered in a date range",                rows=(t.ORDER_LINE,), index="gsi1")
+ORDERS_BY_NUMBER  = Query[e.OrderNumber]( id="A15b", description="orders by the number that customers are given",              rows=(t.ORDER_NUMBER,), newest_first=False)
+ORDERS_BY_STATUS_NEWEST_FIRST  = Query[e.QueuedOrder]( id="A16",  description="orders of all customers by status, newest first",            rows=(t.ORDER,), index="gsi2", shards=e.STATUS_SHARDS.read, view=e.QueuedOrder)
+ORDERS_BY_STATUS_OLDEST_FIRST = Query[e.QueuedOrder]( id="A16b", description="orders of all customers by status, oldest first",            rows=(t.ORDER,), index="gsi2", shards=e.STATUS_SHARDS.read, view=e.QueuedOrder, newest_first=False)
+SALES_OF_PRODUCT  = Query[e.Sale](        id="A17",  description="sales of a product in a date range",                         rows=(t.SALE,), shards=e.SALE_SHARDS.read)
+PURCHASES_OF_CUSTOMER  = Query[e.OrderSummary](id="A18",  description="products a customer ordered in a date range",                rows=(t.ORDER_SUMMARY,))
 INVOICES_OF_ORDER  = Query[e.Invoice](     id="A19",  description="invoice of an order, with the payments at its issue",        rows=(t.INVOICE,), consistent=True)
 INVOICE_BY_ID = Query[e.Invoice](     id="A19b", description="invoice by id",                                              rows=(t.INVOICE,), index="gsi1")
 INVOICES_OF_CUSTOMER  = Query[e.Invoice](     id="A20",  description="invoices of a customer in a date range",                     rows=(t.INVOICE,), index="gsi3")
@@ -62,9 +61,9 @@ ACCOUNT_BY_ID = Get[e.Account](       id="A22b", description="gift card or store
 ENTRIES_OF_ACCOUNT = Query[e.Entry](       id="A22c", description="ledger entries of an account, newest first",                 rows=(t.ENTRY,))
 ACCOUNTS_OF_CUSTOMER = Query[e.Account](     id="A22d", description="accounts of a customer",                                     rows=(t.ACCOUNT,), index="gsi1")
 ACCOUNT_ITEM_COLLECTION = Query[Any](         id="A22e", description="account with all its items",                                 rows=t.rows_beside(t.ACCOUNT), whole_partition=True, newest_first=False, consistent=True)
-BEST_SELLERS_BY_SEASON  = Query[e.BestSeller](  id="A23",  description="best sellers of a month, best first",                        rows=(t.BEST_SELLER,), index="gsi3", shards=e.SHARD_COUNT)
+BEST_SELLERS_BY_SEASON  = Query[e.BestSeller](  id="A23",  description="best sellers of a month, best first",                        rows=(t.BEST_SELLER,), index="gsi3", shards=e.SEASON_SHARDS.read)
 UNITS_OF_PRODUCT_AND_SEASON = Query[e.BestSeller](  id="A23b", description="units sold of a product, by month",                          rows=(t.BEST_SELLER,))
-SALES_BY_MINUTE  = Query[e.Metric](      id="A24",  description="sales totals, minute by minute",                             rows=(t.METRIC,), shards=e.SHARD_COUNT, newest_first=False)
+SALES_BY_MINUTE  = Query[e.Metric](      id="A24",  description="sales totals, minute by minute",                             rows=(t.METRIC,), shards=e.METRIC_SHARDS.read, newest_first=False)
 NOTIFICATIONS_OF_CUSTOMER  = Query[e.Notification](id="A25",  description="notifications sent to a customer",                           rows=(t.NOTIFICATION,))
 NOTIFICATIONS_OF_ORDER = Query[e.Notification](id="A25b", description="notifications for an order",                                 rows=(t.NOTIFICATION,), filter_by="order_id")
 CUSTOMER_ITEM_COLLECTION = Query[Any](        id="A26",  description="all items in a customer's partition",                        rows=t.rows_beside(t.CUSTOMER), whole_partition=True, consistent=True)
@@ -80,7 +79,7 @@ ORDERS_OF_CUSTOMER_CONSISTENT   = Query[e.OrderSummary](id="C6",   description="
 PAYMENT_CLAIM_BY_ID   = Get[e.PaymentClaim](  id="C7",   description="order that has the money of a provider's payment",            rows=(t.PAYMENT_CLAIM,))
 EFFECT_BY_ID   = Get[e.Effect](        id="R1",   description="idempotency record of a reaction",                           rows=(t.EFFECT,))
 INVOICE_SERIES_BY_NAME   = Get[e.InvoiceSeries]( id="R2",   description="last invoice number of a series",                            rows=(t.INVOICE_SERIES,))
-UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.SHARD_COUNT, newest_first=False)
+UNFINISHED_ERASURES   = Query[e.ErasedCustomer](id="R3", description="customers whose erasure is not finished, oldest first",      rows=(t.ERASED_CUSTOMER,), index="gsi2", shards=e.ERASURE_SHARDS.read, newest_first=False)
 CAMPAIGN_BY_PRODUCT   = Get[e.Campaign](      id="R4",   description="latest alert campaign for a product and event",               rows=(t.CAMPAIGN,))
 UNMATCHED_PAYMENTS_BY_DATE   = Query[e.Payment](     id="R5",   description="payments that match no order, oldest first",                 rows=(t.PAYMENT,), index="gsi3", newest_first=False)
 # fmt: on

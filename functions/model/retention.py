@@ -27,6 +27,11 @@ The import stores which lines are done. As long as it exists, a redelivered mess
 """
 ACTIVITY_DAYS = 90
 METRIC_DAYS = 30
+SALE_DAYS = 400
+"""For how many days after an order was placed its lines are in the lists of sales: a year and a month.
+
+The lines of an archived order stay in these lists for as long.
+"""
 SEASON_OPEN_DAYS = 60
 """For how many days after the end of a season (a calendar month) the totals of that month can still change.
 

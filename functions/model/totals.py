@@ -93,7 +93,7 @@ def _sales_contributions(
 ) -> Iterator[e.BestSeller | e.Metric]:
     minute = to_instant(datetime.fromisoformat(at).replace(second=0, microsecond=0))
     yield e.Metric(
-        shard=e.shard_of(id),
+        shard=e.METRIC_SHARDS.of(id),
         minute=minute,
         currency=currency,
         orders=orders,

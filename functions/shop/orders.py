@@ -143,8 +143,8 @@ def list_orders_by_number(
     """Return the orders with this number that the caller may see (access pattern A15b). Usually there is at most one.
 
     `number`: the number that customers are given, or a whole order id, in any case. A Lambda that reads the table's
-    stream writes the index, so a new order is found by its number only after a moment, but by its id at once. Sends one
-    Query, and then at most one BatchGetItem.
+    stream writes the numbers, so a new order is found by its number only after a moment, but by its id at once. Sends
+    one Query, and then at most one BatchGetItem.
     """
     page = shop.table.query(ORDERS_BY_NUMBER, number=order_number(number), limit=limit, after=after)
     ids = {found.order_id for found in page.items if found.order_id.startswith(number.lower())}

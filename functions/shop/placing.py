@@ -8,7 +8,7 @@ from typing import Any
 from functions.dynamodb.errors import TableBusy
 from functions.dynamodb.writes import put_if_absent
 from functions.model import pricing
-from functions.model.entities import Address, ArchivedOrder, Customer, Discount, Line, Order, Product
+from functions.model.entities import SALE_SHARDS, Address, ArchivedOrder, Customer, Discount, Line, Order, Product
 from functions.model.errors import (
     IdempotencyKeyReused,
     InvalidInput,
@@ -212,6 +212,7 @@ def _build_order(
         tax_rate=shop.tax_rate,
         customer_name=customer.name,
         customer_version=customer.version,
+        sales_shards=SALE_SHARDS.written if SALE_SHARDS.written > 1 else None,
     )
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from functions.dynamodb.keys import Instant
 from functions.dynamodb.table import QueryPage
-from functions.model.entities import SHARD_COUNT, BestSeller, Metric
+from functions.model.entities import METRIC_SHARDS, BestSeller, Metric
 from functions.model.patterns import BEST_SELLERS_BY_SEASON, SALES_BY_MINUTE, UNITS_OF_PRODUCT_AND_SEASON
 from functions.model.table import METRIC
 from functions.shop.shop import Caller, Shop
@@ -72,7 +72,9 @@ def list_metric_points(
     returned point is the sum of all these items. Raises NotAllowed if the caller is not staff.
     """
     caller.require_group("staff")
-    parts = shop.table.query(SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * SHARD_COUNT, after=after)
+    parts = shop.table.query(
+        SALES_BY_MINUTE, since=since, until=until, limit=(limit + 1) * METRIC_SHARDS.read, after=after
+    )
     grouped = [list(group) for _, group in groupby(parts.items, lambda part: (part.minute, part.currency))]
     # Each group has the items of one minute and one currency. If the query stopped before the end, items of the last
     # group may be missing. So the last group is left for the next page.

@@ -25,19 +25,20 @@ from functions.dynamodb.keys import InvalidKeyValue, Row
 from functions.dynamodb.writes import WriteConflict
 from functions.model.entities import Stretch
 from functions.model.patterns import ORDER_ITEM_COLLECTION
-from functions.model.table import ACTIVITY, COUNTED, ORDER, ORDER_SUMMARY, RETURN, REVIEW
+from functions.model.table import ACTIVITY, COUNTED, ORDER, RETURN, REVIEW
 from functions.shop.shop import Shop
 from ops import targets
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.copy_checks import (
+    SNAPSHOTS_OF_ORDERS,
     Discrepancy,
     ImagesByKey,
     activity_sources,
     find_activity_discrepancies,
     find_order_discrepancies,
-    find_summary_discrepancies,
+    find_orphaned_snapshot,
     read_source,
-    summary_sources,
+    snapshot_sources,
 )
 from ops.repair.total_checks import (
     TotalsScan,
@@ -409,7 +410,10 @@ def _check_order(shop: Shop, order_id: str) -> list[Discrepancy]:
 
 ITEM_CHECKS: Mapping[Row[Any], ItemCheck] = {
     REVIEW: ItemCheck(lambda shop, image, _: find_contribution_discrepancies(shop, [read_source(image)]), lambda _: []),
-    ORDER_SUMMARY: ItemCheck(lambda _, image, sources: find_summary_discrepancies(image, sources), summary_sources),
+    **dict.fromkeys(
+        SNAPSHOTS_OF_ORDERS,
+        ItemCheck(lambda _, image, sources: find_orphaned_snapshot(image, sources), snapshot_sources),
+    ),
     ACTIVITY: ItemCheck(find_activity_discrepancies, activity_sources),
     COUNTED: ItemCheck(lambda _, image, sources: find_orphaned_contribution(image, sources), contribution_sources),
 }

@@ -164,11 +164,15 @@ def build_migration_action(shop: Shop, migration: Migration, task: str, *, dry: 
     `task`: "up" or "down". `dry`: write nothing.
     """
     step = migration.transform_for(task)
-    derives = migration.rederives_copies and task == "up"
+    derives, deletes = (task == "up" and given for given in (migration.rederives_copies, migration.deletes_items))
 
     def act(image: Image) -> bool | None:
         if image["type"] != {"S": migration.item_type}:
             return None  # another writer has changed the type of the item since the scan read it
+        if deletes:
+            if not dry:
+                shop.table.batch_delete([{"PK": image["PK"], "SK": image["SK"]}])
+            return True
         after = migrate_image(step, image)
         changed = after != image
         if changed and not dry:

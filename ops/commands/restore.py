@@ -31,7 +31,7 @@ from botocore.exceptions import ClientError
 from functions.adapters import object_store
 from functions.dynamodb.codec import Image
 from functions.dynamodb.errors import Permanent, Unreadable
-from functions.dynamodb.keys import Instant, Row, instant_from_epoch, to_instant
+from functions.dynamodb.keys import KEY_ATTRIBUTES, Instant, Row, instant_from_epoch, to_instant
 from functions.dynamodb.writes import Write, WriteConflict, check_absent, check_unchanged
 from functions.handlers.archive_worker import parse_archive
 from functions.model.changes import RESTORED_ATTRIBUTE
@@ -243,15 +243,17 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
 
     These items are left out:
     - the order and its expiry marker, because they are written separately
-    - snapshots (copies of an item under another key), because the Lambda functions that read the stream write them
+    - snapshots (copies of an item under another key), because the Lambda functions that read the stream write them, and
+      copies that older versions of this code wrote
     - items that the archiving has left in the table, such as invoices
     - items that a previous run of the command has already restored
 
     The table may have an item with the same key but with different content. If this item is a log entry, it is
     overwritten. Otherwise NotRestorable is raised.
     """
-    for image in images:
-        row = _known_row(image)
+    for archived in images:
+        row = _known_row(archived)
+        image = _with_index_keys(row, archived)
         found = there.get(image["SK"]["S"])
         if (
             row in (ORDER, EXPIRY)
@@ -264,6 +266,17 @@ def _missing_items(images: Sequence[Image], there: Mapping[str, Image], now: Ins
                 f"{image['SK']['S']} was written again since the order was archived, and differs from its object"
             )
         yield {**image, RESTORED_ATTRIBUTE: {"S": now}}
+
+
+def _with_index_keys(row: Row[Any], image: Image) -> Image:
+    """Return an archived item with its index keys as model/table.py declares them now. It may be older."""
+    names = {name for index in row.indexes if index != "main" for name in KEY_ATTRIBUTES[index]}
+    every = {name for index, pair in KEY_ATTRIBUTES.items() if index != "main" for name in pair}
+    if not every & image.keys() - names:
+        return image
+    declared = row.encode(row.decode(image))
+    kept = {name: value for name, value in image.items() if name not in every}
+    return kept | {name: declared[name] for name in sorted(names & declared.keys())}
 
 
 def _known_row(image: Image) -> Row[Any]:

@@ -1,6 +1,6 @@
-"""Store the index keys of an order's number in the stubs of archived orders."""
+"""Write the item that finds an archived order by its number."""
 
 from functions.model.table import ARCHIVED_ORDER
-from ops.migration import rekey_items
+from ops.migration import rederive_copies
 
-MIGRATION = rekey_items(ARCHIVED_ORDER, "archived orders can be found by their number")
+MIGRATION = rederive_copies(ARCHIVED_ORDER, "archived orders can be found by their number")

@@ -18,7 +18,16 @@ from functions.model import copies
 from functions.model.changes import RESTORED_ATTRIBUTE, Change
 from functions.model.entities import OPEN_STATUSES, ArchivedOrder, Order
 from functions.model.patterns import CUSTOMER_OR_ERASED_BY_ID, ORDER_ITEM_COLLECTION
-from functions.model.table import ACTIVITY, ARCHIVED_ORDER, ORDER, ORDER_LINE, ORDER_SUMMARY, ROWS_BY_TYPE, TIMELINE
+from functions.model.table import (
+    ACTIVITY,
+    ARCHIVED_ORDER,
+    ORDER,
+    ORDER_NUMBER,
+    ORDER_SUMMARY,
+    ROWS_BY_TYPE,
+    SALE,
+    TIMELINE,
+)
 from functions.shop.shop import Shop
 from ops.item_keys import ItemKey, item_key, load_existing, match_key
 from ops.repair.order_history import change_ids, expected_log_entries
@@ -161,7 +170,7 @@ def find_order_discrepancies(
     if isinstance(item, Order) and item.status == "ARCHIVING":
         return  # the archive Lambda is moving the order and deletes its copies
     in_partition = _copies_in_partition(item, images)
-    expected = dict(_expected_snapshots(row, item))
+    expected = dict(_expected_snapshots(shop, row, item))
     if isinstance(item, Order):
         expected |= _expected_log_entries(expected_log_entries(shop, item, images) if entries is None else entries)
         yield from _check_customer_name(shop, item, found)
@@ -174,7 +183,7 @@ def find_order_discrepancies(
             yield Discrepancy(f"{into.kind} wrong", place, actual, copy, (row, item))
     for place, image in in_partition.items():
         if place not in expected:
-            yield Discrepancy(ORPHAN_KINDS[_copy_row(image)], place, image, None, (row, item))
+            yield Discrepancy("log foreign", place, image, None, (row, item))
 
 
 def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
@@ -191,7 +200,7 @@ def _expired_while_archived(into: Row[Any], copy: Image, item: Any) -> bool:
 
 
 def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Image]:
-    """Return the copies that are stored in an order's partition, by key.
+    """Return the copies that are stored in an order's partition (its timeline), by key.
 
     If the order is archived, copies with the attribute `restored_at` are left out. A restore from the archive has
     written them in advance. Either this restore is still running, or it was killed and the next restore completes it.
@@ -201,20 +210,8 @@ def _copies_in_partition(item: Any, images: Sequence[Image]) -> dict[ItemKey, Im
     return {
         item_key(image): image
         for image in images
-        if _copy_row(image) and not (is_restoring and RESTORED_ATTRIBUTE in image)
+        if match_key(TIMELINE, item_key(image)) and not (is_restoring and RESTORED_ATTRIBUTE in image)
     }
-
-
-ORPHAN_KINDS: Mapping[Row[Any] | None, str] = {
-    ORDER_SUMMARY: "snapshot orphaned",
-    ORDER_LINE: "snapshot orphaned",
-    TIMELINE: "log foreign",
-    ACTIVITY: "log foreign",
-}
-
-
-def _copy_row(image: Image) -> Row[Any] | None:
-    return next((row for row in (ORDER_LINE, TIMELINE) if match_key(row, item_key(image))), None)
 
 
 def _matches(image: Image, expected: Image, min_version: int) -> bool:
@@ -239,13 +236,15 @@ the lowest accepted version to the version of the expected copy is correct.
 """
 
 
-def _expected_snapshots(row: Row[Any], item: Any) -> ExpectedCopies:
+def _expected_snapshots(shop: Shop, row: Row[Any], item: Any) -> ExpectedCopies:
+    """Return the snapshots that a primary item must have. Snapshots whose ttl has passed are left out."""
     if isinstance(item, Mapping):
         return {}
-    expected = copies.copies_of(row, item)
+    now = shop.now().timestamp()
     return {
         place: (into, into.encode(copy), item.reached if isinstance(item, Order) and into is ORDER_SUMMARY else 1)
-        for place, (into, copy) in expected.items()
+        for place, (into, copy) in copies.copies_of(row, item).items()
+        if not (into.has_ttl and copy.ttl <= now)
     }
 
 
@@ -277,28 +276,41 @@ def _expected_log_entries(entries: Iterable[tuple[Row[Any], Any]]) -> ExpectedCo
 
 
 # copies in other partitions -------------------------------------------------------------------------------------------
-def summary_sources(image: Image) -> list[ItemKey]:
-    """Return, in a list, the key of the order that an order summary is derived from.
+SNAPSHOTS_OF_ORDERS = (ORDER_SUMMARY, ORDER_NUMBER, SALE)
 
-    `find_summary_discrepancies` needs this order.
+
+def _order_id_in_key(image: Image) -> str:
+    """Return the id of the order in the key of one of the order's snapshots."""
+    keys = (match_key(row, item_key(image)) for row in SNAPSHOTS_OF_ORDERS)
+    return next(key["order_id"] for key in keys if key)
+
+
+def snapshot_sources(image: Image) -> list[ItemKey]:
+    """Return, in a list, the key of the order that a snapshot is derived from.
+
+    `find_orphaned_snapshot` needs this order.
     """
-    key = match_key(ORDER_SUMMARY, item_key(image))
-    assert key is not None
-    return [item_key(ORDER.key(order_id=key["order_id"]))]
+    return [item_key(ORDER.key(order_id=_order_id_in_key(image)))]
 
 
-def find_summary_discrepancies(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
-    """Yield a discrepancy if an order summary exists without its order. Raises Unreadable.
+def find_orphaned_snapshot(image: Image, sources: ImagesByKey) -> Iterator[Discrepancy]:
+    """Yield a discrepancy if a snapshot of an order exists, but the order has no such snapshot. Raises Unreadable.
 
-    `image`: the summary. `sources`: the existing orders, by key. The content of the summary is not checked here.
-    `find_order_discrepancies` checks the content.
+    `image`: the snapshot. `sources`: the existing orders, by key. The content of the snapshot is not checked here.
+    `find_order_discrepancies` checks the content. A sale of an archived order stays in the table. Its line is only in
+    the archive, so only its customer and its time are compared with the archived order.
     """
-    key = match_key(ORDER_SUMMARY, item_key(image))
-    assert key is not None
-    row, item = find_order(sources, key["order_id"])
-    is_one = not isinstance(item, Mapping) and item_key(image) in copies.copies_of(row, item)
-    if not is_one and getattr(item, "status", "") != "ARCHIVING":
-        yield Discrepancy(ORPHAN_KINDS[ORDER_SUMMARY], item_key(image), image, None, (row, item))
+    place = item_key(image)
+    row, item = find_order(sources, _order_id_in_key(image))
+    if getattr(item, "status", "") == "ARCHIVING":
+        return
+    if isinstance(item, ArchivedOrder) and match_key(SALE, place):
+        names = ("customer_id", "placed_at", "currency")
+        is_one = all(image.get(name, {}).get("S") == getattr(item, name) for name in names)
+    else:
+        is_one = not isinstance(item, Mapping) and place in copies.copies_of(row, item)
+    if not is_one:
+        yield Discrepancy("snapshot orphaned", place, image, None, (row, item))
 
 
 def activity_sources(image: Image) -> list[ItemKey]:
@@ -337,7 +349,7 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
         _, timeline_key = activity_sources(image)
     ids = {} if isinstance(item, Mapping) else change_ids(row, item)
     if key["change_id"] not in ids or item.customer_id != key["customer_id"]:
-        yield Discrepancy(ORPHAN_KINDS[ACTIVITY], place, image, None, (row, item))
+        yield Discrepancy("log foreign", place, image, None, (row, item))
     elif isinstance(item, ArchivedOrder):
         version = ids[key["change_id"]]
         name = image.get("event", {}).get("S", "")
@@ -348,7 +360,7 @@ def find_activity_discrepancies(shop: Shop, image: Image, sources: ImagesByKey) 
     elif item.status != "ARCHIVING" and timeline_key not in sources:
         beside = shop.table.query_partition_raw(ORDER_ITEM_COLLECTION, order_id=item.order_id)
         if place not in _expected_log_entries(expected_log_entries(shop, item, beside)):
-            yield Discrepancy(ORPHAN_KINDS[ACTIVITY], place, image, None, (row, item))
+            yield Discrepancy("log foreign", place, image, None, (row, item))
 
 
 def _order_id(image: Image) -> str:

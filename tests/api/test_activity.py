@@ -8,7 +8,7 @@ import pytest
 
 from functions.dynamodb.keys import Instant
 from functions.model import table as t
-from functions.model.entities import SHARD_COUNT, Activity, shard_of
+from functions.model.entities import ACTIVITY_SHARDS, Activity
 from tests.support.http_client import ANN, STAFF, ApiHarness, Token
 from tests.support.samples import SAMPLES
 
@@ -55,11 +55,13 @@ def test_a_customer_sees_the_activity_of_their_orders(api: ApiHarness) -> None:
 
 def test_f27_the_activity_of_a_day_is_one_query_per_shard_merged_newest_first(api: ApiHarness) -> None:
     entries = [happened(n, f"{DAY}T09:{n:02}:00.000Z") for n in range(60)]
-    assert {shard_of(entry.change_id) for entry in entries} == {str(shard) for shard in range(SHARD_COUNT)}
+    assert {ACTIVITY_SHARDS.of(entry.change_id) for entry in entries} == {
+        str(shard) for shard in range(ACTIVITY_SHARDS.read)
+    }
     put(api, *entries)
     with api.record_requests() as sent:
         said = api.call("GET", "/activity", STAFF, day=DAY, limit=100).body
-    assert sent == ["Query"] * SHARD_COUNT
+    assert sent == ["Query"] * ACTIVITY_SHARDS.read
     assert [entry["at"] for entry in said["items"]] == [entry.at for entry in reversed(entries)]
     assert {entry["customer_id"] for entry in said["items"]} == {"ann", "bob", "eve"}
 
@@ -77,7 +79,7 @@ def test_f10_beyond_a_megabyte_in_every_shard_everything_of_the_day_comes_once(a
     put(api, *(happened(n, f"{DAY}T{n // 60:02}:{n % 60:02}:00.000Z", event=FAT) for n in range(100)))
     found = list(pages(api, limit=100))
     assert [id for page in found for id in page] == [f"o{n:05}" for n in reversed(range(100))]
-    assert 100 * len(FAT) > SHARD_COUNT * (1 << 20)
+    assert 100 * len(FAT) > ACTIVITY_SHARDS.read * (1 << 20)
     assert len(found) > 1
 
 

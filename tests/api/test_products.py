@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from functions.api.http.fields import CategoryPath
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import OrderLine
-from functions.model.table import CATEGORY, ORDER_LINE, PRODUCT, STOCK
+from functions.model.entities import Sale
+from functions.model.table import CATEGORY, PRODUCT, SALE, STOCK
 from tests.support.actors import ensure_category
 from tests.support.http_client import ANN, STAFF, ApiHarness
 from tests.support.samples import SAMPLES
@@ -279,7 +279,7 @@ def sold(api: ApiHarness, *moments: str) -> None:
     """A sale of a mug at each moment, as the stream copies it."""
     for number, moment in enumerate(moments):
         at: Any = moment
-        line = OrderLine(
+        line = Sale(
             order_id=f"o{number}",
             product_id="mug",
             customer_id=ANN.sub,
@@ -289,8 +289,9 @@ def sold(api: ApiHarness, *moments: str) -> None:
             price=1250,
             currency="EUR",
             version=1,
+            ttl=1 << 40,
         )
-        api.shop.table.write(put_if_absent(ORDER_LINE, line))
+        api.shop.table.write(put_if_absent(SALE, line))
 
 
 def sales(api: ApiHarness, **range_: Any) -> list[str]:

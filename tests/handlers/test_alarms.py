@@ -439,8 +439,8 @@ def mismatching(scene: Scene, alarm: AlarmDefinition) -> Story:
     ):
         archive_worker.handler({"Records": [message]}, None)
     ((key, written),) = harness.objects("archive").items()
-    line = next(it for it in harness.partition(f"ORDER#{order_id}") if it["type"]["S"] == "OrderLine")
-    mended = copy.deepcopy(line) | {"name": {"S": "Blue mug, second choice"}}
+    payment = next(it for it in harness.partition(f"ORDER#{order_id}") if it["type"]["S"] == "Payment")
+    mended = copy.deepcopy(payment) | {"reason": {"S": "checked by hand"}}
     harness.shop.table.client.put_item(TableName=harness.shop.table.name, Item=mended)
     assert archive_worker.handler({"Records": [message]}, None) == {"batchItemFailures": []}
     assert mended in harness.partition(f"ORDER#{order_id}"), "nothing is deleted"

@@ -158,7 +158,13 @@ def test_f15_records_of_copies_cause_no_event(harness: ShopHarness, onto: Callab
     harness.pay_order(order_id)
     harness.process_all()
     derived = [record for record in harness.all_records if ROWS_BY_TYPE[type_of(record)].kind in ("snapshot", "log")]
-    assert {type_of(record) for record in derived} == {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+    assert {type_of(record) for record in derived} == {
+        "OrderSummary",
+        "OrderNumber",
+        "Sale",
+        "TimelineEvent",
+        "Activity",
+    }
     bus = onto(Bus())
     assert handle(derived) == []
     assert bus.calls == []

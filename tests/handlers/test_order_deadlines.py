@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.handlers import order_deadlines
-from functions.model.entities import SHARD_COUNT
+from functions.model.entities import STATUS_SHARDS
 from functions.model.patterns import REFUNDS_OF_ORDER
 from functions.runtime.scheduled_jobs import RunIncomplete
 from functions.shop import accounts, cancellation, credit_payments, orders, products, shipments
@@ -184,7 +184,7 @@ def test_the_deadlines_scan_nothing(harness: ShopHarness, shipped: str) -> None:
     with record_calls("dynamodb", "Scan") as scans, record_calls("dynamodb", "Query") as queries:
         assert run(harness, harness.now() + timedelta(days=31)) == {"lapsed": 1, "assumed_delivered": 1}
     assert scans == []
-    assert len(queries) == 2 * SHARD_COUNT + 1, "both queues, and the parcels of the shipped order"
+    assert len(queries) == 2 * STATUS_SHARDS.read + 1, "both queues, and the parcels of the shipped order"
 
 
 def test_an_order_assumed_delivered_keeps_its_return_window_and_retention(harness: ShopHarness, shipped: str) -> None:

@@ -83,7 +83,7 @@ def test_a_record_with_an_unreadable_order_line_is_parked_before_any_write(
     assert copies_reader.handler({"Records": [placed, paid]}, None) == {"batchItemFailures": []}
     ((_, body),) = harness.objects("failures").items()
     assert (json.loads(body)["record"], json.loads(body)["reason"][:17]) == (paid, "UnreadableWithin:")
-    mine = [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] in {"OrderSummary", "OrderLine"}]
+    mine = [image for image in harness.partition("CUSTOMER#ann") if image["type"]["S"] in {"OrderSummary", "Sale"}]
     assert [image["status"]["S"] for image in mine] == ["PENDING"]
 
 

@@ -11,8 +11,8 @@ import pytest
 from functions.dynamodb.keys import Row
 from functions.dynamodb.writes import put_if_absent
 from functions.handlers import copies_reader
-from functions.model import totals
-from functions.model.entities import BestSeller, Counted, Metric, sharding
+from functions.model import entities, totals
+from functions.model.entities import BestSeller, Counted, Metric
 from functions.model.retention import METRIC_DAYS
 from functions.model.table import BEST_SELLER, COUNTED, METRIC, ORDER, RETURN, REVIEW, ROWS_BY_TYPE
 from functions.runtime import clients
@@ -360,7 +360,7 @@ def test_a_record_that_comes_before_an_earlier_one_is_counted_as_the_later(opene
 def test_f16_more_shards_keep_the_totals_of_fewer_shards(opened: ShopHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [paid(opened, f"order {number}", mug=1) for number in range(6)]
     opened.process_all(("copies",))
-    monkeypatch.setattr(sharding, "SHARD_COUNT", 64)
+    monkeypatch.setattr(entities, "METRIC_SHARDS", entities.Shards(64, 64))
     for order_id in orders[:3]:
         cancellation.cancel_order(opened.shop, ANN, order_id)
     for number in range(5):

@@ -148,15 +148,22 @@ def test_f8_a_late_write_restores_no_copy(states: list[e.Order], data: st.DataOb
 
 @given(WALKS)
 def test_an_archived_order_leaves_its_summary_and_its_activity(states: list[e.Order]) -> None:
-    closed = states[-1]
+    delivered = replace(states[-1], status="DELIVERED", version=states[-1].version + 1)
+    closed = apply_order_command(delivered, "archive", moment(99))
+    states = [*states, delivered, closed]
     gone = archived_order(status="DELIVERED", version=closed.version + 1)
     table: Copies = {}
     for old, new in zip([None, *states], [*states, gone], strict=False):
         follow(table, change(old, new))
     follow(table, change(closed, gone))
-    assert snapshots(table) == snapshots(copies_of(t.ARCHIVED_ORDER, gone))
-    ((_, summary),) = snapshots(table).values()
-    assert (summary.archived, summary.status) == (True, "DELIVERED")
+    paid = [state for state in states if state.paid_at and state.status != "ARCHIVING"][-1:]
+    sales = [copy for state in paid for row, copy in copies_of(t.ORDER, state).values() if row is t.SALE]
+    left = {place: copy for place, (row, copy) in table.items() if row is t.SALE}
+    assert [replace(sale, version=0) for sale in left.values()] == [replace(sale, version=0) for sale in sales]
+    others = {place: copy for place, copy in snapshots(table).items() if place not in left}
+    assert others == snapshots(copies_of(t.ARCHIVED_ORDER, gone))
+    (summary,) = (copy for _, copy in table.values() if isinstance(copy, e.OrderSummary))
+    assert (summary.archived, summary.status, summary.lines) == (True, "DELIVERED", None)
     assert logged(table, t.TIMELINE) == []
     assert logged(table, t.ACTIVITY) != []
 
@@ -171,7 +178,7 @@ def test_an_order_that_a_person_deleted_leaves_no_copies(states: list[e.Order]) 
 
 def test_f7_a_paid_order_has_one_sale_for_each_product() -> None:
     paid = order(status="PAID", version=2, paid_at=moment())
-    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.ORDER_LINE]
+    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.SALE]
     assert [(sale.product_id, sale.quantity, sale.price) for sale in sales] == [("mug", 2, 1250), ("pot", 1, 990)]
 
 
@@ -179,13 +186,13 @@ def test_f7_a_sale_shows_how_many_came_back() -> None:
     before = order(status="DELIVERED", version=5, paid_at=moment())
     lines = {**LINES, "mug": replace(LINES["mug"], returned=1)}
     todo = plan_copy_changes(change(before, replace(before, status="PARTIALLY_RETURNED", lines=lines, version=6)))
-    assert [(sale.product_id, sale.returned) for row, sale in todo.put if row is t.ORDER_LINE] == [("mug", 1)]
+    assert [(sale.product_id, sale.returned) for row, sale in todo.put if row is t.SALE] == [("mug", 1)]
 
 
 @pytest.mark.parametrize("status", e.SOLD_STATUSES)
 def test_f7_a_sale_lasts_as_long_as_its_order_counts_as_paid(status: e.OrderStatus) -> None:
     paid = order(status=status, paid_at=moment())
-    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.ORDER_LINE]
+    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.SALE]
     assert [sale.quantity for sale in sales] == [line.quantity for line in LINES.values()]
 
 
@@ -193,7 +200,7 @@ def test_f7_a_sale_lasts_as_long_as_its_order_counts_as_paid(status: e.OrderStat
 def test_f7_an_order_that_is_cancelled_after_it_was_paid_sells_nothing(status: Any, command: Any) -> None:
     before = order(status=status, version=3, paid_at=moment())
     todo = plan_copy_changes(change(before, apply_order_command(before, command, moment(1))))
-    sales = [(sale.product_id, sale.quantity) for row, sale in todo.put if row is t.ORDER_LINE]
+    sales = [(sale.product_id, sale.quantity) for row, sale in todo.put if row is t.SALE]
     assert (sorted(sales), todo.delete) == ([("mug", 0), ("pot", 0)], ())
 
 
@@ -204,12 +211,26 @@ def test_an_order_that_was_never_paid_makes_no_sales_even_on_its_way_into_the_ar
         assert (todo.put, todo.delete, todo.append) == ((), (), ())
 
 
-def test_the_sales_of_a_delivered_order_stay_until_it_is_archived() -> None:
+def test_the_sales_of_a_delivered_order_stay_when_it_is_archived() -> None:
     before = order(status="DELIVERED", version=5, paid_at=moment())
     archiving = apply_order_command(before, "archive", moment(1))
-    assert plan_copy_changes(change(before, archiving)).delete == ()
-    assert t.ORDER_LINE in copies_removed_by(change(archiving, archived_order(version=7)))
-    assert copies_removed_by(change(before, archiving)) == ()
+    gone = change(archiving, archived_order(version=7))
+    assert plan_copy_changes(change(before, archiving)).delete == plan_copy_changes(gone).delete == ()
+    assert (copies_removed_by(gone), copies_removed_by(change(before, archiving))) == ((t.TIMELINE,), ())
+
+
+def test_a_sale_ends_400_days_after_its_order_was_placed() -> None:
+    paid = order(status="PAID", version=2, placed_at=moment(), paid_at=moment(5))
+    sales = [copy for row, copy in copies_of(t.ORDER, paid).values() if row is t.SALE]
+    assert {sale.ttl for sale in sales} == {1795253400 + 400 * 86400}  # 2026-11-21T09:30Z
+
+
+def test_the_sales_of_an_order_stay_in_the_shards_that_were_written_when_it_was_placed() -> None:
+    ids = [f"o{number}" for number in range(20)]
+    for shards, used in ((None, {"0"}), (4, {"0", "1", "2", "3"})):
+        paid = [order(order_id=id, status="PAID", paid_at=moment(), sales_shards=shards) for id in ids]
+        places = [place for one in paid for place, (row, _) in copies_of(t.ORDER, one).items() if row is t.SALE]
+        assert {partition.rpartition("#")[2] for partition, _ in places} == used
 
 
 def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
@@ -221,7 +242,10 @@ def test_a_copy_that_a_change_leaves_as_it_was_costs_nothing() -> None:
 
 
 def test_a_summary_is_derived_from_its_order() -> None:
-    ((_, summary),) = copies_of(t.ORDER, order()).values()
+    found = dict(copies_of(t.ORDER, order()).values())
+    number, summary = found.pop(t.ORDER_NUMBER), found.pop(t.ORDER_SUMMARY)
+    assert not found
+    assert number == e.OrderNumber(order_id="o1", placed_at=moment(), version=1)
     assert summary == e.OrderSummary(
         customer_id="ann",
         order_id="o1",

@@ -27,15 +27,15 @@ from tests.support.samples import AT, SAMPLES, moment, order, payment, refund, s
 from tests.support.tapped_client import START
 from tests.support.wire_tap import WireTap
 
-SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.ORDER_LINE], SAMPLES[t.NOTIFICATION]
+SUMMARY, SALE, NOTIFICATION = SAMPLES[t.ORDER_SUMMARY], SAMPLES[t.SALE], SAMPLES[t.NOTIFICATION]
 INVOICE, ACTIVITY, EVENT = SAMPLES[t.INVOICE], SAMPLES[t.ACTIVITY], SAMPLES[t.TIMELINE]
 RETURN, ACCOUNT, ENTRY, ERASED = SAMPLES[t.RETURN], SAMPLES[t.ACCOUNT], SAMPLES[t.ENTRY], SAMPLES[t.ERASED_CUSTOMER]
 BEST_SELLER, METRIC, CUSTOMER = SAMPLES[t.BEST_SELLER], SAMPLES[t.METRIC], SAMPLES[t.CUSTOMER]
 PRODUCT, CATEGORY, REVIEW, FOLLOW = (SAMPLES[row] for row in (t.PRODUCT, t.CATEGORY, t.REVIEW, t.FOLLOW))
 REPLACING = {row for row in t.ROWS if row.replaces}
 IDS_BY_SHARD = {
-    str(shard): [id for id in (f"q{number}" for number in range(200)) if e.shard_of(id) == str(shard)][:6]
-    for shard in range(e.SHARD_COUNT)
+    str(shard): [id for id in (f"q{number}" for number in range(200)) if e.STATUS_SHARDS.of(id) == str(shard)][:6]
+    for shard in range(e.STATUS_SHARDS.read)
 }
 
 
@@ -49,7 +49,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
     for n in range(1, 7):
         yield t.CUSTOMER, replace(CUSTOMER, customer_id=f"m{n}")
         yield t.ORDER_SUMMARY, replace(SUMMARY, order_id=f"s{n}", placed_at=moment(n))
-        yield t.ORDER_LINE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
+        yield t.SALE, replace(SALE, order_id=f"s{n}", placed_at=moment(n))
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=f"e{n}", at=moment(n))
         yield t.INVOICE, replace(INVOICE, order_id=f"s{n}", invoice_id=f"2026-0000001{n}", issued_at=moment(n))
         yield t.PAYMENT, replace(payment(), payment_id=f"pi_1{n}")
@@ -69,7 +69,7 @@ def asked_for() -> Iterator[tuple[Row[Any], Any]]:
         yield t.ENTRY, replace(ENTRY, version=50_000 + n)
         yield t.ACCOUNT, replace(ACCOUNT, account_id=f"z{n}")
         yield t.BEST_SELLER, replace(BEST_SELLER, season=f"2027-{n:02}")
-    for shard in range(e.SHARD_COUNT):
+    for shard in range(e.STATUS_SHARDS.read):
         for n in range(6):
             yield t.METRIC, replace(METRIC, shard=str(shard), minute=moment(n), currency="USD")
     yield t.CATEGORY, replace(CATEGORY, path="/kitchen/")
@@ -96,7 +96,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.NOTIFICATION, replace(NOTIFICATION, effect_id=id, at=before)
         yield t.ACTIVITY, replace(ACTIVITY, change_id=id, at=behind)
         yield t.ACTIVITY, replace(ACTIVITY, customer_id="bob", change_id=id, at=moment(-1 - n % 500))  # the same day
-        yield t.ORDER_LINE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
+        yield t.SALE, replace(SALE, order_id=id, placed_at=behind if n % 2 else before)
         yield t.INVOICE, replace(INVOICE, order_id=id, invoice_id=f"2027-{n:08}", issued_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=id, placed_at=behind if n % 2 else before)
         yield t.ORDER, order(order_id=f"paid-{id}", status="PAID", placed_at=before)
@@ -113,7 +113,7 @@ def around() -> Iterator[tuple[Row[Any], Any]]:
         yield t.IMPORT_LINES, replace(SAMPLES[t.IMPORT_LINES], import_id=id)
         yield t.TIMELINE, replace(EVENT, change_id=id, at=behind, event="OrderPaid")
         yield t.BEST_SELLER, replace(BEST_SELLER, product_id=id, units=n + 1)
-        yield t.METRIC, replace(METRIC, shard=str(n % e.SHARD_COUNT), minute=behind if n % 2 else before)
+        yield t.METRIC, replace(METRIC, shard=str(n % e.STATUS_SHARDS.read), minute=behind if n % 2 else before)
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +263,6 @@ def test_a_whole_order_is_all_it_owns_in_key_order(worlds: dict[int, Table]) -> 
         "ArchivedDispute",
         "Expiry",
         "Invoice",
-        "OrderLine",
         "Order",
         "Payment",
         "Refund",

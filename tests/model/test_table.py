@@ -64,7 +64,8 @@ def test_no_key_names_a_person(row: Row[Any]) -> None:
 
 def test_no_two_rows_can_collide() -> None:
     assert key_conflicts(t.ROWS) == []
-    assert {row.type for row in t.ROWS} == t.ROWS_BY_TYPE.keys()
+    assert key_conflicts((*t.ROWS, *t.RETIRED_ROWS)) == []
+    assert {row.type for row in (*t.ROWS, *t.RETIRED_ROWS)} == t.ROWS_BY_TYPE.keys()
 
 
 WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPPED", "CUT_REQUESTED", "SHIPPED"}
@@ -73,7 +74,7 @@ WAITING = {"PENDING", "PAID", "FULFILLING", "CANCEL_REQUESTED", "PARTIALLY_SHIPP
 @pytest.mark.parametrize("status", get_args(OrderStatus))
 def test_f6_an_order_is_in_its_work_queue_from_its_first_write_until_nothing_is_left_to_do(status: OrderStatus) -> None:
     image = t.ORDER.encode(order(status=status))
-    queue = f"STATUS#{status}#{e.shard_of('o1')}" if status in WAITING else None
+    queue = f"STATUS#{status}#{e.STATUS_SHARDS.of('o1')}" if status in WAITING else None
     assert image.get("GSI2PK", {}).get("S") == queue
     assert ("GSI2SK" in image) == (queue is not None)
 
@@ -109,8 +110,10 @@ def test_a_gift_card_has_no_owner_and_is_in_no_customers_list() -> None:
 
 
 def test_the_shard_of_an_item_never_changes_and_all_shards_are_used() -> None:
-    assert [e.shard_of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
-    assert {e.shard_of(str(number)) for number in range(100)} == {str(shard) for shard in range(e.SHARD_COUNT)}
+    assert [e.STATUS_SHARDS.of(f"o{number}") for number in range(8)] == ["2", "2", "1", "0", "2", "2", "0", "0"]
+    assert {e.STATUS_SHARDS.of(str(number)) for number in range(100)} == {
+        str(shard) for shard in range(e.STATUS_SHARDS.written)
+    }
 
 
 SHARDED: list[tuple[Row[Any], Callable[[str], Any]]] = [
@@ -126,8 +129,8 @@ def test_f27_a_key_with_few_values_is_spread_evenly_over_all_its_shards(
 ) -> None:
     ids = [hashlib.sha256(str(number).encode()).hexdigest()[:26] for number in range(2000)]
     spread = Counter(row.encode(item(id))["GSI2PK"]["S"] for id in ids)
-    assert len(spread) == e.SHARD_COUNT
-    assert min(spread.values()) > 0.8 * 2000 / e.SHARD_COUNT
+    assert len(spread) == e.STATUS_SHARDS.written
+    assert min(spread.values()) > 0.8 * 2000 / e.STATUS_SHARDS.written
 
 
 def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() -> None:
@@ -136,7 +139,14 @@ def test_f27_every_key_of_a_queue_or_feed_is_sharded_and_read_from_all_shards() 
     assert all("shard" in row.templates("gsi2")[0].field_names for row in queues)
     asking = [one for one in p.PATTERNS if isinstance(one, Query) and one.index == "gsi2"]
     assert {row for one in asking for row in one.rows} == set(queues)
-    assert {one.shards for one in asking} == {e.SHARD_COUNT}
+    assert {one.shards for one in asking} == {e.STATUS_SHARDS.read}
+
+
+def test_items_are_never_spread_over_more_shards_than_queries_read() -> None:
+    assert e.Shards(read=8, written=4).of("o1") == e.Shards(read=4, written=4).of("o1")
+    for read, written in ((3, 4), (1, 0)):
+        with pytest.raises(ValueError, match=f"over {written} shards, but queries read {read}"):
+            e.Shards(read=read, written=written)
 
 
 def test_the_engine_accepts_the_declared_table(engine: Engine, new_table: Callable[[], str]) -> None:

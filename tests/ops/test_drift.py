@@ -123,7 +123,7 @@ def test_the_contribution_of_a_return_is_mended_by_the_return_if_it_looks_like_o
 
 
 # planted errors -------------------------------------------------------------------------------------------------------
-COPIES = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+COPIES = {"OrderSummary", "Sale", "TimelineEvent", "Activity"}
 COUNTED_IN = {"Rating", "BestSeller", "Metric", "Counted"}
 KEYS = {"PK", "SK"}
 Corruption = tuple[ItemKey, Image | None]
@@ -202,7 +202,7 @@ def invented(place: ItemKey, image: Image, chance: random.Random) -> Corruption:
 ID_OF = {
     "TimelineEvent": "change_id",
     "Activity": "change_id",
-    "OrderLine": "product_id",
+    "Sale": "product_id",
     "OrderSummary": "order_id",
     "Counted": "source",
     "Rating": "product_id",
@@ -312,7 +312,7 @@ def test_during_traffic_a_check_finds_real_drift_and_reports_no_other(harness: S
     """Readers are behind, totals in motion, and names on their way; one order's copies have drifted."""
     a_busy_shop(harness, 12)
     table = harness.shop.table
-    wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "OrderLine")
+    wrong = next(place for place, image in everything(table).items() if image["type"]["S"] == "Sale")
     table.client.delete_item(TableName=table.name, Key={"PK": {"S": wrong[0]}, "SK": {"S": wrong[1]}})
     drift = DriftCheck(harness.shop, pause_seconds=2)
     with traffic(harness) as failed:
@@ -541,12 +541,12 @@ def test_the_command_prints_counts_by_kind_and_exits_with_1_while_drift_is_left(
             main(arguments)
         assert ended.value.code == 1
         told = capsys.readouterr().out
-        assert "      1  snapshot missing\n         CUSTOMER#ann / ORDER#" in told
+        assert "      2  snapshot missing\n         CUSTOMER#ann / ORDER#" in told
         assert "      2  log missing\n" in told
         assert order_id in told
-        assert "3 discrepancies. Repair them with --repair." in told
+        assert "4 discrepancies. Repair them with --repair." in told
     main(["drift", "--all", "--repair", *quickly])
-    assert "3 discrepancies, 3 repaired." in capsys.readouterr().out
+    assert "4 discrepancies, 4 repaired." in capsys.readouterr().out
     main(["drift", "--sample", "5", *quickly])
     assert "totals not checked (use --all): no drift found." in capsys.readouterr().out
 

@@ -176,7 +176,7 @@ def test_drift_is_reported(where: ShopTarget, monkeypatch: pytest.MonkeyPatch) -
     (line,) = lines(where, "drift")
     assert (line.status.split(" in ")[0], line.action) == ("none", "")
     names: Any = {"ProjectionExpression": "PK, SK", "FilterExpression": "#type = :type"}
-    names |= {"ExpressionAttributeNames": {"#type": "type"}, "ExpressionAttributeValues": {":type": {"S": "OrderLine"}}}
+    names |= {"ExpressionAttributeNames": {"#type": "type"}, "ExpressionAttributeValues": {":type": {"S": "Sale"}}}
     (key, _) = where.table.client.scan(TableName=where.table.name, **names)["Items"]
     where.table.client.delete_item(TableName=where.table.name, Key=key)
     (line,) = lines(where, "drift")

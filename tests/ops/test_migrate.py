@@ -445,11 +445,11 @@ def damage(harness: ShopHarness, order_id: str) -> None:
         key = {"PK": image["PK"], "SK": image["SK"]}
         if image["type"]["S"] == "OrderSummary":
             table.client.put_item(TableName=table.name, Item={**image, "items": {"N": "99"}})
-        if image["type"]["S"] == "OrderLine" and image["product_id"]["S"] == "mug":
+        if image["type"]["S"] == "Sale" and image["product_id"]["S"] == "mug":
             table.client.put_item(
                 TableName=table.name, Item={name: value for name, value in image.items() if "GSI" not in name}
             )
-        if image["type"]["S"] == "OrderLine" and image["product_id"]["S"] == "pot":
+        if image["type"]["S"] == "Sale" and image["product_id"]["S"] == "pot":
             table.client.delete_item(TableName=table.name, Key=key)
         if image["type"]["S"] == "TimelineEvent" and image["version"] == {"N": "1"}:
             table.client.delete_item(TableName=table.name, Key=key)

@@ -230,7 +230,7 @@ def insides(cls: Any) -> set[Any]:
         'Company |o..o{ Customer : "company_id"',
         'Category ||..o{ Product : "category"',
         'Payment ||..o{ Refund : "payment_id"',
-        'Order ||..o{ OrderLine : "is copied to"',
+        'Order ||..o{ Sale : "is copied to"',
         'Order ||--o{ Line : "lines"',
         'Discount ||..o{ Discounted : "code"',
     ],

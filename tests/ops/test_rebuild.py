@@ -57,7 +57,7 @@ def delivered_in_part_returned(harness: ShopHarness) -> str:
 
 def derived(harness: ShopHarness) -> list[dict[str, Any]]:
     """Every copy in the table."""
-    kinds = {"OrderSummary", "OrderLine", "TimelineEvent", "Activity"}
+    kinds = {"OrderSummary", "Sale", "TimelineEvent", "Activity"}
     images = harness.shop.table.client.scan(TableName=harness.shop.table.name, ConsistentRead=True)["Items"]
     found = [image for image in images if image["type"]["S"] in kinds]
     return sorted(found, key=lambda image: [str(image.get(name)) for name in ("type", "version", "change_id", "PK")])
@@ -117,9 +117,9 @@ def test_activity_that_was_written_before_its_reader_died_is_not_written_again(h
     paid = next(
         one for one in harness.all_records if one["dynamodb"].get("NewImage", {}).get("status") == {"S": "PAID"}
     )
-    with crash_at("dynamodb", "PutItem", "after", 4):  # summary, two lines, activity; its timeline not any more
+    with crash_at("dynamodb", "PutItem", "after", 4):  # summary, two sales, activity; its timeline not any more
         copies_reader.handler({"Records": [paid]}, None)
-    assert [image["type"]["S"] for image in derived(harness)] == ["Activity", "OrderLine", "OrderLine", "OrderSummary"]
+    assert [image["type"]["S"] for image in derived(harness)] == ["Activity", "OrderSummary", "Sale", "Sale"]
     harness.clock_offset += STREAM_IS_GONE
     rebuild_copies(harness.shop)
     changed = Counter(image["change_id"]["S"] for image in derived(harness) if image["type"]["S"] == "Activity")
@@ -265,7 +265,7 @@ def test_a_cancelled_sale_is_updated_although_its_record_was_lost(
 
 def quantities(harness: ShopHarness) -> list[str]:
     """Of each line, how many are sold."""
-    return [image["quantity"]["N"] for image in derived(harness) if image["type"]["S"] == "OrderLine"]
+    return [image["quantity"]["N"] for image in derived(harness) if image["type"]["S"] == "Sale"]
 
 
 def test_an_erasure_is_republished_until_it_is_finished(harness: ShopHarness) -> None:

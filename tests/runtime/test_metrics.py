@@ -17,7 +17,7 @@ from botocore.exceptions import ConnectionClosedError
 from functions.dynamodb.errors import TableBusy
 from functions.handlers import backlog_metrics, event_publisher, order_deadlines
 from functions.model import metrics as m
-from functions.model.entities import SHARD_COUNT
+from functions.model.entities import STATUS_SHARDS
 from functions.model.lambdas import stored_name
 from functions.model.metrics import METRICS
 from functions.model.patterns import ORDER_BY_ID
@@ -193,7 +193,9 @@ def test_throttled_requests_are_counted(harness: ShopHarness, told: EmittedMetri
     due = (harness.now() + timedelta(minutes=31)).isoformat()
     with fail_calls("dynamodb", "Query", "ProvisionedThroughputExceededException"), pytest.raises(RunIncomplete):
         order_deadlines.handler({"time": due}, None)
-    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * SHARD_COUNT], "of each queue"
+    assert told.values(m.THROTTLES) == told.values(m.THROTTLES, function="lapse") == [2 * STATUS_SHARDS.read], (
+        "of each queue"
+    )
     told.clear()
     order_deadlines.handler({"time": due}, None)
     assert told.values(m.THROTTLES) == []

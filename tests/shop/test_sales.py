@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from functions.dynamodb.writes import put_if_absent, put_if_newer
+from functions.model.entities import PurchasedLine
 from functions.model.errors import NotAllowed, NotFound
-from functions.model.table import ORDER_LINE
+from functions.model.table import ORDER_SUMMARY, SALE
 from functions.shop.sales import list_purchases_of_customer, list_sales_of_product
 from functions.shop.shop import Shop
 from tests.support.actors import ANN, BOB, STAFF, WAREHOUSE
@@ -17,8 +18,10 @@ from tests.support.samples import SAMPLES, moment
 def sold(shop: Shop) -> Shop:
     """A shop where Ann bought a mug each minute, four of them."""
     for number in range(4):
-        sale = replace(SAMPLES[ORDER_LINE], order_id=f"o{number}", placed_at=moment(number))
-        shop.table.write(put_if_absent(ORDER_LINE, sale))
+        sale = replace(SAMPLES[SALE], order_id=f"o{number}", placed_at=moment(number))
+        shop.table.write(put_if_absent(SALE, sale))
+        summary = replace(SAMPLES[ORDER_SUMMARY], order_id=f"o{number}", placed_at=moment(number))
+        shop.table.write(put_if_absent(ORDER_SUMMARY, summary))
     return shop
 
 
@@ -40,15 +43,46 @@ def test_purchases_are_shown_to_their_customer_and_staff_in_a_half_open_range(so
     assert list_purchases_of_customer(sold, BOB, "bob", "", "", 10, None).items == ()
 
 
-def test_a_line_without_sold_pieces_is_not_listed(sold: Shop) -> None:
-    (sale,) = list_purchases_of_customer(sold, ANN, "ann", moment(2), moment(3), 10, None).items
-    sold.table.write(put_if_newer(ORDER_LINE, replace(sale, quantity=0, version=sale.version + 1)))
-    assert [one.order_id for one in list_purchases_of_customer(sold, ANN, "ann", "", "", 10, None).items] == [
-        "o3",
-        "o1",
-        "o0",
-    ]
+def test_a_sale_without_sold_pieces_is_not_listed(sold: Shop) -> None:
+    (sale,) = list_sales_of_product(sold, STAFF, "mug", moment(2), moment(3), 10, None).items
+    sold.table.write(put_if_newer(SALE, replace(sale, quantity=0, version=sale.version + 1)))
     page = list_sales_of_product(sold, STAFF, "mug", "", "", 2, None)
     assert [one.order_id for one in page.items] == ["o3"]
     rest = list_sales_of_product(sold, STAFF, "mug", "", "", 2, page.after)
     assert [one.order_id for one in rest.items] == ["o1", "o0"]
+
+
+def test_an_expired_sale_is_not_listed(sold: Shop) -> None:
+    (sale,) = list_sales_of_product(sold, STAFF, "mug", moment(2), moment(3), 10, None).items
+    ended = replace(sale, ttl=int(sold.now().timestamp()), version=sale.version + 1)
+    sold.table.write(put_if_newer(SALE, ended))
+    assert [one.order_id for one in list_sales_of_product(sold, STAFF, "mug", "", "", 10, None).items] == [
+        "o3",
+        "o1",
+        "o0",
+    ]
+
+
+@pytest.mark.parametrize("lines", [None, {"mug": PurchasedLine(name="Mug", quantity=0, price=1250)}])
+def test_an_order_without_sold_pieces_is_no_purchase(sold: Shop, lines: dict[str, PurchasedLine] | None) -> None:
+    summary = replace(SAMPLES[ORDER_SUMMARY], order_id="o2", placed_at=moment(2), lines=lines, version=9)
+    sold.table.write(put_if_newer(ORDER_SUMMARY, summary))
+    page = list_purchases_of_customer(sold, ANN, "ann", "", "", 2, None)
+    assert [one.order_id for one in page.items] == ["o3"]
+    rest = list_purchases_of_customer(sold, ANN, "ann", "", "", 2, page.after)
+    assert [one.order_id for one in rest.items] == ["o1", "o0"]
+
+
+def test_a_purchase_shows_its_products_sorted_by_id_without_those_that_were_not_sold(sold: Shop) -> None:
+    lines = {
+        "pot": PurchasedLine(name="Pot", quantity=1, price=990, returned=1),
+        "mug": PurchasedLine(name="Mug", quantity=2, price=1250),
+        "cup": PurchasedLine(name="Cup", quantity=0, price=450),
+    }
+    summary = replace(SAMPLES[ORDER_SUMMARY], order_id="o2", placed_at=moment(2), lines=lines, version=9)
+    sold.table.write(put_if_newer(ORDER_SUMMARY, summary))
+    (purchase,) = list_purchases_of_customer(sold, ANN, "ann", moment(2), moment(3), 10, None).items
+    assert [(one.product_id, one.quantity, one.returned, one.price) for one in purchase.products] == [
+        ("mug", 2, 0, 1250),
+        ("pot", 1, 1, 990),
+    ]

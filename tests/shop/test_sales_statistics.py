@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.dynamodb.writes import put_if_absent
-from functions.model.entities import SHARD_COUNT, Metric
+from functions.model.entities import METRIC_SHARDS, SEASON_SHARDS, Metric
 from functions.model.errors import NotAllowed
 from functions.model.table import BEST_SELLER, METRIC
 from functions.shop import sales_statistics
@@ -41,7 +41,7 @@ def test_best_sellers_come_best_first_from_all_shards_page_after_page(shop: Shop
     shop.table.write(
         put_if_absent(BEST_SELLER, replace(SAMPLES[BEST_SELLER], product_id="other month", season="2020-01"))
     )
-    assert len({replace(SAMPLES[BEST_SELLER], product_id=f"p{n:02}").shard for n in range(1, 31)}) == SHARD_COUNT
+    assert len({replace(SAMPLES[BEST_SELLER], product_id=f"p{n:02}").shard for n in range(1, 31)}) == SEASON_SHARDS.read
     found: list[tuple[str, int]] = []
     after = None
     while True:
@@ -76,8 +76,8 @@ def test_a_product_shows_its_months_newest_first(shop: Shop) -> None:
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
 def test_the_parts_of_a_minute_are_one_point_wherever_a_page_ends(shop: Shop, limit: int) -> None:
     for minute in range(9):
-        for shard in range(SHARD_COUNT):
-            if minute % 3 or shard == minute % SHARD_COUNT:
+        for shard in range(METRIC_SHARDS.read):
+            if minute % 3 or shard == minute % METRIC_SHARDS.read:
                 shop.table.write(put_if_absent(METRIC, part(shard, minute)))
     shop.table.write(put_if_absent(METRIC, part(2, 4, "USD")))
     found = all_points(shop, limit)
@@ -97,12 +97,12 @@ def test_f22_two_orders_of_one_minute_are_both_counted_and_f23_a_range_takes_its
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_f26_expired_points_that_still_exist_are_ignored(shop: Shop, limit: int) -> None:
     for minute in range(40):
-        for shard in range(SHARD_COUNT):
+        for shard in range(METRIC_SHARDS.read):
             # Those of one shard end later: the pages of the others are empty, and end elsewhere.
             shop.table.write(put_if_absent(METRIC, part(shard, minute, ttl=TTL if minute > 30 or shard == 1 else 1)))
     found = all_points(shop, limit)
     assert [point.minute for point in found] == [moment(minute) for minute in range(40)]
-    assert [point.orders for point in found] == [1] * 31 + [SHARD_COUNT] * 9
+    assert [point.orders for point in found] == [1] * 31 + [METRIC_SHARDS.read] * 9
 
 
 def test_figures_are_for_staff(shop: Shop) -> None:

@@ -99,7 +99,7 @@ def is_final(image: Mapping[str, Any], now: datetime) -> bool:
     return "ttl" in image and int(image["ttl"]["N"]) <= now.timestamp()
 
 
-CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "OrderLine": "quantity", "TimelineEvent": "status", "Rating": "stars",
+CORRUPTED_ATTRIBUTES = {"OrderSummary": "total", "Sale": "quantity", "TimelineEvent": "status", "Rating": "stars",
              "BestSeller": "units", "Metric": "units"}  # fmt: skip
 """By item type: the attribute that `corrupt_copies` changes in items of this type."""
 MAX_CORRUPTED = 6

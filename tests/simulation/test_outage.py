@@ -93,7 +93,7 @@ def order(chance: Random, id: str, days: int, *commands: OrderCommand) -> Iterat
         change = changes.parse_change({"eventName": how, "dynamodb": {"NewImage": t.ORDER.encode(one)}})
         assert change
         yield from map(t.TIMELINE.encode, copies.timeline_events(change))
-    yield from map(t.ORDER_LINE.encode, copies.order_line_copies(last))
+    yield from map(t.SALE.encode, copies.sales_of_order(last))
     own: dict[str, Any] = {"order_id": id, "created_at": placed_at}
     whose = own | {"customer_id": last.customer_id}
     paid: dict[str, Any] = own | {"amount": last.total, "currency": "EUR", "updated_at": closed_at}

@@ -228,8 +228,9 @@ _SAMPLES: dict[Row[Any], Any] = {
         total=3490,
         version=1,
         items=3,
+        lines={"mug": e.PurchasedLine(name="Mug", quantity=2, price=1250)},
     ),
-    t.ORDER_LINE: e.OrderLine(
+    t.SALE: e.Sale(
         order_id="o1",
         product_id="mug",
         customer_id="ann",
@@ -239,7 +240,9 @@ _SAMPLES: dict[Row[Any], Any] = {
         price=1250,
         currency="EUR",
         version=2,
+        ttl=TTL,
     ),
+    t.ORDER_NUMBER: e.OrderNumber(order_id="o1", placed_at=AT, version=1),
     t.TIMELINE: e.TimelineEvent(order_id="o1", at=AT, change_id="c1", event="OrderPlaced", status="PENDING", version=1),
     t.ACTIVITY: e.Activity(
         customer_id="ann", at=AT, change_id="c1", event="OrderPlaced", order_id="o1", ttl=TTL, version=1

@@ -338,12 +338,11 @@ class WholeOrder(ResponseModel):
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
     page can have more items of each type.
-    `sales`: the lines of a paid order. `disputes`: the disputes that came while the order was archived; any other
+    `disputes`: the disputes that came while the order was archived; any other
     dispute is in its payment. `ends_at`: when a closed order is archived.
     """
 
     order: OrderAnswer | None
-    sales: Sequence[SaleLine]
     payments: Sequence[PaymentAnswer]
     invoices: Sequence[InvoiceAnswer]
     shipments: Sequence[ShipmentAnswer]
@@ -367,7 +366,6 @@ class WholeOrder(ResponseModel):
         ends = [instant_from_epoch(item.ttl) for item in items if isinstance(item, e.Expiry)]
         return cls(
             order=next(iter(shown(e.Order | e.ArchivedOrder, OrderAnswer)), None),
-            sales=shown(e.OrderLine, SaleLine),
             payments=shown(e.Payment, PaymentAnswer),
             invoices=shown(e.Invoice, InvoiceAnswer),
             shipments=shown(e.Shipment, ShipmentAnswer),

@@ -1,4 +1,6 @@
-"""Sales: list the products in paid orders, for one product or for one customer."""
+"""Sales: list the sales of one product, or the products that one customer bought."""
+
+from collections.abc import Sequence
 
 from functions.api.http.context import SignedIn, resolve_customer_id, shop
 from functions.api.http.fields import Id, Listed, ResponseModel
@@ -30,6 +32,29 @@ class Sale(ResponseModel):
     currency: str
 
 
+class PurchasedProduct(ResponseModel):
+    """A product that a customer bought. `price`: the price of one piece in the order, in minor units (cents).
+
+    `quantity`: the number of pieces, without pieces that were cancelled and never sent. `returned`: how many pieces
+    came back.
+    """
+
+    product_id: str
+    name: str
+    quantity: int
+    returned: int
+    price: int
+
+
+class Purchase(ResponseModel):
+    """The products that a customer bought in one order."""
+
+    order_id: str
+    placed_at: str
+    currency: str
+    products: Sequence[PurchasedProduct]
+
+
 @router.get("/products/<product_id>/sales", openapi_extensions=problem_responses(NotAllowed))
 def sales_of_product(
     caller: SignedIn,
@@ -39,7 +64,7 @@ def sales_of_product(
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> Listed[Sale]:
-    """List the sales of a product, sorted by the time when the orders were placed, newest first. For staff."""
+    """List the sales of a product in the last 400 days, sorted by the time of their orders, newest first. For staff."""
     low, high = check_time_range(since, until)
     return paginate(
         ListRequest(caller, SALES_OF_PRODUCT, (product_id, low, high), cursor),
@@ -56,12 +81,15 @@ def bought_by_customer(
     until: Until = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Listed[Sale]:
-    """List the products that a customer bought, sorted by the time when the orders were placed, newest first."""
+) -> Listed[Purchase]:
+    """List the products that a customer bought, by order, newest first.
+
+    Orders that are not paid, were cancelled or are archived are left out. `limit` is a number of orders.
+    """
     customer_id = resolve_customer_id(caller, customer_id)
     low, high = check_time_range(since, until)
     return paginate(
         ListRequest(caller, PURCHASES_OF_CUSTOMER, (customer_id, low, high), cursor),
         lambda after: sales.list_purchases_of_customer(shop(), caller, customer_id, low, high, limit, after),
-        Sale.of,
+        Purchase.of,
     )

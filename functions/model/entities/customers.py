@@ -5,7 +5,7 @@ from typing import Literal
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
-from functions.model.entities.sharding import shard_of
+from functions.model.entities.sharding import ERASURE_SHARDS
 
 ErasureStatus = Literal["ERASING", "ERASED"]
 SettingsName = Literal["notifications"]
@@ -53,7 +53,7 @@ class ErasedCustomer:
 
     @property
     def shard(self) -> str:
-        return shard_of(self.customer_id)
+        return ERASURE_SHARDS.of(self.customer_id)
 
 
 @entity

@@ -1,18 +1,34 @@
 """Copies of an order in other partitions, and the log entries of its changes."""
 
+from collections.abc import Mapping
+
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
 from functions.model.entities.orders import OrderStatus, order_number
-from functions.model.entities.sharding import shard_of
+from functions.model.entities.sharding import ACTIVITY_SHARDS
 from functions.model.money import Currency
 
 
 @entity
-class OrderSummary:
-    """A copy of an order in the partition of its customer, for the customer's list of orders.
+class PurchasedLine:
+    """A line of a paid order, in the order's summary.
 
-    `items`: the number of pieces; None for an archived order. `archived`: whether the order was moved to the S3
-    archive.
+    `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). `price`: of one piece, in minor
+    units.
+    """
+
+    name: str
+    quantity: int
+    price: int
+    returned: int = 0
+
+
+@entity
+class OrderSummary:
+    """A copy of an order in the partition of its customer, for the customer's lists of orders and of purchases.
+
+    `items`: the number of pieces; None for an archived order. `lines`: the lines of a paid order by product id; None
+    if the order is not paid, was cancelled, or is archived. `archived`: whether the order was moved to the S3 archive.
     """
 
     customer_id: str
@@ -23,19 +39,20 @@ class OrderSummary:
     total: int
     version: int
     items: int | None = None
+    lines: Mapping[str, PurchasedLine] | None = None
     archived: bool = False
 
 
 @entity
-class OrderLine:
-    """A copy of one line of a paid order, for sales lists by product and by customer.
+class Sale:
+    """A copy of one line of a paid order, for the list of a product's sales. It is kept for SALE_DAYS.
 
     `quantity`: the ordered pieces less the dropped pieces (cancelled before shipping). It is 0 if the whole order was
-    cancelled.
+    cancelled. `shard`: the number of the partition; the sales of a product may be spread over several.
     """
 
-    order_id: str
     product_id: str
+    order_id: str
     customer_id: str
     placed_at: Instant
     name: str
@@ -43,7 +60,30 @@ class OrderLine:
     price: int
     currency: Currency
     version: int
+    ttl: int
+    shard: str = "0"
     returned: int = 0
+
+
+@entity
+class OrderNumber:
+    """The item that finds an order by its number. It stays when the order is archived."""
+
+    order_id: str
+    placed_at: Instant
+    version: int
+
+    @property
+    def number(self) -> str:
+        return order_number(self.order_id)
+
+
+@entity
+class OrderLine:
+    """A line of an order as older versions of this code copied it. This version writes Sale items instead."""
+
+    order_id: str
+    product_id: str
 
 
 @entity
@@ -60,14 +100,6 @@ class TimelineEvent:
     event: str
     status: OrderStatus
     version: int
-
-    @property
-    def number(self) -> str | None:
-        """The number of the order, as part of the key of the index that finds orders by their number.
-
-        None for all entries but the first: one entry of each order is in the index, and no entry is ever changed.
-        """
-        return order_number(self.order_id) if self.event == "OrderPlaced" else None
 
 
 @entity
@@ -88,4 +120,4 @@ class Activity:
 
     @property
     def shard(self) -> str:
-        return shard_of(self.change_id)
+        return ACTIVITY_SHARDS.of(self.change_id)

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
-from functions.model.entities.sharding import shard_of
+from functions.model.entities.sharding import STATUS_SHARDS
 from functions.model.money import Currency
 
 OpenStatus = Literal[
@@ -92,6 +92,10 @@ class Order:
     `customer_name`: copied from the customer while the order is open. `customer_version`: the version of the customer
     from which the name was copied. Copying the name does not raise the order's `version`.
 
+    `sales_shards`: the number of partitions over which the sales of a product were spread when the order was placed;
+    None if it was 1. So each change of the order writes its sales under the same keys, although the number may have
+    been raised since.
+
     `restored_at`: when the order was last restored from the archive. `away`: the versions that the order had while it
     was archived; logs have no entry for these versions.
     """
@@ -120,6 +124,7 @@ class Order:
     reached_at: Instant | None = None
     customer_name: str | None = None
     customer_version: int = 0
+    sales_shards: int | None = None
     restored_at: Instant | None = None
     away: tuple[int, ...] | None = None
     version: int = 1
@@ -172,7 +177,7 @@ class Order:
 
     @property
     def shard(self) -> str:
-        return shard_of(self.order_id)
+        return STATUS_SHARDS.of(self.order_id)
 
 
 ORDER_NUMBER_LENGTH = 8
@@ -237,10 +242,6 @@ class ArchivedOrder:
     sha256: str
     version: int
     archived_at: Instant | None = None
-
-    @property
-    def number(self) -> str:
-        return order_number(self.order_id)
 
 
 @entity

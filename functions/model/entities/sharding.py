@@ -1,18 +1,48 @@
-"""Spread the items of a busy index key over several partitions (shards)."""
+"""Spread the items of a busy partition key over several partitions (shards)."""
 
 import hashlib
+from dataclasses import dataclass
 
-SHARD_COUNT = 4
-"""The number of shards (partitions) over which each busy index key is spread.
 
-Queries read all shards, so the number may be raised. It must not be lowered: queries would no longer find the items in
-the shards with higher numbers.
+@dataclass(frozen=True)
+class Shards:
+    """The number of shards (partitions) over which the items of a busy partition key are spread.
+
+    `written`: over how many shards new items are spread. `read`: how many shards each query reads.
+
+    During a deploy, older and newer code run at the same time. So raise `read` first and deploy; then raise `written`
+    and deploy. Then no query misses an item. To lower the numbers, lower `written` first, and lower `read` only when no
+    item is left in the shards with higher numbers.
+    """
+
+    read: int
+    written: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.written <= self.read:
+            raise ValueError(f"items are spread over {self.written} shards, but queries read {self.read}")
+
+    def of(self, id: str) -> str:
+        """Return the number of the shard of an id, as text."""
+        return str(hash_to_bucket(id, self.written))
+
+
+STATUS_SHARDS = Shards(read=4, written=4)
+"""The lists of open orders by status."""
+ERASURE_SHARDS = Shards(read=4, written=4)
+"""The list of unfinished erasures."""
+ACTIVITY_SHARDS = Shards(read=4, written=4)
+"""The activity of all customers on a day."""
+METRIC_SHARDS = Shards(read=4, written=4)
+"""The sales of a minute: each shard has a sum of its own."""
+SEASON_SHARDS = Shards(read=4, written=4)
+"""The best sellers of a month."""
+SALE_SHARDS = Shards(read=1, written=1)
+"""The sales of a product.
+
+A partition takes 1,000 writes a second, so raise the number if a product is ordered more often than that. Each order
+keeps the number that was written when it was placed.
 """
-
-
-def shard_of(id: str) -> str:
-    """Return the number of the shard (partition) of an id as text: "0" to SHARD_COUNT - 1."""
-    return str(hash_to_bucket(id, SHARD_COUNT))
 
 
 def hash_to_bucket(id: str, buckets: int) -> int:

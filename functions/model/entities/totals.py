@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from functions.dynamodb.codec import entity
 from functions.dynamodb.keys import Instant
-from functions.model.entities.sharding import shard_of
+from functions.model.entities.sharding import SEASON_SHARDS
 
 
 @entity
@@ -39,7 +39,7 @@ class BestSeller:
 
     @property
     def shard(self) -> str:
-        return shard_of(self.product_id)
+        return SEASON_SHARDS.of(self.product_id)
 
 
 @entity

@@ -1,9 +1,10 @@
 """The book of copies: the lists of orders and of sold goods agree with the orders."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from tests.simulation.oracle.arithmetic import currency_of
-from tests.simulation.oracle.books import Books, Item, OrderRecord
+from tests.simulation.oracle.books import Books, Item, OrderRecord, to_plain
 
 
 def lists_show_the_order(books: Books) -> Iterator[str]:
@@ -22,32 +23,45 @@ def lists_show_the_order(books: Books) -> Iterator[str]:
         wanted = (order.status, order.item["total"], currency_of(order.item["lines"]))
         if shown != wanted:
             yield f"the list of {order.customer} shows order {order.id} as {shown} instead of {wanted}"
-        if not entry.get("archived") and entry["items"] != order.ordered.total():
+        if entry.get("archived"):
+            continue
+        if entry["items"] != order.ordered.total():
             yield f"the list of {order.customer} shows {entry['items']} pieces of order {order.id}"
+        wanted_lines = {product: _sold(order, product) for product in order.item["lines"]} if order.is_sold else {}
+        books.count_premise("the goods of an order were looked up in the list of its customer", len(wanted_lines))
+        bought = {product: _shown(line) for product, line in (entry.get("lines") or {}).items()}
+        if bought != wanted_lines:
+            yield f"the list of {order.customer} shows order {order.id} with {bought} instead of {wanted_lines}"
 
 
 def lists_of_goods_show_the_order(books: Books) -> Iterator[str]:
-    """Check the entries of a sold order in the lists of its products: pieces, returned pieces, price and currency."""
-    entries = {(item["order_id"], item["product_id"]): item for item in books.of_type("OrderLine")}
+    """Check the entries of a sold order in the lists of its products: pieces, returned pieces, price and currency.
+
+    Also check that each entry stays for 400 days after the order was placed, although the order may be archived.
+    """
     for order in books.orders.values():
-        if order.is_sold and not _is_archived(order):
-            for product, line in order.item["lines"].items():
-                books.count_premise("sold goods were looked up in the list of their product")
-                wanted = (
-                    (order.ordered - order.dropped)[product],
-                    line["returned"],
-                    line["price"],
-                    currency_of(order.item["lines"]),
-                )
-                if (shown := _shown(entries.get((order.id, product)))) != wanted:
-                    yield f"the list of {product} shows order {order.id} as {shown} instead of {wanted}"
+        if not order.is_sold:
+            continue
+        for product in order.item["lines"]:
+            books.count_premise("sold goods were looked up in the list of their product")
+            versions = books.seen.history.get((f"SALES#{product}#0", f"{order.item['placed_at']}#{order.id}"), ())
+            stored = [to_plain(image) for _, image in versions if image]
+            wanted = (*_sold(order, product), currency_of(order.item["lines"]))
+            shown = (*_shown(stored[-1]), stored[-1]["currency"]) if stored else None
+            if shown != wanted:
+                yield f"the list of {product} shows order {order.id} as {shown} instead of {wanted}"
+            elif versions[-1][1] is None and versions[-1][0] < _seconds(order.item["placed_at"]) + 400 * 86_400:
+                yield f"order {order.id} left the list of {product} too early"
 
 
-def _shown(entry: Item | None) -> tuple[int, int, int, str] | None:
-    if entry is None:
-        return None
-    return entry["quantity"], entry["returned"], entry["price"], entry["currency"]
+def _sold(order: OrderRecord, product: str) -> tuple[int, int, int]:
+    line = order.item["lines"][product]
+    return (order.ordered - order.dropped)[product], line["returned"], line["price"]
 
 
-def _is_archived(order: OrderRecord) -> bool:
-    return bool(order.archived) and order.archived[-1][1] == float("inf")
+def _shown(entry: Item) -> tuple[int, int, int]:
+    return entry["quantity"], entry["returned"], entry["price"]
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
