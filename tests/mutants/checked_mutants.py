@@ -368,7 +368,7 @@ CHECKED_MUTANTS = (
     CheckedMutant(
         "archive may not delete items in batches",
         edit_template(partial(remove_action, "dynamodb:BatchWriteItem", "archive_worker")),
-        test_permissions.test_an_order_with_more_than_100_items_is_archived_with_the_actions_of_the_roles,
+        test_permissions.test_an_order_with_many_items_is_archived_with_the_actions_of_the_roles,
     ),
     CheckedMutant(
         "product alert worker may not queue the next page",

@@ -129,7 +129,7 @@ def test_more_than_100_unpaid_orders_lapse_with_the_actions_of_the_roles(harness
     assert missing_actions(actions) == set()
 
 
-def test_an_order_with_more_than_100_items_is_archived_with_the_actions_of_the_roles(harness: ShopHarness) -> None:
+def test_an_order_with_many_items_is_archived_with_the_actions_of_the_roles(harness: ShopHarness) -> None:
     harness.open_shop()
     customers.update_settings(harness.shop, ANN, ANN.id, "notifications", {"email": False})
     lines = [
@@ -147,7 +147,7 @@ def test_an_order_with_more_than_100_items_is_archived_with_the_actions_of_the_r
         harness.dispatch_order(order_id)
         harness.deliver_order(order_id)
         harness.process_all()
-        assert len(harness.partition(f"ORDER#{order_id}")) > 100
+        assert len(harness.partition(f"ORDER#{order_id}")) > 25, "more than one request deletes"
         harness.advance_days(days=396)
         harness.process_all()
     assert text(stored_order(harness, order_id), "type") == "ArchivedOrder"

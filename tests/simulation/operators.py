@@ -72,11 +72,15 @@ def drift_violations(world: "Simulation") -> Iterator[str]:
 def corrupt_copies(world: "Simulation") -> list[ItemKey]:
     """Corrupt or delete some items that are derived from other items, so that `Operator.repair_drift` has work to do.
 
-    These are copies of orders and totals of sales or ratings. Return the keys of the changed items.
+    These are copies of orders and totals of sales or ratings. Sales of archived orders are left alone, because their
+    right quantity is only in the archive. Return the keys of the changed items.
     """
+    in_table = {image["order_id"]["S"] for image in world.table.of_type("Order")}
     now, found = datetime.fromtimestamp(world.tasks.now, UTC), list[ItemKey]()
     for image in sorted(world.table.of_type(*CORRUPTED_ATTRIBUTES), key=lambda image: str(sorted(image.items()))):
         at, kind = item_key(image), image["type"]["S"]
+        if kind == "Sale" and image["order_id"]["S"] not in in_table:
+            continue
         if len(found) < MAX_CORRUPTED and world.chance.happens(0.3, "is spoilt", at) and not is_final(image, now):
             found.append(at)
             if world.chance.happens(0.3, "is lost", at) and kind == "OrderSummary":
