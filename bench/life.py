@@ -7,8 +7,8 @@ shop, products have their place among the best sellers, and it moves. At the end
 is listed, found by each index, counted, mailed, left and archived (bench/outcome.py).
 
 The floor is the least of this key table: what its copies, indexes and mails need by the published rules, if each is
-written once, nothing is ever done twice and nobody has to find that out. It is no least of every design. Two others
-would take it lower, each line with the ones before it:
+written once, nothing is done twice, and nothing is read to detect a repetition. Other designs have other floors. Two of
+them would be lower, each together with the one before it:
 
 - DynamoDB deletes for nothing at a `ttl`, as in the usual way. What it deletes before it is archived is lost: here an
   order's items are deleted by whoever has kept them.
@@ -22,8 +22,8 @@ the memory of the payment's command, the order's expiry and the step of its arch
 (2.5), the copies of a new order (1) and fulfilment (0.5) decide by is read consistently; the totals and their marks
 (3.5), a payment (1.5), dispatch and delivery (2) and what mails say (2) eventually, because their writes or the order's
 version show if it was outdated. A unit written is billed as five units read: the writes are more than eight times the
-reads in money. What the usual way pays instead is its idempotency, an item for each line and its two indexes; what it
-saves is told in bench/usual.
+reads in money. What the usual way pays instead is its idempotency, an item for each line and its two indexes;
+bench/usual says what it saves.
 
 Besides: what placing costs in the plain case, and what each further check adds to it; and what it costs to know that a
 change's copies were made before. Copies that are guarded by their version ask nothing for that. Totals do: ours reads

@@ -301,15 +301,6 @@ class InvoiceAnswer(ResponseModel):
         )
 
 
-class SaleLine(ResponseModel):
-    """A product of a paid order."""
-
-    product_id: str
-    name: str
-    quantity: int
-    price: int
-
-
 class Happened(ResponseModel):
     """An entry in the timeline of an order: an event, and the order's status and version after it."""
 
@@ -338,8 +329,8 @@ class WholeOrder(ResponseModel):
 
     If there are several pages, only the first page has the `order`. Each page has some of the other items, and the next
     page can have more items of each type.
-    `disputes`: the disputes that came while the order was archived; any other
-    dispute is in its payment. `ends_at`: when a closed order is archived.
+    `disputes`: the disputes that came while the order was archived; any other dispute is in its payment.
+    `ends_at`: when a closed order is archived.
     """
 
     order: OrderAnswer | None
